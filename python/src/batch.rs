@@ -43,6 +43,17 @@ impl Handled {
         self.settled(py, status, error)
     }
 
+    fn put_with(&self, py: Python<'_>, family: Handle, options: Handle, key: &[u8], value: &[u8]) -> PyResult<()> {
+        let mut error = 0;
+        let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        let batch = self.batch;
+        // SAFETY: key and value are readable, the error may be written.
+        let status = unsafe {
+            c::waxseal_batch_put_with_options(batch, family, options, key, key_len, value, value_len, &raw mut error)
+        };
+        self.settled(py, status, error)
+    }
+
     #[inline]
     fn delete(&self, py: Python<'_>, family: Handle, key: &[u8]) -> PyResult<()> {
         let mut error = 0;
@@ -118,6 +129,20 @@ impl Batch {
         let (bytes, value) = (bytes_of(key, "key")?, bytes_of(value, "value")?);
         self.handled.shared.check(key.py())?;
         self.handled.put(key.py(), self.family(family), &bytes, &value)
+    }
+
+    /// Adds: sets a key to a value with options, a handle of the library.
+    #[pyo3(signature = (key, value, options, family=None))]
+    fn put_options(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        options: Handle,
+        family: Option<&Bound<'_, Keyspace>>,
+    ) -> PyResult<()> {
+        let (bytes, value) = (bytes_of(key, "key")?, bytes_of(value, "value")?);
+        self.handled.shared.check(key.py())?;
+        self.handled.put_with(key.py(), self.family(family), options, &bytes, &value)
     }
 
     /// Adds: removes a key, in `family` or in the one that the batch was made for.

@@ -11,6 +11,7 @@ pub(crate) const WAXSEAL_NOT_FOUND: i32 = 1;
 pub(crate) const WAXSEAL_TOO_SMALL: i32 = 2;
 pub(crate) const WAXSEAL_NOT_RESIDENT: i32 = 3;
 pub(crate) const WAXSEAL_CLOSED: i32 = -9;
+pub(crate) const WAXSEAL_INTERRUPTED: i32 = -14;
 
 pub(crate) const WAXSEAL_VERDICT_NONE: i32 = 0;
 
@@ -101,6 +102,16 @@ unsafe extern "C" {
     pub(crate) fn waxseal_error_key_range(error: Handle, smallest: *mut Slice, largest: *mut Slice) -> i32;
     pub(crate) safe fn waxseal_error_destroy(error: Handle) -> i32;
 
+    pub(crate) fn waxseal_get(
+        family: Handle,
+        snapshot: Handle,
+        key: *const u8,
+        key_len: usize,
+        value: HandlePlace,
+        error: HandlePlace,
+    ) -> i32;
+    pub(crate) safe fn waxseal_bytes_slice(bytes: Handle) -> Slice;
+    pub(crate) safe fn waxseal_bytes_destroy(bytes: Handle) -> i32;
     pub(crate) fn waxseal_get_into(
         family: Handle,
         snapshot: Handle,
@@ -173,6 +184,16 @@ unsafe extern "C" {
     pub(crate) fn waxseal_batch_put(
         batch: Handle,
         family: Handle,
+        key: *const u8,
+        key_len: usize,
+        value: *const u8,
+        value_len: usize,
+        error: HandlePlace,
+    ) -> i32;
+    pub(crate) fn waxseal_batch_put_with_options(
+        batch: Handle,
+        family: Handle,
+        options: Handle,
         key: *const u8,
         key_len: usize,
         value: *const u8,

@@ -16,6 +16,7 @@ mod arguments;
 mod arrow;
 mod batch;
 mod c;
+mod interrupt;
 mod reader;
 mod rows;
 mod shared;
@@ -30,6 +31,8 @@ mod _native {
     use crate::arrow::stream_capsule;
     #[pymodule_export]
     use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::interrupt::{interrupt_address, take_interrupt};
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]

@@ -97,7 +97,7 @@ impl Reader {
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; SHORT];
         // What is in memory takes less time than to let others run and wait for the turn again.
         let (status, length, error) = match self.read_by(c::waxseal_get_resident, &bytes, &mut buffer) {
-            (c::WAXSEAL_NOT_RESIDENT, ..) => py.detach(|| self.read_into(&bytes, &mut buffer)),
+            (c::WAXSEAL_NOT_RESIDENT, ..) => return self.read_file(py, &bytes),
             answer => answer,
         };
         match status {
@@ -105,6 +105,29 @@ impl Reader {
             c::WAXSEAL_OK => Ok(Some(unsafe { PyBytes::from_ptr(py, buffer.as_ptr().cast(), length) })),
             c::WAXSEAL_NOT_FOUND => Ok(None),
             c::WAXSEAL_TOO_SMALL => self.read_long(py, &bytes, length),
+            _ => Err(self.shared.failure(py, status, error)),
+        }
+    }
+
+    /// Reads a value that is not in memory: once, whatever its length is.
+    #[cold]
+    fn read_file<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let (family, snapshot) = (self.family, self.snapshot);
+        let (status, value, error) = py.detach(|| {
+            let (mut value, mut error) = (0, 0);
+            // SAFETY: the key is readable; value and error may be written.
+            let status =
+                unsafe { c::waxseal_get(family, snapshot, key.as_ptr(), key.len(), &raw mut value, &raw mut error) };
+            (status, value, error)
+        });
+        match status {
+            c::WAXSEAL_OK => {
+                // SAFETY: the library's bytes live until they are destroyed, which comes later.
+                let found = PyBytes::new(py, unsafe { bytes_at(c::waxseal_bytes_slice(value)) });
+                c::waxseal_bytes_destroy(value);
+                Ok(Some(found))
+            }
+            c::WAXSEAL_NOT_FOUND => Ok(None),
             _ => Err(self.shared.failure(py, status, error)),
         }
     }

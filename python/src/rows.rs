@@ -436,6 +436,7 @@ impl Rows {
     /// Fetches rows with the interpreter's lock released. False if there are none in this direction.
     #[cold]
     fn fetched(&self, py: Python<'_>, way: Way) -> PyResult<bool> {
+        py.check_signals()?; // whoever steps may run no Python between two windows
         let moved = py.detach(|| {
             let mut state = self.lock();
             // Threads may share an iterator: another one may have been quicker.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::c::{self, Handle, Slice};
+use crate::interrupt;
 
 /// How many forks lie between this process and the first one that loaded the module.
 static FORKS: AtomicU64 = AtomicU64::new(0);
@@ -58,6 +59,12 @@ impl Shared {
     /// The exception of a call that failed. Its error object is ended.
     #[cold]
     pub(crate) fn failure(&self, py: Python<'_>, status: i32, error: Handle) -> PyErr {
+        if status == c::WAXSEAL_INTERRUPTED
+            && let Some(raised) = interrupt::raised()
+        {
+            c::waxseal_error_destroy(error);
+            return raised;
+        }
         let damaged = c::waxseal_error_verdict(error) != c::WAXSEAL_VERDICT_NONE;
         let (file, family) = (text(c::waxseal_error_file(error)), text(c::waxseal_error_family(error)));
         let offset = (damaged && !file.is_empty()).then(|| c::waxseal_error_offset(error));

@@ -108,6 +108,7 @@ impl Keyspace {
             count += 1;
             bytes += key.len() + value.len();
             if bytes >= PORTION_BYTES {
+                py.check_signals()?; // the iterable may run no Python
                 batch.commit(py, durability)?;
                 bytes = 0;
             }

@@ -22,6 +22,7 @@ TYPES = {
     "i32": r"int32_t",
     "bool": r"bool",
     "*const c_char": r"const char \*",
+    "Slice": r"waxseal_slice_t",
     "*const Slice": r"const waxseal_slice_t \*",
     "*mut Slice": r"waxseal_slice_t \*",
     "*const Range": r"const waxseal_range_t \*",

@@ -106,3 +106,11 @@ def test_duckdb(db):
     assert scan is not None
     found = duckdb.sql("select count(*), sum(octet_length(value)) from scan").fetchall()
     assert found == [(len(ROWS), sum(len(value) for _, value in ROWS))]
+
+
+def test_columns_come_in_the_order_asked_for_and_once(db):
+    table = pyarrow.table(db.scan(columns=["value", "seqno", "key"]))
+    assert table.column_names == ["value", "seqno", "key"]
+    assert [(row["key"], row["value"]) for row in table.to_pylist()] == list(db.items())
+    with pytest.raises(ValueError, match="twice"):
+        db.scan(columns=["key", "key"])

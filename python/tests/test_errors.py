@@ -1,5 +1,6 @@
 """Errors are exceptions with their reasons, and damage on the disk is told."""
 
+import errno
 import os
 
 import pytest
@@ -192,3 +193,20 @@ def test_damage_backwards(path, damaged):
             except waxseal.CorruptionError:
                 faults += 1
         assert faults == 1 and found == sorted(found, reverse=True) and len(found) > 4900
+
+
+def test_a_missing_store_is_a_file_that_is_not_there(path):
+    for mode in ("r", "w"):
+        with pytest.raises(FileNotFoundError) as raised:
+            waxseal.open(path, mode)
+        error = raised.value
+        assert isinstance(error, waxseal.NoStoreError) and isinstance(error, waxseal.InvalidArgument)
+        assert (error.errno, error.filename) == (errno.ENOENT, path)
+        assert "no store" in str(error)
+
+
+def test_an_error_of_the_system_has_its_number(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(waxseal.Error) as raised:
+        waxseal.open(tmp_path / "file" / "store")
+    assert raised.value.errno == errno.ENOTDIR and raised.value.filename == str(tmp_path / "file" / "store")

@@ -303,3 +303,16 @@ def test_durability_is_a_word(db):
     for wrong in ("yes", "", 1):
         with pytest.raises((ValueError, TypeError)):
             db.put(b"key", b"value", wrong)
+
+
+def test_update_takes_any_object_with_keys(db):
+    class Rows:
+        def keys(self):
+            return [b"a", b"b"]
+
+        def __getitem__(self, key):
+            return key * 2
+
+    db.update(Rows())
+    db.update([(b"c", b"3")])
+    assert dict(db) == {b"a": b"aa", b"b": b"bb", b"c": b"3"}

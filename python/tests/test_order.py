@@ -96,3 +96,14 @@ def test_an_order_that_calls_its_store(path):
             db[b"5"]
         assert isinstance(raised.value.__cause__, waxseal.InvalidArgument)
         store.clear()
+
+
+def test_comparators_are_pairs_or_a_mapping(path):
+    def backwards(a, b):
+        return (a < b) - (a > b)
+
+    with waxseal.open(path, comparators=[("backwards", backwards)]) as db:
+        db.create_family("f", comparator=("backwards", backwards)).update({b"a": b"1", b"b": b"2"})
+    for comparators in ([("backwards", backwards)], {"backwards": backwards}):
+        with waxseal.open(path, comparators=comparators) as db:
+            assert list(db.family("f")) == [b"b", b"a"]

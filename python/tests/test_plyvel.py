@@ -340,6 +340,12 @@ def test_repair_and_destroy(tmp_path):
         plyvel.DB(path)
 
 
+def test_no_parent_directory_is_made(tmp_path):
+    with pytest.raises((plyvel.Error, OSError)):
+        plyvel.DB(str(tmp_path / "a" / "b"), create_if_missing=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_threads(db):
     faults = []
 

@@ -1,5 +1,8 @@
 """Values with their seals, entries beside them, digests."""
 
+import time
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 import waxseal
@@ -63,9 +66,31 @@ def test_entries_stand_beside_values(db):
 
 
 def test_what_expires_is_gone(db):
-    db.put_with(b"gone", b"", expires=1)
-    db.put_with(b"there", b"", expires=2**60)
-    assert list(db) == [b"there"]
+    now = time.time()
+    db.put_with(b"gone", b"", expires=now - 1)
+    with db.batch() as batch:
+        batch.put_with(b"gone too", b"", expires=datetime.now(timezone.utc) - timedelta(seconds=1))
+        batch.put_with(b"there", b"", expires=timedelta(hours=1))
+    db.put_with(b"there too", b"", expires=int(now) + 3600)
+    db.put_with(b"and there", b"", expires=datetime.now() + timedelta(hours=1))
+    for wrong in (1, 3600, now * 1e6, datetime(1999, 12, 31, tzinfo=timezone.utc), timedelta(seconds=-1), float("nan")):
+        with pytest.raises(ValueError):
+            db.put_with(b"there", b"changed", expires=wrong)
+    with pytest.raises(TypeError):
+        db.put_with(b"there", b"changed", expires="tomorrow")
+    assert (db.get(b"there"), db.get(b"there too"), db.get(b"and there")) == (b"", b"", b"")
+    assert db.get(b"gone too") is None
+    assert list(db) == [b"and there", b"there", b"there too"]
+
+
+def test_a_family_may_have_a_default_time_to_live(db):
+    family = db.create_family("sessions", default_ttl=timedelta(microseconds=1))
+    family[b"a"] = b"gone"
+    family.put_with(b"b", b"stays", expires=timedelta(hours=1))
+    assert family.get(b"a") is None and family[b"b"] == b"stays"
+    for wrong in (0, -1, timedelta(0), float("inf")):
+        with pytest.raises(ValueError):
+            db.create_family("others", default_ttl=wrong)
 
 
 def test_digests_agree_where_content_does(db):

@@ -20,7 +20,7 @@ so does every call in a child of a fork. The interpreter's lock is released whil
 from __future__ import annotations
 
 import os
-from typing import Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Optional, Tuple, Union
 
 from . import _c
 from ._backend import name as backend
@@ -34,8 +34,10 @@ from ._errors import (
     FormatTooNewError,
     HaltedError,
     InternalError,
+    InterruptedCallError,
     InvalidArgument,
     LockedError,
+    NoStoreError,
     OutOfMemoryError,
     ReadOnlyError,
 )
@@ -71,9 +73,11 @@ __all__ = [
     "FormatTooNewError",
     "HaltedError",
     "InternalError",
+    "InterruptedCallError",
     "InvalidArgument",
     "LockedError",
     "Loss",
+    "NoStoreError",
     "OutOfMemoryError",
     "Place",
     "Provenance",
@@ -114,6 +118,7 @@ def open(
     plain: Optional[bool] = None,
     registry: Optional[bool] = None,
     accept_loss: Optional[bool] = None,
+    beside_other_files: Optional[bool] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
     memtable: Optional[str] = None,
@@ -129,7 +134,7 @@ def open(
     chronicle_lines: Optional[int] = None,
     ring: Optional[Ring] = None,
     comparator: Optional[Tuple[str, Comparator]] = None,
-    comparators: Optional[Mapping[str, Comparator]] = None,
+    comparators: Optional[Union[Mapping[str, Comparator], Iterable[Tuple[str, Comparator]]]] = None,
 ) -> DB:
     """Opens the store in a directory.
 
@@ -137,11 +142,14 @@ def open(
     one, in the place of one that is there, which goes once the options were found to be right. One process at a time may write:
     `LockedError` for others.
 
+    A directory with other files and no store is refused, in every mode, and left as it is; `beside_other_files` lets a store be made there all the
+    same, but never in another engine's database.
+
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
     other options do is in docs/tuning.md; what is None has its default.
 
     `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
-    `comparators` are those that other families have. An order is for all time: the store is laid out by it. A function that raises
+    `comparators` are those that other families have, as pairs or as a mapping from name to function. An order is for all time: the store is laid out by it. A function that raises
     ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again.
     """
     if mode not in MODES:

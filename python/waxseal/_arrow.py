@@ -7,7 +7,7 @@ library; `pyarrow.table(db.scan())`, `polars.DataFrame(db.scan())` and `duckdb.s
 from __future__ import annotations
 
 import ctypes as C
-from typing import TYPE_CHECKING, Iterable, Optional, Tuple
+from typing import TYPE_CHECKING, Iterable, List, Optional, Tuple
 
 from . import _abi
 from ._backend import backend
@@ -36,15 +36,17 @@ class ArrowArrayStream(C.Structure):
     ]
 
 
-def columns_of(names: Optional[Iterable[str]]) -> int:
-    """The number of a choice of columns; None is all of them."""
+def columns_of(names: Optional[Iterable[str]]) -> List[int]:
+    """The numbers of the chosen columns, in the order given. None chooses all of them."""
     if names is None:
-        return int(_abi.WAXSEAL_COLUMN_ALL)
-    chosen = 0
+        return list(COLUMNS.values())
+    chosen: List[int] = []
     for name in [names] if isinstance(names, str) else names:
         if name not in COLUMNS:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
-        chosen |= COLUMNS[name]
+        if COLUMNS[name] in chosen:
+            raise ValueError(f"the column {name!r} is chosen twice")
+        chosen.append(COLUMNS[name])
     if not chosen:
         raise ValueError("a scan without columns")
     return chosen
@@ -77,12 +79,14 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """A stream of the rows, for whoever reads Arrow. Other schemas than its own are not made."""
         stream, between = ArrowArrayStream(), range_of(*self._bounds)
+        columns = (C.c_uint32 * len(self._columns))(*self._columns)
         self._handles.call(
-            "waxseal_scan_arrow",
+            "waxseal_scan_arrow_columns",
             self._family,
             self._snapshot,
             C.byref(between),
-            self._columns,
+            columns,
+            len(columns),
             self._rows,
             self._bytes,
             C.addressof(stream),

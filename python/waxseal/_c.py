@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from . import _abi
+from . import _abi, _interrupt
 from ._errors import MakeError, make_error
 
 FOLDER = Path(__file__).resolve().parent / "_lib"
@@ -37,15 +37,27 @@ def function(name: str) -> Any:
 
 def call(name: str, *arguments: Any, make: MakeError = make_error) -> int:
     """Calls a function whose last parameter is the error. The status if it is an answer; raises if it is a failure."""
-    error = C.c_void_p()
-    status: int = function(name)(*arguments, C.byref(error))
-    if status < 0:
-        raise failure(status, error, make)
+    status = _called(name, *arguments, make=make)
+    _interrupt.raise_taken()
     return status
 
 
-def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> Exception:
+def _called(name: str, *arguments: Any, make: MakeError) -> int:
+    error = C.c_void_p()
+    status = _interrupt.guarded(_library, function(name), *arguments, C.byref(error))
+    if status < 0:
+        failed = failure(status, error, make)
+        raise _interrupt.taken() or failed
+    return status
+
+
+def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> BaseException:
     """The exception that an error object stands for, which is ended."""
+    if status == _abi.WAXSEAL_INTERRUPTED:
+        raised = _interrupt.taken()
+        if raised is not None:
+            function("waxseal_error_destroy")(error)
+            return raised
     if not error.value:
         return make(status, f"the library answered status {status} without saying why", None, None, None, None, None)
     try:
@@ -139,5 +151,7 @@ class Owned:
 def made(name: str, *arguments: Any, destroy: str, make: MakeError = make_error) -> Owned:
     """Calls a function that makes an object: its last parameters are the place for the handle, and the error."""
     handle = C.c_void_p()
-    call(name, *arguments, C.byref(handle), make=make)
-    return Owned(handle.value, destroy)
+    _called(name, *arguments, C.byref(handle), make=make)
+    owned = Owned(handle.value, destroy)
+    _interrupt.raise_taken()
+    return owned

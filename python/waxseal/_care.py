@@ -228,6 +228,11 @@ class Pass:
             if self._raised is None:
                 raise
             raise error from self._raised
+        except BaseException:
+            _c.function("waxseal_report_destroy")(report)
+            if self._raised is not None:  # else it says only that the pass was ended
+                raise self._raised from None
+            raise
         found = report_of(report)
         if self._raised is not None:
             raise self._raised

@@ -6,6 +6,7 @@ library's error object; those of damage are set where the engine knows them.
 
 from __future__ import annotations
 
+import re
 from typing import Callable, Dict, Optional, Tuple, Type
 
 KeyRange = Tuple[bytes, bytes]
@@ -26,6 +27,9 @@ class Error(OSError):
     #: What is wrong with the bytes: "checksum", "seal", "missing", "structural", "misplaced", "ledger" or "other".
     verdict: Optional[str] = None
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
 
 class CorruptionError(Error):
     """Bytes are not what was written. The fields say where, and which keys; the rest of the store goes on."""
@@ -37,6 +41,10 @@ class LockedError(Error):
 
 class InvalidArgument(Error, ValueError):
     """The call is wrong; nothing was changed."""
+
+
+class NoStoreError(InvalidArgument, FileNotFoundError):
+    """There is no store in the directory, and it was not to be made."""
 
 
 class ConflictError(Error):
@@ -75,6 +83,10 @@ class InternalError(Error):
     """A bug of the library was caught: please report the message."""
 
 
+class InterruptedCallError(Error):
+    """A call was interrupted, and the handler of the signal raised nothing that could be raised in its place."""
+
+
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
 INVALID, CLOSED, BUSY, CALLBACK = -4, -9, -10, -12
 
@@ -92,6 +104,7 @@ CLASSES: Dict[int, Type[Error]] = {
     -11: OutOfMemoryError,
     CALLBACK: CallbackError,
     -13: InternalError,
+    -14: InterruptedCallError,
 }
 
 VERDICTS: Dict[int, str] = {
@@ -124,4 +137,12 @@ def make_error(
     error.code = code
     error.file, error.offset, error.family = file, offset, family
     error.key_range, error.verdict = key_range, VERDICTS.get(verdict or 0)
+    system = _SYSTEM_ERROR.search(message)
+    if system:
+        error.errno = int(system.group(1))
+    error.filename = file
     return error
+
+
+#: How the library's messages end with the number of an error of the operating system.
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")

@@ -177,24 +177,17 @@ class Reader(_Open):
     def _read(self, key: object) -> Optional[bytes]:
         data = _c.lent(key, "key")
         self._store.check()
-        capacity, length = _SHORT, C.c_size_t()
-        while True:
-            buffer = C.create_string_buffer(capacity)
-            status = self._store.call(
-                "waxseal_get_into",
-                self._family_handle,
-                self._snapshot_handle,
-                data,
-                len(data),
-                buffer,
-                capacity,
-                C.byref(length),
-            )
-            if status == _abi.WAXSEAL_OK:
-                return C.string_at(buffer, length.value)
-            if status == _abi.WAXSEAL_NOT_FOUND:
-                return None
-            capacity = length.value
+        which = (self._family_handle, self._snapshot_handle, data, len(data))
+        buffer, length = C.create_string_buffer(_SHORT), C.c_size_t()
+        status = self._store.call("waxseal_get_resident", *which, buffer, _SHORT, C.byref(length))
+        if status == _abi.WAXSEAL_OK:
+            return C.string_at(buffer, length.value)
+        if status == _abi.WAXSEAL_NOT_FOUND:
+            return None
+        # Longer than the buffer, or in a file, which is read once whatever the length is.
+        value = C.c_void_p()
+        status = self._store.call("waxseal_get", *which, C.byref(value))
+        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(value)
 
 
 class Keyspace(Reader):
@@ -287,6 +280,11 @@ class Batch(_Open):
         """Adds: sets a key to a value, in `family` or in the one that the batch was made for."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._add("waxseal_batch_put", family, data, len(data), content, len(content))
+
+    def put_options(self, key: object, value: object, options: int, family: Optional[Keyspace] = None) -> None:
+        """Adds: sets a key to a value with options, a handle of the library."""
+        data, content = _c.lent(key, "key"), _c.lent(value, "value")
+        self._add("waxseal_batch_put_with_options", family, options, data, len(data), content, len(content))
 
     def delete(self, key: object, family: Optional[Keyspace] = None) -> None:
         """Adds: removes a key, in `family` or in the one that the batch was made for."""

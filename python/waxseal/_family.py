@@ -15,6 +15,7 @@ from ._options import size
 from ._sealed import (
     Entry,
     Record,
+    Expires,
     entries_of,
     get_entry,
     get_record,
@@ -40,9 +41,29 @@ class Batch(backend.Batch):
     As a context manager it commits at the end of its block; an exception leaves it without a trace. One thread at a time may use it.
     """
 
+    def __init__(
+        self, store: Any, db: int, keyspace: Any, durability: Optional[str] = None, session: int = 0
+    ) -> None:
+        self._handles: Handles = keyspace._handles
+
     def __enter__(self) -> Self:
         super().__enter__()
         return self
+
+    def put_with(
+        self,
+        key: Buffer,
+        value: Buffer,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        expires: Expires = None,
+        entries: Optional[Mapping[int, Buffer]] = None,
+        insert: bool = False,
+        family: Optional[backend.Keyspace] = None,
+    ) -> None:
+        """Adds: sets a key to a value, and keeps entries beside it: see `Family.put_with`."""
+        options = write_options(self._handles, None, labels, expires, entries, insert)
+        self.put_options(key, value, options.handle, family)
 
 
 class ReadableFamily(Readable):
@@ -172,13 +193,15 @@ class Family(ReadableFamily, Writable):
         value: Buffer,
         *,
         labels: Optional[Mapping[str, str]] = None,
-        expires: Optional[int] = None,
+        expires: Expires = None,
         entries: Optional[Mapping[int, Buffer]] = None,
         insert: bool = False,
         durability: Optional[str] = None,
     ) -> None:
-        """Sets a key to a value, and keeps entries beside it: labels, a moment of expiry in microseconds since 1970, or those of other
-        providers by their numbers. `insert` says that the key was not there, which the log then says too."""
+        """Sets a key to a value, and keeps entries beside it: labels, a time of expiry, or those of other
+        providers by their numbers. `expires` is a `timedelta` from now, a `datetime` (local time if it has no time zone), or seconds since
+        1970 as `time.time()` counts them, whole or not; from then on the key is absent. A time before the year 2000 is a ValueError.
+        `insert` says that the key was not there, which the log then says too."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         options = write_options(self._handles, durability, labels, expires, entries, insert)
         self._handles.call(

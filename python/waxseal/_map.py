@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes as C
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Literal, Optional, Protocol, Tuple, Union, overload
 
 from . import _abi, _c
 from ._backend import backend
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 else:
     _ReaderMapping = Mapping
     _KeyspaceMapping = MutableMapping
+
+
+class _HasKeys(Protocol):
+    """What `dict.update` takes beside pairs."""
+
+    def keys(self) -> Iterable[Any]:
+        """The keys."""
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """The value of a key."""
 
 
 def prefix_end(prefix: bytes) -> Optional[bytes]:
@@ -100,6 +110,62 @@ class Items(ItemsView[bytes, bytes]):
 class Readable(backend.Reader, _ReaderMapping):
     """A mapping from bytes to bytes, sorted by key."""
 
+    @overload
+    def iterator(
+        self,
+        *,
+        reverse: bool = ...,
+        start: Optional[Buffer] = ...,
+        stop: Optional[Buffer] = ...,
+        include_start: bool = ...,
+        include_stop: bool = ...,
+        prefix: Optional[Buffer] = ...,
+        include_key: Literal[True] = ...,
+        include_value: Literal[True] = ...,
+    ) -> Rows[Tuple[bytes, bytes]]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        reverse: bool = ...,
+        start: Optional[Buffer] = ...,
+        stop: Optional[Buffer] = ...,
+        include_start: bool = ...,
+        include_stop: bool = ...,
+        prefix: Optional[Buffer] = ...,
+        include_key: Literal[True] = ...,
+        include_value: Literal[False],
+    ) -> Rows[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        reverse: bool = ...,
+        start: Optional[Buffer] = ...,
+        stop: Optional[Buffer] = ...,
+        include_start: bool = ...,
+        include_stop: bool = ...,
+        prefix: Optional[Buffer] = ...,
+        include_key: Literal[False],
+        include_value: Literal[True] = ...,
+    ) -> Rows[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        reverse: bool = ...,
+        start: Optional[Buffer] = ...,
+        stop: Optional[Buffer] = ...,
+        include_start: bool = ...,
+        include_stop: bool = ...,
+        prefix: Optional[Buffer] = ...,
+        include_key: bool = ...,
+        include_value: bool = ...,
+    ) -> Rows[Any]: ...
+
     def iterator(
         self,
         *,
@@ -111,7 +177,7 @@ class Readable(backend.Reader, _ReaderMapping):
         prefix: Optional[Buffer] = None,
         include_key: bool = True,
         include_value: bool = True,
-    ) -> Rows:
+    ) -> Rows[Any]:
         """An iterator over the rows with keys from `start` to `stop`, or with those that begin with `prefix`, as they are now.
 
         It gives pairs, or what is included of them. It stands between two rows: `next` gives the one behind, `prev()` the one before,
@@ -169,11 +235,17 @@ class Readable(backend.Reader, _ReaderMapping):
 class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
     """A mapping that can be written."""
 
-    def update(self, other: Union[Mapping[Any, Any], Iterable[Tuple[Any, Any]]] = (), /, **nothing: Any) -> None:  # type: ignore[override]
+    def update(self, other: Union[_HasKeys, Iterable[Tuple[Any, Any]]] = (), /, **nothing: Any) -> None:
         """`put_many`, with what `dict.update` takes; there are no keywords, since keys are bytes."""
         if nothing:
             raise TypeError("keys are bytes: update takes no keywords")
-        self.put_many(other.items() if isinstance(other, Mapping) else other)
+        if isinstance(other, Mapping):
+            self.put_many(other.items())
+        elif hasattr(other, "keys"):
+            keyed: Any = other
+            self.put_many((key, keyed[key]) for key in keyed.keys())
+        else:
+            self.put_many(other)
 
     def popitem(self) -> Tuple[bytes, bytes]:
         """Removes the last row and gives it back."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import os
+from datetime import timedelta
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _abi
 from ._c import Owned, bytes_at, call, function, made
-from ._errors import CALLBACK, MakeError, make_error
+from ._errors import CALLBACK, Error, MakeError, make_error
 
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
@@ -63,7 +66,7 @@ _SIZES = (
     "manifest_bytes",
     "chronicle_lines",
 )
-_SWITCHES = ("create_if_missing", "wal_mapped", "plain", "registry", "accept_loss")
+_SWITCHES = ("create_if_missing", "beside_other_files", "wal_mapped", "plain", "registry", "accept_loss")
 _FAMILY_SIZES = (
     "block_bytes",
     "restart_interval",
@@ -99,6 +102,21 @@ def size(value: object, name: str) -> int:
     if not 0 <= value <= _MOST:
         raise ValueError(f"{name} is {value}, which is no size")
     return value
+
+
+def _lifetime(value: object) -> int:
+    """A time to live in microseconds: a timedelta, or seconds."""
+    if isinstance(value, timedelta):
+        micros = value // timedelta(microseconds=1)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"default_ttl is a timedelta or seconds, not {type(value).__name__}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"default_ttl is {value}, which is no time to live")
+    else:
+        micros = round(value * 1_000_000)
+    if not 0 < micros <= _MOST:
+        raise ValueError(f"default_ttl is {value}, which is no time to live")
+    return micros
 
 
 def switch(value: object, name: str) -> bool:
@@ -161,8 +179,11 @@ _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 class Opening:
     """Options of an open, with the functions that the store calls."""
 
-    def __init__(self, settings: Mapping[str, Any], make: MakeError = make_error) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], make: MakeError = make_error, path: Optional[str] = None
+    ) -> None:
         self._make = make
+        self._path = path
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
         self.orders: List[Order] = []
         for name, value in settings.items():
@@ -174,6 +195,8 @@ class Opening:
         error = self._make(code, message, *story)
         if code == CALLBACK:
             error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
+        if isinstance(error, Error) and self._path is not None:
+            error.filename = self._path if error.file is None else os.path.join(self._path, error.file)
         return error
 
     def _set(self, name: str, value: Any) -> None:
@@ -192,7 +215,7 @@ class Opening:
         elif name == "ring":
             self._put(name, *_ring(value))
         elif name == "comparators":
-            for pair in value.items():
+            for pair in value.items() if isinstance(value, Mapping) else value:
                 self._know(Order(pair))
         elif name == "comparator":
             self._order_default(Order(value))
@@ -228,7 +251,9 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
     options = made("waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=make)
     for name, value in given.items():
         numbers: Tuple[int, ...]
-        if name in _FAMILY_SIZES:
+        if name == "default_ttl":
+            numbers = (_lifetime(value),)
+        elif name in _FAMILY_SIZES:
             numbers = (size(value, name),)
         elif name in _CHECKS:
             numbers = policy(value, name)

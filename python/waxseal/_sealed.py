@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes as C
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Tuple
+import math
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c, _options
 
@@ -18,7 +20,14 @@ PROVENANCE = _abi.WAXSEAL_PROVIDER_PROVENANCE
 ETL = _abi.WAXSEAL_PROVIDER_ETL
 LABELS = _abi.WAXSEAL_PROVIDER_LABELS
 
+#: When a record expires: seconds since 1970, a moment, or a time from now.
+Expires = Union[float, datetime, timedelta, None]
+
 _SEAL_BYTES = 8
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+#: The beginnings of the years 2000 and 10000, in microseconds since 1970.
+_LEAST_EXPIRY = 946_684_800_000_000
+_END_OF_EXPIRY = 253_402_300_800_000_000
 _CHECKED = {
     _abi.WAXSEAL_CHECKED_NOT: "not",
     _abi.WAXSEAL_CHECKED_ITSELF: "itself",
@@ -105,11 +114,36 @@ def provider_number(provider: object) -> int:
     return provider
 
 
+def expiry(expires: object) -> Tuple[str, int]:
+    """The call that says when a record expires, and its number of microseconds."""
+    if isinstance(expires, timedelta):
+        micros = expires // timedelta(microseconds=1)
+        if micros < 0:
+            raise ValueError(f"expires is {expires}, which has passed")
+        return "waxseal_write_options_set_expires_in", micros
+    if isinstance(expires, datetime):
+        # Exact where a float is not. A datetime without a time zone is local time, as everywhere in Python.
+        micros = (expires.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+    elif isinstance(expires, bool) or not isinstance(expires, (int, float)):
+        raise TypeError(
+            f"expires is seconds since 1970, a datetime, or a timedelta from now, not {type(expires).__name__}"
+        )
+    elif isinstance(expires, float) and not math.isfinite(expires):
+        raise ValueError(f"expires is {expires}, which is no time")
+    else:
+        micros = round(expires * 1_000_000)
+    if not _LEAST_EXPIRY <= micros < _END_OF_EXPIRY:
+        raise ValueError(
+            f"expires is {expires}, before the year 2000 or after 9999: it is seconds since 1970, a datetime, or a timedelta from now"
+        )
+    return "waxseal_write_options_set_expiry", micros
+
+
 def write_options(
     handles: Handles,
     durability: Optional[str],
     labels: Optional[Mapping[str, str]] = None,
-    expires: Optional[int] = None,
+    expires: Expires = None,
     entries: Optional[Mapping[int, Buffer]] = None,
     insert: bool = False,
 ) -> _c.Owned:
@@ -125,8 +159,8 @@ def write_options(
         known = provider_number(provider)
         handles.call("waxseal_write_options_add_entry", options.handle, known, held, len(held))
     if expires is not None:
-        micros = _options.size(expires, "expires")
-        _c.function("waxseal_write_options_set_expiry")(options.handle, micros)
+        call, micros = expiry(expires)
+        _c.function(call)(options.handle, micros)
     if insert:
         _c.function("waxseal_write_options_set_insert")(options.handle)
     return options

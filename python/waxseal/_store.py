@@ -6,13 +6,15 @@ A `DB` is the family `default` and the store at once.
 from __future__ import annotations
 
 import ctypes as C
+import errno
 import json
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
-from ._errors import InvalidArgument, MakeError, make_error
+from ._errors import InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
@@ -38,8 +40,12 @@ class Recovery(NamedTuple):
     cut_at: Optional[int]
     #: The file in the store's directory that keeps what was cut.
     set_aside: Optional[str]
-    #: Bytes of commits that had returned and are missing: 0 unless the machine failed.
+    #: Bytes of commits that had returned and are missing: 0 unless the machine failed. A lower bound if `may_lack_unsynced`.
     acknowledged_bytes_missing: int
+    #: The machine failed, or the store is on another device, and it had not been closed: commits that were not synced may be missing.
+    may_lack_unsynced: bool = False
+    #: Damaged values of commits in the log: reads of their keys raise `CorruptionError` until the keys are written again, or repaired.
+    lost_values: int = 0
 
 
 class RingStats(NamedTuple):
@@ -119,6 +125,7 @@ class DB(Family, Asker):
         fanout: Optional[int] = None,
         level0_tables: Optional[int] = None,
         large_value_bytes: Optional[int] = None,
+        default_ttl: Optional[Union[float, timedelta]] = None,
         seals: Optional[str] = None,
         compression: Optional[str] = None,
         bottom_compression: Optional[str] = None,
@@ -127,6 +134,8 @@ class DB(Family, Asker):
         comparator: Optional[Tuple[str, Comparator]] = None,
     ) -> Family:
         """Makes a family with options of its own. InvalidArgument if it exists.
+
+        `default_ttl` is how long a key lives that is put without `expires`: a `timedelta`, or seconds.
 
         `comparator` is the order of its keys: a name, and a function of two keys that is negative, 0 or positive. When the store is opened
         again, `open` needs it among its `comparators`.
@@ -277,7 +286,8 @@ class DB(Family, Asker):
         self._handles.call("waxseal_recovery", self._handles.db, C.byref(found), C.byref(aside))
         name = _c.taken(aside).decode("utf-8", "replace")
         cut_at = None if found.cut_at == (1 << 64) - 1 else found.cut_at
-        return Recovery(found.commits, found.cut_bytes, cut_at, name or None, found.acknowledged_bytes_missing)
+        missing, unsynced = found.acknowledged_bytes_missing, bool(found.may_lack_unsynced)
+        return Recovery(found.commits, found.cut_bytes, cut_at, name or None, missing, unsynced, found.lost_values)
 
     def quarantined(self) -> List[Case]:
         """Which tables and spans of keys are kept out of reach, and which were, by family."""
@@ -376,7 +386,7 @@ def open_store(
     **settings: Any,
 ) -> DB:
     """Opens the store in a directory, or, without a path, one in memory. In mode "n" the one that is there goes first."""
-    opening = Opening(settings, make_error)
+    opening = Opening(settings, make_error, path)
     if mode == "n" and path is not None and exists(path):
         _try_out(opening)
         destroy_store(path, make_error)
@@ -389,8 +399,20 @@ def open_store(
             raise make_error(_abi.WAXSEAL_INVALID, f"{path}: there is a store already", None, None, None, None, None)
         where = os.fsencode(path)
         call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
-        _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+        try:
+            _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+        except InvalidArgument as error:
+            if "no store" in str(error) and not exists(path):
+                raise no_store(error, path) from None
+            raise
     return DB(Handles(handle.value or 0, opening), path, mode)
+
+
+def no_store(refused: InvalidArgument, path: str) -> NoStoreError:
+    """The same refusal as an error that is a FileNotFoundError too."""
+    error = NoStoreError(str(refused))
+    error.code, error.errno, error.filename = refused.code, errno.ENOENT, path
+    return error
 
 
 def _try_out(opening: Opening) -> None:

@@ -59,12 +59,16 @@ class Ring:
 
 
 class Log:
-    """The stream from the manifest's log start to its end. `operations` holds what the families have not flushed yet."""
+    """The stream from the manifest's log start to its end. `operations` holds what the families have not flushed yet.
+
+    `lost` holds the operations of whole frames whose values are damaged: each is a lost range of one key.
+    """
 
     def __init__(self, directory, manifest):
         self.directory, self.manifest = directory, manifest
         self.files = {}  # number -> bytes of a value file
-        self.operations, self.frames, self.witness = [], 0, manifest.witness
+        self.operations, self.lost, self.frames, self.witness = [], [], 0, manifest.witness
+        self.doubtful = []  # (offset, operations, lost, frames before): frames that lack values, which a later proof may make whole
         self.end, self.note = 0, "clean end"
         self.bound = {family for family, (_, _, options) in manifest.families.items() if ends_in_seqno(options)}
         self.ring = self.open_ring()
@@ -105,6 +109,12 @@ class Log:
                 raise Damage(segment.file, PAGE + at.offset - segment.first, f"sealed up to {sealed.offset}, read to {at.offset}")
             if turned is None:
                 self.end = at.offset
+                known = self.known(segment, sealed)
+                for offset, *before in self.doubtful:
+                    if offset >= known:
+                        self.cut(offset, *before)
+                        sealed = None
+                        break
                 return self.judge(segment, sealed)
             at = turned
 
@@ -121,18 +131,19 @@ class Log:
         found = frame_at(at.offset, at.link, segment.fetch)
         if found is None and self.ring is not None and self.ring.capacity:
             found = frame_at(at.offset, at.link, self.ring.fetch)
-        return found if found is not None and self.has_its_values(found, segment.file) else None
+        return found
 
-    def has_its_values(self, frame, file):
-        """Whether all that a frame points to, and that no table holds yet, is there: else it is not whole."""
-        if not self.manifest.log_points or frame.kind not in (BATCH, LARGE):
-            return True
+    def cut(self, offset, operations, lost, frames):
+        """Ends the log in front of a frame that lacks values and that nothing proves was whole."""
+        self.end, self.frames = offset, frames
+        del self.operations[operations:], self.lost[lost:]
+
+    def keep(self, op):
+        """Keeps an operation that no table has, with its value, or among those that are lost."""
         try:
-            for op in operations(frame, file):
-                self.with_its_value(op)
+            self.operations.append(self.with_its_value(op))
         except (Damage, FileNotFoundError):
-            return False
-        return True
+            self.lost.append(op)
 
     def with_its_value(self, op):
         """An operation that points to its value as it was put, unless tables have it already."""
@@ -152,7 +163,12 @@ class Log:
                 raise Damage(segment.file, frame.offset, "large batch not at a page boundary")
             found = [self.with_its_key(op, frame.seqno, segment.file) for op in operations(frame, segment.file)]
             flushed = self.manifest.flushed
-            self.operations += [self.with_its_value(op) for op in found if op.seqno > flushed.get(op.family, 0)]
+            before = len(self.operations), len(self.lost), self.frames - 1
+            for op in found:
+                if op.seqno > flushed.get(op.family, 0):
+                    self.keep(op)
+            if len(self.lost) > before[1]:
+                self.doubtful.append((frame.offset, *before))
             return frame.seqno + len(found)
         if frame.kind == PADDING:
             if len(frame.body) < 8 or frame.next % PAGE:
@@ -181,12 +197,21 @@ class Log:
             raise Damage(self.manifest.file, 0, "the ring is missing")
         if self.ring.acknowledged is None or self.ring.synced is None:
             raise Damage(self.ring.file, 512, "a mark of which no copy checks")
-        known = max(self.witness, self.ring.synced)
-        if self.ring.machine == segment.machine == this_machine(self.directory):
-            known = max(known, self.ring.acknowledged)
+        known = self.known(segment, sealed)
         if self.end < known:
             raise self.damage(segment, f"known to be whole up to {known}")
         self.note = f"open end, not sealed (acknowledged up to {self.ring.acknowledged})"
+
+    def known(self, segment, sealed):
+        """The offset below which something proves that every frame was whole."""
+        ring = self.ring
+        ends = [place.offset for place in self.manifest.sealed.values()]
+        known = max([self.witness, self.manifest.permanent, *ends] + ([sealed.offset] if sealed else []))
+        if ring is not None and ring.acknowledged is not None and ring.synced is not None:
+            known = max(known, ring.synced)
+            if ring.machine == segment.machine == this_machine(self.directory):
+                known = max(known, ring.acknowledged)
+        return known
 
     def damage(self, segment, why):
         return Damage(segment.file, PAGE + self.end - segment.first, f"no whole frame at {self.end}; {why}")

@@ -36,6 +36,9 @@ class Manifest:
         self.fences = {}  # (family, number) -> Fence
         self.barred = set()  # (family, number)
         self.log_points = False
+        self.expired_through = 0  # microseconds since 1970
+        self.expired = {}  # family -> ledger of the records that were dropped since they had expired
+        self.expiries = {}  # number of a table -> how many of its records expire, the least and the greatest expiry
         self.lines = {}  # number -> bytes
         self.line = 0  # the greatest number of a line that was given
         self.file, self.uid = current(directory)
@@ -129,6 +132,18 @@ class Manifest:
                 through = c.varint()
                 self.line = max(self.line, through)
                 self.lines = {number: line for number, line in self.lines.items() if number > through}
+            elif tag == 33:
+                family, through = c.varint(), c.varint()
+                self.expired_through = max(self.expired_through, through)
+                total = self.expired.setdefault(family, {})
+                for kind, (count, terms) in ledger(c).items():
+                    before = total.get(kind, (0, 0))
+                    total[kind] = (before[0] + count, (before[1] + terms) % 2**64)
+            elif tag == 35:
+                number, count, least, spread = c.varint(), c.varint(), c.varint(), c.varint()
+                if not self.tables or next(reversed(self.tables))[2] != number or not count:
+                    raise c.damage(f"expiries of table {number}, which was not just added")
+                self.expiries[number] = (count, least, least + spread)
             elif tag % 2:
                 continue  # may be skipped
             else:

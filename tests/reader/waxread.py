@@ -120,7 +120,10 @@ class Store:
 
     def is_in_doubt(self, family, record):
         fences = (fence for (of, _), fence in self.manifest.fences.items() if of == family)
-        return any(covers(fence, record.key, record.seqno) for fence in fences)
+        lost = (op for op in self.log.lost if op.family == family)
+        return any(covers(fence, record.key, record.seqno) for fence in fences) or any(
+            op.key == record.key and record.seqno <= op.seqno for op in lost
+        )
 
 
 def keep_newest(found, record):
@@ -146,6 +149,8 @@ def list_records(directory, as_json):
                 print(json.dumps(row))
             else:
                 print(name.replace("\t", "\\t").replace("\n", "\\n"), record.key.hex(), record.value.hex(), sep="\t")
+    for op in store.log.lost:
+        raise Damage("the log", 0, f"the value of key {op.key.hex()} with seqno {op.seqno} was lost")
     for fence in store.manifest.fences.values():
         raise Damage(fence.file.decode(errors="backslashreplace"), fence.offset, f"records were lost between {fence.start} and {fence.end}")
 
@@ -174,6 +179,8 @@ def verify(directory):
             pass  # sums hold all the same
         except Damage as fault:
             faults.append(fault)
+    for op in store.log.lost:
+        faults.append(Damage("the log", 0, f"the value of key {op.key.hex()} with seqno {op.seqno} was lost"))
     for fault in faults:
         print(f"damage: {fault}")
     log = store.log

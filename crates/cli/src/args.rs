@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::expiry::Expiry;
 use crate::failure::Failure;
 
 /// Look into a Waxseal store, change it, move data in and out.
@@ -79,6 +80,8 @@ pub(crate) enum Verb {
         /// The value is this file's content.
         #[arg(long, value_name = "F")]
         file: Option<PathBuf>,
+        #[command(flatten)]
+        expiry: Expiry,
     },
     /// Print the raw value of a key.
     Get { key: OsString },
@@ -233,6 +236,8 @@ pub(crate) struct Load {
     /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. Not for trees.
     #[arg(long)]
     pub(crate) skip_bad: bool,
+    #[command(flatten)]
+    pub(crate) expiry: Expiry,
 }
 
 /// Which keys.

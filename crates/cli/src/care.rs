@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::progress;
 use crate::records::bounds;
-use crate::store::{existing_family, existing_store, open_to_read, report_cut};
+use crate::store::{existing_family, existing_store, open_to_read, report_cut, salvageable};
 use crate::text::{self, counted};
 
 /// A store that nobody has open is looked at as it lies there, so that one that does not open is looked at too.
@@ -58,7 +58,7 @@ pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Res
 }
 
 pub(crate) fn salvage(args: &Args, dest: &Path, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
-    let dir = existing_store(args)?;
+    let dir = salvageable(args)?;
     let mut watch = progress::watch("salvage");
     let options = SalvageOptions { accept_loss, progress: Some(&mut watch) };
     let report = Db::builder(dir).salvage(dest, options)?;

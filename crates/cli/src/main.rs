@@ -11,6 +11,7 @@
 mod args;
 mod care;
 mod exchange;
+mod expiry;
 mod failure;
 mod levels;
 mod manual;
@@ -59,7 +60,9 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     match &args.verb {
-        Verb::Put { key, value, file } => records::put(args, key, value.as_deref(), file.as_deref(), output),
+        Verb::Put { key, value, file, expiry } => {
+            records::put(args, key, (value.as_deref(), file.as_deref()), expiry, output)
+        }
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
         Verb::Scan(scan) => records::scan(args, scan, output),

@@ -9,6 +9,7 @@ use serde_json::json;
 use waxseal::{ColumnFamily, Range, Slice};
 
 use crate::args::{Args, Scan, Span};
+use crate::expiry::Expiry;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read, session};
@@ -17,8 +18,8 @@ use crate::text;
 pub(crate) fn put(
     args: &Args,
     key: &OsStr,
-    value: Option<&OsStr>,
-    file: Option<&Path>,
+    (value, file): (Option<&OsStr>, Option<&Path>),
+    expiry: &Expiry,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
@@ -32,8 +33,9 @@ pub(crate) fn put(
         (Some(value), None) => bytes_of(args, value)?,
         (None, None) => return Err(Failure::usage("put needs a VALUE, - or --file F")),
     };
+    let options = expiry.options()?;
     let db = open_to_fill(args)?;
-    session(args, &db)?.column_family(&args.cf)?.put(&key, &value)?;
+    session(args, &db)?.column_family(&args.cf)?.put_with(&key, &value, options)?;
     db.close()?;
     output.object(&json!({ "ok": true, "key": output.to_json(&key), "bytes": value.len() }))?;
     Ok(Exit::Ok)

@@ -214,6 +214,8 @@ fn store_json(db: &Db, metrics: &Metrics) -> Value {
             "cut_at": recovery.cut_at,
             "set_aside": recovery.set_aside,
             "acknowledged_bytes_missing": recovery.acknowledged_bytes_missing,
+            "may_lack_unsynced": recovery.may_lack_unsynced,
+            "lost_values": recovery.lost_values,
         },
         "snapshots": metrics.snapshots,
         "flushes": metrics.flushes,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use waxseal::{ColumnFamily, Db, Session};
+use waxseal::{ColumnFamily, Contents, Db, Session};
 
 use crate::args::Args;
 use crate::failure::Failure;
@@ -15,13 +15,28 @@ pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
     args.dir.as_deref().ok_or_else(|| Failure::usage("say which store: -d DIR"))
 }
 
-/// The directory of `-d`, if there is a store in it: a file `CURRENT` makes it one.
+/// The directory of `-d`, if there is a store in it, whole or damaged.
 pub(crate) fn existing_store(args: &Args) -> Result<&Path, Failure> {
     let dir = dir(args)?;
-    match dir.join("CURRENT").try_exists() {
-        Ok(true) => Ok(dir),
-        Ok(false) => Err(Failure::not_found(format!("no store in {}", dir.display()))),
-        Err(error) => Err(Failure::io(dir.display(), error)),
+    match Db::contents(dir)? {
+        Contents::Store | Contents::Damaged => Ok(dir),
+        contents => Err(no_store(dir, &contents)),
+    }
+}
+
+/// The same for a salvage, which also takes what is left of a checkpoint or an export.
+pub(crate) fn salvageable(args: &Args) -> Result<&Path, Failure> {
+    let dir = dir(args)?;
+    match Db::contents(dir)? {
+        Contents::Store | Contents::Damaged | Contents::Marked(_) => Ok(dir),
+        contents => Err(no_store(dir, &contents)),
+    }
+}
+
+fn no_store(dir: &Path, contents: &Contents) -> Failure {
+    match contents {
+        Contents::Empty => Failure::not_found(format!("no store in {}", dir.display())),
+        _ => Failure::not_found(format!("{} holds {contents}", dir.display())),
     }
 }
 
@@ -77,6 +92,17 @@ pub(crate) fn report_cut(db: Db) -> Result<Db, Failure> {
             text::counted(recovery.cut_bytes, "byte", "bytes"),
             recovery.set_aside.map(|name| format!(" and set aside in {name}")).unwrap_or_default(),
             text::counted(recovery.acknowledged_bytes_missing, "byte", "bytes"),
+        );
+    }
+    if recovery.may_lack_unsynced {
+        eprintln!(
+            "waxseal: the store was not closed before the machine stopped (or it is a copy): writes that were not synced may be missing"
+        );
+    }
+    if recovery.lost_values > 0 {
+        eprintln!(
+            "waxseal: {} of the log damaged: reading the keys fails until they are written again; `verify` lists them",
+            text::counted(recovery.lost_values, "value", "values"),
         );
     }
     Ok(db)

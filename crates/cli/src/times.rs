@@ -38,6 +38,11 @@ pub(crate) fn parse(text: &str, is_last: bool) -> Option<Time> {
     }
 }
 
+/// The first microsecond since 1970 that a moment means, however far; none for anything else.
+pub(crate) fn micros(text: &str) -> Option<u64> {
+    if text.contains('-') { calendar(text).map(|(first, _)| first) } else { number(text, 19) }
+}
+
 /// The first microsecond that a calendar's moment means, and how many it means.
 fn calendar(text: &str) -> Option<(u64, u64)> {
     let text = text.strip_suffix('Z').unwrap_or(text);

@@ -182,6 +182,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_INTERNAL (-13)
 
 /**
+ * The thread's interrupt function ended the call (`waxseal_set_interrupt`). What it had finished stays; it may be repeated.
+ */
+#define WAXSEAL_INTERRUPTED (-14)
+
+/**
  * The error is not about damage.
  */
 #define WAXSEAL_VERDICT_NONE 0
@@ -993,6 +998,12 @@ typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_
 typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
+ * Is asked about every 10 ms by long calls of the thread that set it, on that thread. Answers 0 to go on; anything else ends the call with
+ * `WAXSEAL_INTERRUPTED`. It must not call the library with an object of a store, and must not end its thread.
+ */
+typedef int32_t (*waxseal_interrupt_fn)(void *context);
+
+/**
  * What the open of a store found in its log.
  */
 typedef struct {
@@ -1009,9 +1020,18 @@ typedef struct {
      */
     uint64_t cut_at;
     /**
-     * Bytes of commits that had returned and are missing. 0 unless the machine failed.
+     * Bytes of commits that had returned and are missing. 0 unless the machine failed; a lower bound if `may_lack_unsynced`.
      */
     uint64_t acknowledged_bytes_missing;
+    /**
+     * 1: the machine failed, or the store is on another device, and it had not been closed: commits that had returned and were not synced may be
+     * missing, and nothing tells how many. Else 0.
+     */
+    uint64_t may_lack_unsynced;
+    /**
+     * Damaged values of commits that are in the log: reads of their keys answer `WAXSEAL_CORRUPTION` until the keys are written again, or repaired.
+     */
+    uint64_t lost_values;
 } waxseal_recovery_t;
 
 /**
@@ -2172,6 +2192,14 @@ int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *o
                                                      size_t bytes);
 
 /**
+ * How many microseconds a record of the family lives that is put without an expiry of its own; 0: for ever. Records that come with their
+ * seal, by ingestion or from another store keep what they came with. Kept in the store. Default 0.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options, uint64_t micros);
+
+/**
  * Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
@@ -2187,7 +2215,7 @@ int32_t waxseal_family_options_set_seals(waxseal_family_options_t *options, int3
 int32_t waxseal_family_options_set_verify_reads(waxseal_family_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+ * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
  */
@@ -2270,6 +2298,14 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
+ * Whether a store may be created in a directory that holds other files. Default false.
+ * Files of another engine, and of names that a store would use, are refused either way.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
+
+/**
  * Whether an open is refused where a store is. Default false.
  *
  * One thread at a time.
@@ -2319,7 +2355,7 @@ int32_t waxseal_options_set_verify_reads(waxseal_options_t *options,
                                          uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+ * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
  */
@@ -2342,8 +2378,8 @@ int32_t waxseal_options_set_memtable(waxseal_options_t *options,
                                      int32_t number);
 
 /**
- * Tables that are open at the same time; beyond, those that nobody asked of late are closed, and opened again when they are read.
- * Default 0: half of the files that the process may have open.
+ * Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
+ * opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
  *
  * One thread at a time.
  */
@@ -2351,7 +2387,8 @@ int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
                                         size_t tables);
 
 /**
- * Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed likewise. Default 1 GiB.
+ * Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
+ * Default 1 GiB.
  *
  * One thread at a time.
  */
@@ -2496,8 +2533,11 @@ int32_t waxseal_open_memory(const waxseal_options_t *options, waxseal_db_t **db,
  * the answer is `WAXSEAL_OK`. Families, snapshots, batches and iterators answer `WAXSEAL_CLOSED` from then on, and still have to be
  * ended. Null is no error.
  *
- * Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`; of two threads that close one store the second is told
- * `WAXSEAL_CLOSED`. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
+ * Releases the store's threads, descriptors, mappings, memtables and cached blocks, whoever still has a handle. A running call, a bytes object
+ * and an Arrow batch keep the memory that they use; an iterator keeps its memtables and the indexes of its tables until it is ended.
+ *
+ * Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`. A second call answers `WAXSEAL_OK`, and does not wait for the
+ * first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
  */
 int32_t waxseal_close(waxseal_db_t *db,
                       waxseal_error_t **error);
@@ -2559,6 +2599,16 @@ int32_t waxseal_refresh(waxseal_db_t *db,
  * Thread-safe.
  */
 int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
+
+/**
+ * From now on the calling thread's long calls ask `function` whether they are to end; null: they ask nobody. These are calls that flush,
+ * compact, settle, wait for room, look at a store, count, copy, export or import; waiting for the device itself is not interrupted. What an
+ * interrupted call had finished stays, and the call may be repeated.
+ *
+ * Of this thread alone. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
+ */
+int32_t waxseal_set_interrupt(waxseal_interrupt_fn function,
+                              void *context);
 
 /**
  * One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
@@ -3175,12 +3225,45 @@ int32_t waxseal_write_options_add_entry(waxseal_write_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * The record counts as absent from this time on, in microseconds since 1970 by the store's clock, and a later compaction drops it.
+ * The record expires at this time, in microseconds since 1970: from then on it counts as absent, and a later compaction drops it. A time
+ * that has passed is allowed. A snapshot and an iterator judge by the time at which they were made, every other read by the time now.
+ * This, `waxseal_write_options_set_expires_in` and `waxseal_write_options_set_expires_never`: the last one wins.
  *
- * One thread at a time.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which is a mistake in its unit or its epoch; the options
+ * are then as they were.
  */
 int32_t waxseal_write_options_set_expiry(waxseal_write_options_t *options,
                                          uint64_t micros);
+
+/**
+ * The record expires so many microseconds after it is written.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_write_options_set_expires_in(waxseal_write_options_t *options,
+                                             uint64_t micros);
+
+/**
+ * The record never expires, whatever the default time to live of its family is.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_write_options_set_expires_never(waxseal_write_options_t *options);
+
+/**
+ * Adds to a batch: sets a key to a value, with options: an expiry, labels, entries. Null options are defaults. The commit says the
+ * durability.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options with a durability of their own.
+ */
+int32_t waxseal_batch_put_with_options(waxseal_batch_t *batch,
+                                       waxseal_family_t *family,
+                                       const waxseal_write_options_t *options,
+                                       const uint8_t *key,
+                                       size_t key_len,
+                                       const uint8_t *value,
+                                       size_t value_len,
+                                       waxseal_error_t **error);
 
 /**
  * Adds to a batch: sets a key to a value and keeps entries beside it.
@@ -4373,6 +4456,22 @@ int32_t waxseal_scan_arrow(const waxseal_family_t *family,
                            size_t batch_bytes,
                            struct ArrowArrayStream *stream,
                            waxseal_error_t **error);
+
+/**
+ * `waxseal_scan_arrow` with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+ *
+ * Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors: as of
+ * `waxseal_scan_arrow`; `WAXSEAL_INVALID` without columns, and for one that is named twice.
+ */
+int32_t waxseal_scan_arrow_columns(const waxseal_family_t *family,
+                                   const waxseal_snapshot_t *snapshot,
+                                   const waxseal_range_t *range,
+                                   const uint32_t *columns,
+                                   size_t count,
+                                   size_t batch_rows,
+                                   size_t batch_bytes,
+                                   struct ArrowArrayStream *stream,
+                                   waxseal_error_t **error);
 
 #ifdef __cplusplus
 }  // extern "C"

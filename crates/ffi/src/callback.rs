@@ -21,6 +21,12 @@ use crate::error::{Failure, taken_message, waxseal_error_t};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller(Arc<Calling>);
 
+/// Calls a function that may run in the middle of any call: every store is busy for this thread meanwhile.
+pub(crate) fn calls_from_any<T>(function: impl FnOnce() -> T) -> T {
+    let _busy = Busy::enter(None);
+    function()
+}
+
 #[derive(Debug, Default)]
 struct Calling {
     store: OnceLock<StoreId>,
@@ -58,7 +64,7 @@ impl Caller {
 
     /// Calls a function, with the store busy for this thread.
     pub(crate) fn calls<T>(&self, function: impl FnOnce() -> T) -> T {
-        let _busy = self.0.store.get().map(|store| Busy::enter(*store));
+        let _busy = self.0.store.get().map(|store| Busy::enter(Some(*store)));
         function()
     }
 }
@@ -67,14 +73,15 @@ thread_local! {
     /// How many functions run on this thread, one called from inside the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The stores that called them.
-    static STORES: RefCell<Vec<StoreId>> = const { RefCell::new(Vec::new()) };
+    /// `None` stands for every store.
+    static STORES: RefCell<Vec<Option<StoreId>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// That a function runs; ends also when something unwinds.
 struct Busy;
 
 impl Busy {
-    fn enter(store: StoreId) -> Busy {
+    fn enter(store: Option<StoreId>) -> Busy {
         let _ = STORES.try_with(|stores| stores.borrow_mut().push(store)); // the thread may be ending
         DEPTH.set(DEPTH.get() + 1);
         Busy
@@ -97,7 +104,10 @@ pub(crate) fn is_inside() -> bool {
 /// `Invalid` inside a function that this store called.
 #[cold]
 pub(crate) fn refuse_reentry(store: Option<StoreId>) -> crate::error::Result<()> {
-    let is_busy = |store| STORES.try_with(|stores| stores.borrow().contains(&store)).unwrap_or(false);
+    let is_busy = |store| {
+        let is_it = |busy: &Option<StoreId>| busy.is_none_or(|busy| busy == store);
+        STORES.try_with(|stores| stores.borrow().iter().any(is_it)).unwrap_or(false)
+    };
     match store {
         Some(store) if is_busy(store) => Err(Failure::invalid(
             "the store was called from inside a function that it calls itself; call it when that has returned",

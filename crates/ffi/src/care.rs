@@ -27,7 +27,7 @@ fn look(
 ) -> Result<()> {
     let report = report.needed("report")?;
     let care = care_settings(options, pass)?;
-    let found = with(db, |db| Ok(look(db, &care, &Caller::of(db.store()))?))?;
+    let found = with(db, |db| care.unless_interrupted(look(db, &care, &Caller::of(db.store()))))?;
     report.set(issue(Found::from(found))?);
     Ok(())
 }
@@ -115,7 +115,8 @@ fn closed(
     let report = report.needed("report")?;
     let care = care_settings(options, pass)?;
     let (builder, caller) = configured(store_options, builder)?;
-    report.set(issue(Found::from(look(builder, &care, &caller)?))?);
+    let found = care.unless_interrupted(look(builder, &care, &caller))?;
+    report.set(issue(Found::from(found))?);
     Ok(())
 }
 

@@ -1,15 +1,17 @@
 //! How a store is looked after: everything that can be asked of verify, scrub, repair and salvage.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use face::care::{Progress, Token};
+use face::interrupt;
 
 use crate::call::{answer, status_of};
 use crate::callback::Caller;
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::error::{Failure, Result, WAXSEAL_INTERRUPTED, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::{lent, out};
 use crate::repair_source::{Handler, Source, waxseal_handler_fn, waxseal_source_fn};
@@ -64,6 +66,8 @@ pub(crate) struct Care {
     pub(crate) handler: Option<Hook<waxseal_handler_fn>>,
     pub(crate) max_retries: Option<u32>,
     pub(crate) trash: Option<PathBuf>,
+    /// The thread's interrupt function ended the pass.
+    pub(crate) is_interrupted: Cell<bool>,
 }
 
 /// A pass, by what it knows what to do with.
@@ -97,8 +101,22 @@ impl Care {
         }
     }
 
+    /// What a pass found, unless it was interrupted.
+    pub(crate) fn unless_interrupted<T>(&self, found: face::Result<T>) -> Result<T> {
+        match self.is_interrupted.get() {
+            true => Err(Failure::Call(WAXSEAL_INTERRUPTED, "interrupted by the caller".into())),
+            false => Ok(found?),
+        }
+    }
+
     /// Tells the caller of progress; `Break` if it ends the pass.
     pub(crate) fn tell(&self, caller: &Caller, progress: Progress) -> ControlFlow<()> {
+        // Asked now before a function of the caller's: a signal that came meanwhile is handled there and not in that function.
+        let asked = if self.progress.is_some() { interrupt::ask() } else { interrupt::check() };
+        if asked.is_err() {
+            self.is_interrupted.set(true);
+            return ControlFlow::Break(());
+        }
         let Some(Hook { function: Some(function), context }) = self.progress else { return ControlFlow::Continue(()) };
         let Progress { done, total, found } = progress;
         let progress = waxseal_progress_t { done, total, found };

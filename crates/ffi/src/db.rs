@@ -4,7 +4,7 @@ use face::{Builder, Db};
 
 use crate::call::answer;
 use crate::comparator::check_opening;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{Result, WAXSEAL_CLOSED, waxseal_error_t};
 use crate::handle::{Kind, handle, issue, take, with, with_failed};
 use crate::lent::{Lent, Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
@@ -90,8 +90,11 @@ pub unsafe extern "C" fn waxseal_open_memory(
 /// the answer is `WAXSEAL_OK`. Families, snapshots, batches and iterators answer `WAXSEAL_CLOSED` from then on, and still have to be
 /// ended. Null is no error.
 ///
-/// Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`; of two threads that close one store the second is told
-/// `WAXSEAL_CLOSED`. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
+/// Releases the store's threads, descriptors, mappings, memtables and cached blocks, whoever still has a handle. A running call, a bytes object
+/// and an Arrow batch keep the memory that they use; an iterator keeps its memtables and the indexes of its tables until it is ended.
+///
+/// Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`. A second call answers `WAXSEAL_OK`, and does not wait for the
+/// first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
@@ -100,8 +103,12 @@ pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut w
         if db.is_null() {
             return Ok(());
         }
-        with_failed(db.cast_const(), |_| Ok(()))?; // not inside a function that the store calls
-        Ok(take(db.cast_const())?.object.close()?)
+        // Not inside a function that the store calls.
+        match with_failed(db.cast_const(), |_| Ok(())).and_then(|()| take(db.cast_const())) {
+            Ok(entry) => Ok(entry.object.close()?),
+            Err(failure) if failure.status() == WAXSEAL_CLOSED => Ok(()),
+            Err(failure) => Err(failure),
+        }
     })
 }
 

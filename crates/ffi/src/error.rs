@@ -48,6 +48,8 @@ pub const WAXSEAL_OUT_OF_MEMORY: i32 = -11;
 pub const WAXSEAL_CALLBACK: i32 = -12;
 /// A bug of the library was caught: please report the message. The object that the call was about cannot be used any more.
 pub const WAXSEAL_INTERNAL: i32 = -13;
+/// The thread's interrupt function ended the call (`waxseal_set_interrupt`). What it had finished stays; it may be repeated.
+pub const WAXSEAL_INTERRUPTED: i32 = -14;
 
 /// The error is not about damage.
 pub const WAXSEAL_VERDICT_NONE: i32 = 0;
@@ -133,6 +135,7 @@ impl Failure {
             ErrorKind::Halted => WAXSEAL_HALTED,
             ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
             ErrorKind::Closed => WAXSEAL_CLOSED,
+            ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
             _ => WAXSEAL_INTERNAL, // a kind that this library was not built with
         }
     }

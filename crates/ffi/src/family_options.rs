@@ -1,6 +1,7 @@
 //! How a column family of its own kind is made.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use face::{CfOptions, SealLayout, StoreId};
 
@@ -215,6 +216,15 @@ pub extern "C" fn waxseal_family_options_set_large_value_bytes(
     set(options, |options| options.large_value_bytes = bytes)
 }
 
+/// How many microseconds a record of the family lives that is put without an expiry of its own; 0: for ever. Records that come with their
+/// seal, by ingestion or from another store keep what they came with. Kept in the store. Default 0.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_default_ttl(options: *mut waxseal_family_options_t, micros: u64) -> i32 {
+    set(options, |options| options.default_ttl = (micros > 0).then(|| Duration::from_micros(micros)))
+}
+
 /// Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
@@ -247,7 +257,7 @@ pub extern "C" fn waxseal_family_options_set_verify_reads(
     })
 }
 
-/// What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+/// What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
 #[unsafe(no_mangle)]

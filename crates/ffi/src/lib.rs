@@ -50,6 +50,7 @@ pub mod tuning;
 pub mod write_options;
 
 pub mod db;
+pub mod interrupt;
 pub mod metrics;
 
 pub mod family;

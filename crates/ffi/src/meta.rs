@@ -1,10 +1,10 @@
 //! What stands beside values: entries of providers, written with them and read without them.
 
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use face::ColumnFamily;
-use face::meta::{Checked, Meta, MetaIter};
+use face::meta::{Checked, Expiry, Meta, MetaIter};
+use face::{ColumnFamily, WriteOptions};
 
 use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
@@ -15,7 +15,7 @@ use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
 use crate::range::{bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
-use crate::write_options::{set, waxseal_write_options_t};
+use crate::write_options::{set, waxseal_write_options_t, write_settings};
 
 /// The entry was not checked: the seal covers it, and speaks for it only together with the value, which was not read.
 pub const WAXSEAL_CHECKED_NOT: i32 = 0;
@@ -67,12 +67,64 @@ pub unsafe extern "C" fn waxseal_write_options_add_entry(
     })
 }
 
-/// The record counts as absent from this time on, in microseconds since 1970 by the store's clock, and a later compaction drops it.
+/// The record expires at this time, in microseconds since 1970: from then on it counts as absent, and a later compaction drops it. A time
+/// that has passed is allowed. A snapshot and an iterator judge by the time at which they were made, every other read by the time now.
+/// This, `waxseal_write_options_set_expires_in` and `waxseal_write_options_set_expires_never`: the last one wins.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which is a mistake in its unit or its epoch; the options
+/// are then as they were.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_write_options_set_expiry(options: *mut waxseal_write_options_t, micros: u64) -> i32 {
+    status_of(|| {
+        if micros < Expiry::LEAST_MICROS {
+            return Err(Failure::invalid(format!("expiry {micros} is before the year 2000")));
+        }
+        let time = UNIX_EPOCH.checked_add(Duration::from_micros(micros));
+        let time = time.ok_or_else(|| Failure::invalid("the expiry is beyond what the system can say"))?;
+        set(options, |options| options.expires_at(time))
+    })
+}
+
+/// The record expires so many microseconds after it is written.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
-pub extern "C" fn waxseal_write_options_set_expiry(options: *mut waxseal_write_options_t, micros: u64) -> i32 {
-    status_of(|| set(options, |options| options.expires_at(Duration::from_micros(micros))))
+pub extern "C" fn waxseal_write_options_set_expires_in(options: *mut waxseal_write_options_t, micros: u64) -> i32 {
+    status_of(|| set(options, |options| options.expires_in(Duration::from_micros(micros))))
+}
+
+/// The record never expires, whatever the default time to live of its family is.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_write_options_set_expires_never(options: *mut waxseal_write_options_t) -> i32 {
+    status_of(|| set(options, WriteOptions::expires_never))
+}
+
+/// Adds to a batch: sets a key to a value, with options: an expiry, labels, entries. Null options are defaults. The commit says the
+/// durability.
+///
+/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options with a durability of their own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_batch_put_with_options(
+    batch: *mut waxseal_batch_t,
+    family: *mut waxseal_family_t,
+    options: *const waxseal_write_options_t,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
+    answer(error, || {
+        let options = write_settings(options)?;
+        add(batch, family, |batch, family| {
+            batch.put_with(family, key.key()?, value.value()?, options);
+            Ok(())
+        })
+    })
 }
 
 /// Adds to a batch: sets a key to a value and keeps entries beside it.

@@ -24,8 +24,13 @@ pub struct waxseal_recovery_t {
     pub cut_bytes: u64,
     /// Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
     pub cut_at: u64,
-    /// Bytes of commits that had returned and are missing. 0 unless the machine failed.
+    /// Bytes of commits that had returned and are missing. 0 unless the machine failed; a lower bound if `may_lack_unsynced`.
     pub acknowledged_bytes_missing: u64,
+    /// 1: the machine failed, or the store is on another device, and it had not been closed: commits that had returned and were not synced may be
+    /// missing, and nothing tells how many. Else 0.
+    pub may_lack_unsynced: u64,
+    /// Damaged values of commits that are in the log: reads of their keys answer `WAXSEAL_CORRUPTION` until the keys are written again, or repaired.
+    pub lost_values: u64,
 }
 
 /// Every number of a store, with its name.
@@ -59,7 +64,11 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("adopted", metrics.adopted),
         ("values_moved", metrics.values_moved),
         ("values_unreadable", metrics.values_unreadable),
+        ("expired", metrics.expired),
+        ("dropped_tables", metrics.dropped_tables),
+        ("dropped_bytes", metrics.dropped_bytes),
         ("open_tables", metrics.open_tables as u64),
+        ("open_files", metrics.open_files as u64),
         ("index_bytes", metrics.index_bytes),
         ("wal.mapped", u64::from(wal.mapped)),
         ("wal.frames", wal.frames),
@@ -75,6 +84,9 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("wal.waits_for_segment", wal.waits_for_segment),
         ("wal.longest_wait_nanos", wal.longest_wait_nanos),
         ("wal.live_bytes", wal.live_bytes),
+        ("wal.needed_bytes", wal.needed_bytes),
+        ("wal.limit_bytes", wal.limit_bytes),
+        ("wal.early_freezes", wal.early_freezes),
         ("memory.budget_bytes", memory.budget_bytes),
         ("memory.memtable_bytes", memory.memtable_bytes),
         ("memory.block_bytes", memory.block_bytes),
@@ -217,6 +229,8 @@ pub unsafe extern "C" fn waxseal_recovery(
             cut_bytes: report.cut_bytes,
             cut_at: report.cut_at.unwrap_or(u64::MAX),
             acknowledged_bytes_missing: report.acknowledged_bytes_missing,
+            may_lack_unsynced: u64::from(report.may_lack_unsynced),
+            lost_values: report.lost_values,
         });
         Ok(())
     })

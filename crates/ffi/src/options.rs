@@ -223,6 +223,15 @@ pub extern "C" fn waxseal_options_set_create_if_missing(options: *mut waxseal_op
     set(options, move |builder| builder.create_if_missing(create))
 }
 
+/// Whether a store may be created in a directory that holds other files. Default false.
+/// Files of another engine, and of names that a store would use, are refused either way.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_options_set_beside_other_files(options: *mut waxseal_options_t, allow: bool) -> i32 {
+    set(options, move |builder| builder.beside_other_files(allow))
+}
+
 /// Whether an open is refused where a store is. Default false.
 ///
 /// One thread at a time.
@@ -277,7 +286,7 @@ pub extern "C" fn waxseal_options_set_verify_reads(options: *mut waxseal_options
     })
 }
 
-/// What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+/// What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
 #[unsafe(no_mangle)]

@@ -32,8 +32,8 @@ pub extern "C" fn waxseal_options_set_memtable(options: *mut waxseal_options_t, 
     })
 }
 
-/// Tables that are open at the same time; beyond, those that nobody asked of late are closed, and opened again when they are read.
-/// Default 0: half of the files that the process may have open.
+/// Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
+/// opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -41,7 +41,8 @@ pub extern "C" fn waxseal_options_set_open_tables(options: *mut waxseal_options_
     tune(options, move |settings| settings.open_tables = tables)
 }
 
-/// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed likewise. Default 1 GiB.
+/// Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
+/// Default 1 GiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

@@ -5,39 +5,20 @@ use std::path::{Path, PathBuf};
 
 use waxseal::care::Outcome;
 use waxseal::env::{Fs, RealFs};
-use waxseal::{Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions};
+use waxseal::{Contents, Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions};
 
 use crate::failure::Failure;
-use crate::foreign::{is_leveldbs, is_leveldbs_name, refuse_leveldbs};
+use crate::foreign::refuse_other_engines;
 use crate::options::{Options, Plan};
-use crate::raw;
 
-/// Removes a store with all that is in it, also one that LevelDB wrote. Where there is none, there is nothing to do, as with LevelDB.
+/// Removes a store with all that is in it. Where there is none, there is nothing to do, as with LevelDB. A database that LevelDB or RocksDB wrote is
+/// refused: it is not this library's to remove.
 pub(crate) fn destroy(dir: &Path) -> Result<(), Failure> {
-    if !holds_something(dir)? {
-        return Ok(());
+    refuse_other_engines(dir)?;
+    match Db::contents(dir)? {
+        Contents::Store | Contents::Damaged | Contents::Marked(_) => Ok(Db::destroy(dir)?),
+        Contents::Empty | Contents::Foreign(_) => Ok(()), // other files are left alone
     }
-    if is_leveldbs(dir) {
-        return destroy_leveldbs(dir);
-    }
-    match Db::destroy(dir) {
-        Err(error) if *error.kind() == ErrorKind::Invalid => Ok(()), // other files, which are left alone
-        done => Ok(done?),
-    }
-}
-
-/// Removes the files that LevelDB names, and nothing else, unless LevelDB has them open.
-fn destroy_leveldbs(dir: &Path) -> Result<(), Failure> {
-    let lock = dir.join("LOCK");
-    let failed = |what: &Path, error| Failure::io(format_args!("{}: {error}", what.display()));
-    let Some(_held) = raw::lock_as_leveldb(&lock).map_err(|error| failed(&lock, error))? else {
-        return Err(Failure::io(format_args!("lock {}: already held by process", lock.display())));
-    };
-    for name in RealFs.list(dir).map_err(|error| failed(dir, error))?.iter().filter(|name| is_leveldbs_name(name)) {
-        RealFs.remove(&dir.join(name)).map_err(|error| failed(&dir.join(name), error))?;
-    }
-    let _ = RealFs.remove_dir(dir); // stays if something else is in it
-    Ok(())
 }
 
 /// Mends what can be mended. What cannot is an error, and the store is open to everything else: reads of what was lost answer an error
@@ -46,7 +27,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     // What it is made for is there: a repair makes no store and refuses none.
     let options = Options { create_if_missing: false, error_if_exists: false, ..options.clone() };
     let plan = Plan::of(&options)?;
-    refuse_leveldbs(dir)?;
+    refuse_other_engines(dir)?;
     if !holds_something(dir)? {
         return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
     }

@@ -8,17 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal::env::{Fs, RealFs};
-use waxseal::{Builder, Cache, CfOptions, Comparator, Compression, Db, KIB, MIB, Order, Verify};
+use waxseal::{Builder, Cache, CfOptions, Comparator, Compression, Contents, Db, KIB, MIB, Order, Verify};
 
 use crate::callback::Ordered;
 use crate::failure::Failure;
-use crate::foreign::refuse_leveldbs;
+use crate::foreign::refuse_other_engines;
 use crate::held::{self, CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
 use crate::shelf::lock;
 use crate::store::FAMILY;
-
-/// The file without which a directory holds no store; LevelDB has one of that name too.
-const CURRENT: &str = "CURRENT";
 
 /// What a caller has set. Tickets are 0 where nothing was.
 #[derive(Clone, Debug, Default)]
@@ -128,11 +125,20 @@ impl Plan {
 
     /// Refuses, in LevelDB's words, what the engine would refuse in its own.
     pub(crate) fn look(&self, dir: &Path) -> Result<(), Failure> {
-        if !self.said.create_if_missing && matches!(RealFs.exists(&dir.join(CURRENT)), Ok(false)) {
+        refuse_other_engines(dir)?;
+        let is_missing = matches!(Db::contents(dir)?, Contents::Empty | Contents::Foreign(_));
+        if is_missing && !self.said.create_if_missing {
             let what = format!("{}: does not exist (create_if_missing is false)", dir.display());
             return Err(Failure::invalid(what));
         }
-        refuse_leveldbs(dir)
+        // LevelDB makes the database's directory and none above it.
+        let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
+        match above {
+            Some(above) if is_missing && matches!(RealFs.exists(above), Ok(false)) => {
+                Err(Failure::io(format_args!("{}: No such file or directory", dir.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the store is opened with, a line each: what was said, and what became of it.

@@ -4,12 +4,10 @@
 //! Every function here asks the same of him, and it is what the header asks: a pointer is NULL or good for as many bytes as he says.
 //! NULL is looked for, and a length that no key or value can have is refused before anything is read.
 
-use std::ffi::{CStr, CString, OsStr, c_char, c_void};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use waxseal::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
@@ -189,26 +187,6 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
     let failure = Failure::io(format_args!("internal error: {}", what.unwrap_or("a panic")));
     std::mem::forget(panic); // dropping it could panic again
     failure
-}
-
-/// Takes the lock by which LevelDB keeps others out; none if somebody has it. It is let go with the file.
-pub(crate) fn lock_as_leveldb(path: &Path) -> io::Result<Option<OwnedFd>> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: the name ends in a zero; a file that was opened is ours.
-    let file = unsafe {
-        match libc::open(name.as_ptr(), libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC, 0o644) {
-            -1 => return Err(io::Error::last_os_error()),
-            file => OwnedFd::from_raw_fd(file),
-        }
-    };
-    // SAFETY: all zeros are a lock of the whole file, and the pointer is to one.
-    let taken = unsafe {
-        let mut whole: libc::flock = std::mem::zeroed();
-        whole.l_type = libc::F_WRLCK as _;
-        whole.l_whence = libc::SEEK_SET as _;
-        libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &whole)
-    };
-    Ok((taken == 0).then_some(file))
 }
 
 /// Who runs this process.

@@ -6,6 +6,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// From so many bytes on the twin is faster that asks the processor for wider registers at run time; a short hash is over before it has.
 const LONG_BYTES: usize = 512;
 
+/// XXH3-64 of at most so many bytes takes about twenty instructions.
+const INLINED_BYTES: usize = 16;
+
 /// XXH3-64 of `bytes`, seed 0: keys (filters), frame bodies, headers, digests. A megabyte takes about as long as the memory that it comes from.
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
@@ -19,6 +22,17 @@ pub fn hash_key(key: &[u8]) -> u64 {
     #[cfg(debug_assertions)]
     KEYS_HASHED.with(|count| count.set(count.get() + 1));
     hash(key)
+}
+
+/// `hash_key`, inlined for keys of up to 16 bytes: for loops that hash one key after the other.
+#[inline(always)]
+pub fn hash_short_key(key: &[u8]) -> u64 {
+    if key.len() > INLINED_BYTES {
+        return hash_key(key);
+    }
+    #[cfg(debug_assertions)]
+    KEYS_HASHED.with(|count| count.set(count.get() + 1));
+    xxh3_64(key)
 }
 
 #[cfg(debug_assertions)]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::env::{Fs, RealFs, StoreClosed, is_out_of_descriptors};
+
 /// What every fallible call of the engine answers.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -42,6 +44,8 @@ pub enum ErrorKind {
     FormatTooNew,
     /// The store was closed.
     Closed,
+    /// The caller's own interrupt function ended the call (`interrupt`). What the call had finished stays.
+    Interrupted,
 }
 
 /// Where bytes are not what was written.
@@ -144,17 +148,35 @@ impl Error {
         Error::of(ErrorKind::Invalid, message)
     }
 
-    /// An error of the operating system while doing `what`.
+    /// An error of the operating system while doing `what`. `Closed` for a file that was released because its store was closed; the engine's own
+    /// error, if `source` was made from one.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
-        let (kind, message) = (ErrorKind::Io(source.kind()), format!("{what}: {source}").into());
-        Error(Box::new(Story { kind, message, source: Some(Arc::new(source)) }))
+        if source.get_ref().is_some_and(|cause| cause.is::<StoreClosed>()) {
+            return Error::closed();
+        }
+        if let Some(story) = source.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            return story.clone();
+        }
+        let kind = ErrorKind::Io(source.kind());
+        let message = match is_out_of_descriptors(&source) {
+            true => format!("{what}: {source}: {}", out_of_descriptors()),
+            false => format!("{what}: {source}"),
+        };
+        Error(Box::new(Story { kind, message: message.into(), source: Some(Arc::new(source)) }))
     }
 
     /// An error of a plain kind.
     #[cold]
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Story { kind, message: message.into().into(), source: None }))
+    }
+
+    /// A reader needs a file that the writer has replaced since the reader looked at the store.
+    #[cold]
+    pub fn outdated(file: &str) -> Error {
+        let what = format!("{file} was replaced by the process that writes the store: call `refresh` and read again");
+        Error::of(ErrorKind::Io(io::ErrorKind::StaleNetworkFileHandle), what)
     }
 
     /// The store was closed.
@@ -196,6 +218,13 @@ impl Error {
         self
     }
 
+    /// Adds to the text what the caller can do about it.
+    #[cold]
+    pub fn advise(mut self, way: &str) -> Error {
+        self.0.message = format!("{}; {way}", self.0.message).into();
+        self
+    }
+
     /// What can be done about it.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
@@ -212,6 +241,11 @@ impl Error {
     /// True for corruption.
     pub fn is_corruption(&self) -> bool {
         self.damage().is_some()
+    }
+
+    /// True if a read-only store has to `refresh`: it needs a file that the writer has replaced.
+    pub fn needs_refresh(&self) -> bool {
+        self.0.kind == ErrorKind::Io(io::ErrorKind::StaleNetworkFileHandle)
     }
 
     /// True if the device is full, the quota is used up, or a file may not be that long: the same call may succeed once there is space.
@@ -256,6 +290,27 @@ impl std::error::Error for Error {
     }
 }
 
+/// Lets an engine error pass through a call that answers `io::Result`; `Error::io` gives it back.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        let kind = match error.kind() {
+            ErrorKind::Io(kind) => *kind,
+            ErrorKind::Corruption(_) => io::ErrorKind::NotFound,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// Says which limit a process without descriptors has met.
+fn out_of_descriptors() -> String {
+    let limit = match RealFs.most_open() {
+        Some(limit) => format!("the process may have {limit} files open (RLIMIT_NOFILE)"),
+        None => "the system has as many files open as it may have".to_owned(),
+    };
+    format!("{limit}; raise the limit, close files of the process, or set a smaller `open_tables`")
+}
+
 /// Adds what was being done to an error of the operating system.
 pub trait IoContext<T> {
     /// `what` is only built on failure.
@@ -265,5 +320,28 @@ pub trait IoContext<T> {
 impl<T> IoContext<T> for io::Result<T> {
     fn during<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T> {
         self.map_err(|source| Error::io(what(), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `EMFILE` on Linux.
+    const OUT_OF_DESCRIPTORS: i32 = 24;
+
+    #[test]
+    fn an_error_without_descriptors_names_the_file_and_the_limit() {
+        let error = Error::io("opening 000007.tbl", io::Error::from_raw_os_error(OUT_OF_DESCRIPTORS)).to_string();
+        assert!(error.starts_with("opening 000007.tbl: ") && error.contains("RLIMIT_NOFILE"), "{error}");
+        assert!(error.contains("`open_tables`"), "{error}");
+    }
+
+    #[test]
+    fn an_engine_error_passes_through_an_io_result() {
+        let lost = Damage { file: "000007.tbl".to_owned(), verdict: Verdict::Missing, ..Damage::default() };
+        let error = Error::io("reading", Error::corruption(lost.clone(), "gone").into());
+        assert_eq!(error.damage(), Some(&lost));
+        assert!(Error::io("reading", Error::outdated("000007.tbl").into()).needs_refresh());
     }
 }

@@ -24,7 +24,7 @@ pub struct Fence {
     pub bound: Seqno,
     /// The file in which they stood.
     pub file: String,
-    /// The offset of their block in it.
+    /// The offset of their block in it. Without a file: the seqno that a damaged record in memory shows.
     pub offset: u64,
     /// What was wrong.
     pub verdict: Verdict,
@@ -62,12 +62,17 @@ impl Fence {
             && order.compare_internal(newest, (&self.to.0, self.to.1)) != Ordering::Greater
     }
 
+    /// The key, if the fence spans versions of no other one.
+    pub fn only_key(&self, order: &Order) -> Option<&[u8]> {
+        order.compare(&self.from.0, &self.to.0).is_eq().then_some(&self.from.0)
+    }
+
     /// What a read answers inside.
     #[cold]
     pub fn error(&self) -> Error {
         let damage = Damage {
             file: self.file.clone(),
-            offset: self.offset,
+            offset: if self.file.is_empty() { 0 } else { self.offset },
             key_range: Some((self.from.0.clone(), self.to.0.clone())),
             verdict: self.verdict,
             ..Damage::default()
@@ -83,7 +88,8 @@ impl Fence {
         }
         let place = (record.key.to_vec(), record.seqno);
         let (file, verdict) = (String::new(), Verdict::Structural);
-        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset: 0, verdict })
+        let offset = record.seqno;
+        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset, verdict })
     }
 
     /// Appends the bytes kept in the manifest.

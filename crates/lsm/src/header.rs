@@ -70,6 +70,13 @@ impl Header {
         Header { incompatible: if with_zstd { ZSTD_FRAMES } else { 0 }, ..Header::new(kind, uid) }
     }
 
+    /// True if a file that begins with these bytes was written as one of this kind, whatever else of its header is damaged or was never written.
+    pub fn is_of(bytes: &[u8], kind: FileKind) -> bool {
+        let mut magic = *b"WAXSEAL ";
+        magic[7] = kind as u8;
+        !bytes.is_empty() && magic.starts_with(&bytes[..bytes.len().min(magic.len())])
+    }
+
     fn may_be_packed(kind: FileKind) -> bool {
         matches!(kind, FileKind::Table | FileKind::Values)
     }

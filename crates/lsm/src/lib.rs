@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, turn, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, turn, error, seam, expiry, fence, ledger, descriptors, interrupt, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -22,13 +22,16 @@ pub mod codec;
 pub mod compaction;
 pub mod cursor;
 pub mod db;
+pub mod descriptors;
 pub mod env;
 pub mod error;
+pub mod expiry;
 pub mod fence;
 pub mod frame;
 pub mod header;
 #[doc(hidden)]
 pub mod inject;
+pub mod interrupt;
 pub mod ledger;
 pub mod memtable;
 pub mod merge;

@@ -1,4 +1,20 @@
 //! Names: of files in a store, and back (one counter numbers every file); of the families that layers above the engine keep.
+//! And whether the lock file still has its name.
+
+use crate::env::Env;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+
+/// Why a store halts whose lock file is not the one that it locked.
+const LOST: &str = "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
+    opened the store, so nothing more is written";
+
+/// `Halted` if the store's lock file was removed or replaced, or its directory was removed. One `fstatat`.
+pub(crate) fn check_lock(env: &Env) -> Result<()> {
+    match env.fs.owns_lock().during(|| "checking LOCK")? {
+        true => Ok(()),
+        false => Err(Error::of(ErrorKind::Halted, LOST)),
+    }
+}
 
 /// What stands before the name of every system family, and of no other.
 pub const SYSTEM: &str = "system_metadata";
@@ -49,6 +65,8 @@ pub enum Name {
     Lock,
     /// `CURRENT.tmp`, never read.
     Temporary,
+    /// `UNFINISHED`: the directory is a checkpoint or an export that is being written.
+    Unfinished,
 }
 
 impl Name {
@@ -58,6 +76,7 @@ impl Name {
             "CURRENT" => return Some(Name::Current),
             "LOCK" => return Some(Name::Lock),
             "CURRENT.tmp" => return Some(Name::Temporary),
+            "UNFINISHED" => return Some(Name::Unfinished),
             _ => {}
         }
         if let Some(number) = name.strip_prefix("MANIFEST-") {
@@ -83,7 +102,7 @@ impl Name {
         match self {
             Name::Table(n) | Name::Values(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
             Name::Cut(n) | Name::Trash(n) | Name::Damaged(n) => Some(n),
-            Name::Current | Name::Lock | Name::Temporary => None,
+            Name::Current | Name::Lock | Name::Temporary | Name::Unfinished => None,
         }
     }
 }
@@ -102,6 +121,7 @@ impl std::fmt::Display for Name {
             Name::Current => f.write_str("CURRENT"),
             Name::Lock => f.write_str("LOCK"),
             Name::Temporary => f.write_str("CURRENT.tmp"),
+            Name::Unfinished => f.write_str("UNFINISHED"),
         }
     }
 }
@@ -134,6 +154,7 @@ mod tests {
             Name::Current,
             Name::Lock,
             Name::Temporary,
+            Name::Unfinished,
         ] {
             assert_eq!(Name::parse(&name.to_string()), Some(name));
         }

@@ -1,6 +1,7 @@
 //! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::names::MAX_SYSTEM;
@@ -64,11 +65,12 @@ pub struct Settings {
     pub memtable: MemtableKind,
     /// Blocks and large values kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
-    /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
-    /// half of the files that the process may have open. Of value files half as many stay open. A store that is opened for reading keeps all open.
+    /// Files of tables and of large values open at the same time. Beyond that number the file that was not read for longest is closed, and
+    /// opened again by its next read. Default 0: what leaves the host half of the files that the process may have open (`RLIMIT_NOFILE`).
+    /// Cursors, jobs and read-only stores keep to it too. At most a quarter as many files of large values are being written besides.
     pub open_tables: usize,
-    /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
-    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone. No bound of a store that is opened for reading.
+    /// Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again. Default 1 GiB,
+    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone.
     pub index_bytes: usize,
     /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
     /// jobs, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of that on the largest memtable is frozen
@@ -98,6 +100,9 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
+    /// Whether a store may be created in a directory that holds other files. Default false. A directory with files of another engine, or with files
+    /// whose names a store would use, is refused either way.
+    pub beside_other_files: bool,
     /// Whether a store that is there already is refused. Default false.
     pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
@@ -128,6 +133,7 @@ impl Default for Settings {
             background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
+            beside_other_files: false,
             error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,
@@ -240,6 +246,10 @@ pub struct CfOptions {
     /// Values of at least so many bytes stand in files of their own, where they are written once; tables then hold pointers to them.
     /// 0: none does. Kept in the store. Default 4 KiB; stores of an earlier version keep none.
     pub large_value_bytes: usize,
+    /// How long a record of the family lives that is put without an expiry of its own. Records that come with their seal, by ingestion or from
+    /// another store keep what they came with, and so does what was written before. At least a microsecond. Kept in the store. Default
+    /// none: such a record never expires.
+    pub default_ttl: Option<Duration>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Most that the first level below level 0 that holds data is to hold, in bytes. Default 256 MiB.
@@ -250,7 +260,7 @@ pub struct CfOptions {
     pub level0_tables: usize,
     /// What point reads check, unless they say otherwise. Not kept in the store. Default `Always`.
     pub verify_reads: Verify,
-    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Sampled(64)`.
+    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Always`.
     pub verify_scans: Verify,
     /// Where the seals of a block stand. Kept in the store. Default `ByCodec`.
     pub seals: SealLayout,
@@ -277,12 +287,13 @@ impl Default for CfOptions {
             compression: Compression::default(),
             bottom_compression: None,
             large_value_bytes: 4 * KIB,
+            default_ttl: None,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
             level0_tables: 4,
             verify_reads: Verify::Always,
-            verify_scans: Verify::Sampled(64),
+            verify_scans: Verify::Always,
             seals: SealLayout::default(),
             key_ends_in_seqno: false,
             system: None,
@@ -332,6 +343,10 @@ impl CfOptions {
             (
                 self.large_value_bytes == 0 || self.large_value_bytes >= 64,
                 "large_value_bytes must be 0 (none) or at least 64",
+            ),
+            (
+                self.default_ttl.is_none_or(|ttl| ttl.as_micros() > 0 && u64::try_from(ttl.as_micros()).is_ok()),
+                "default_ttl must lie between a microsecond and 2^64 of them",
             ),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),

@@ -144,6 +144,13 @@ pub enum Bug {
     LogTrimmedWhileNeeded,
     LogGoneBeforeEdit,
     RingNotSynced,
+    // Found by the walks of `expiring` stores.
+    SnapshotReadsByTheClock,
+    SnapshotTimeIgnored,
+    ExpiryClockRunsBack,
+    ExpiryClockForgetsRestart,
+    ExpiredTableUncoversOlder,
+    LiveRecordsGoWithTheirTable,
 }
 
 impl Bug {
@@ -260,6 +267,16 @@ impl Bug {
 
     /// Those that the tests of the layer above find, where stamps are kept.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
+
+    /// Those that the walks of stores whose records expire find.
+    pub const OF_EXPIRY: [Bug; 6] = [
+        Bug::SnapshotReadsByTheClock,
+        Bug::SnapshotTimeIgnored,
+        Bug::ExpiryClockRunsBack,
+        Bug::ExpiryClockForgetsRestart,
+        Bug::ExpiredTableUncoversOlder,
+        Bug::LiveRecordsGoWithTheirTable,
+    ];
 
     /// Those that the tests of registry and log find.
     pub const OF_REGISTRY: [Bug; 21] = [

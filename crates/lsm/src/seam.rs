@@ -360,11 +360,25 @@ pub trait Companions: Send + Sync {
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
     }
+    /// Returns true if a scan may give out a record: `verify` of it `serves`. Scans call this once for every record that they step on, so a
+    /// keeper hashes key and value here, in one dynamic call.
+    #[inline]
+    fn serves(&self, record: &Record<'_>, source: Protection) -> bool {
+        self.verify(record, hash_key(record.key), source).serves()
+    }
     /// Whether the time of a record is over; the keeper sees to it itself that it is what was written. Asked of values that would be given
     /// out or kept and have more beside them than one word; `now` is microseconds since 1970, read only if the record has a time.
     #[inline]
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
         self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
+    }
+    /// When the record expires, in microseconds since 1970; none if it never does. What the record itself says: nobody has checked it.
+    fn expiry(&self, record: &Record<'_>) -> Option<u64> {
+        self.beneath().and_then(|beneath| beneath.expiry(record))
+    }
+    /// True if a table of expired records may go unread. If not, a compaction reads it, and `on_drop` is called for each record.
+    fn may_drop_unread(&self) -> bool {
+        self.beneath().is_none_or(|beneath| beneath.may_drop_unread())
     }
     /// True if the record counts as absent from now on.
     #[inline]

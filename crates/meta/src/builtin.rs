@@ -24,9 +24,24 @@ pub fn standard() -> Providers {
 pub struct Expiry;
 
 impl Expiry {
+    /// The beginning of the year 2000, in microseconds since 1970: no caller means an earlier expiry.
+    pub const LEAST_MICROS: u64 = 946_684_800_000_000;
+
     /// The entry of a record that expires then.
     pub fn at(micros: u64) -> [u8; 8] {
         micros.to_le_bytes()
+    }
+
+    /// The same for a time that a caller gave. Errors: `Invalid` for one before the year 2000, which is no time but a mistake in its
+    /// unit or its epoch.
+    pub fn checked(micros: u64) -> Result<[u8; 8]> {
+        if micros < Expiry::LEAST_MICROS {
+            let what = format!(
+                "expiry {micros} is before the year 2000: it is counted in microseconds since 1970 (expires_in takes a duration from now)"
+            );
+            return Err(Error::invalid(what));
+        }
+        Ok(Expiry::at(micros))
     }
 
     /// The time that an entry says; none if it is not one.

@@ -19,7 +19,7 @@
 //! finds it right writes anything, and no counter is shared between cores.
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::checksum::{hash, hash_key};
+use waxseal_lsm::checksum::{hash, hash_key, hash_short_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::pointer::value_hash;
@@ -49,6 +49,9 @@ pub use crate::beside::SEAL_BYTES;
 
 /// The algorithm by which seals are made here. docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
+
+/// Providers with this number or a greater one are not Waxseal's own.
+const FIRST_FOREIGN: u16 = 16;
 
 /// XXH3-64 takes bytes up to so many in one piece of straight code.
 const HASHED_WITHOUT_A_CALL: usize = 128;
@@ -341,15 +344,16 @@ impl Sealer {
         Build::Set
     }
 
+    /// The expiry of a record that may have entries, if its seal covers it.
+    fn expiry_slowly(&self, record: &Record<'_>) -> Option<u64> {
+        let (expiry, _) = self.providers.find(EXPIRY)?;
+        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
+        if entry.sealed && entry.version == expiry.version { Expiry::read(entry.bytes) } else { None }
+    }
+
     #[cold]
     fn life_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
-        let Some((expiry, _)) = self.providers.find(EXPIRY) else { return Life::Alive };
-        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
-        let Ok(Some(entry)) = entry else { return Life::Alive };
-        let says_over = entry.sealed
-            && entry.version == expiry.version
-            && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now());
-        if !says_over {
+        if self.expiry_slowly(record).is_none_or(|micros| micros > now()) {
             return Life::Alive;
         }
         match verdict_on(record, hash(record.key), true) {
@@ -474,12 +478,39 @@ impl Companions for Sealer {
         self.verify_usual(record, key_hash, source)
     }
 
+    /// `verify` of a short value under a short key, written out: both hashes are inlined and nothing else is called.
+    #[inline]
+    fn serves(&self, record: &Record<'_>, source: Protection) -> bool {
+        if record.kind == Kind::Put
+            && record.value.len() <= HASHED_WITHOUT_A_CALL
+            && let Some(word) = only_word(record.companion)
+            && source != Protection::Foreign
+        {
+            let key_hash = hash_short_key(record.key);
+            if Seal::of_hashed_key(Kind::Put, key_hash, record.value).at(record.seqno) == word {
+                return true;
+            }
+            return self.verify_usual(record, key_hash, source).serves();
+        }
+        self.verify_usual(record, hash_key(record.key), source).serves()
+    }
+
     #[inline]
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
         match may_have_entries(record.companion) && self.expires {
             true => self.life_slowly(record, now),
             false => Life::Alive,
         }
+    }
+
+    #[inline]
+    fn expiry(&self, record: &Record<'_>) -> Option<u64> {
+        if may_have_entries(record.companion) && self.expires { self.expiry_slowly(record) } else { None }
+    }
+
+    /// A provider of somebody else's may want to hear of each record that is dropped; Waxseal's own do not.
+    fn may_drop_unread(&self) -> bool {
+        self.providers.descriptors().iter().all(|of| of.id < FIRST_FOREIGN)
     }
 
     fn term(&self, record: &Record<'_>) -> u64 {

@@ -143,6 +143,7 @@ impl Pass {
             summed: self.summed,
             values: None,
             pace: None,
+            unsynced: None,
         };
         let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
         let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());

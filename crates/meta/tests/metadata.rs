@@ -266,11 +266,20 @@ fn a_record_whose_time_is_over_is_absent_and_goes() {
         assert_eq!(store.keys(), keys(b"de"));
         for name in b"abc" {
             assert_eq!(store.get(&[*name]).unwrap(), None);
-            assert_eq!(store.get_at(&[*name], At::Snapshot(&snapshot)).unwrap(), None);
         }
         assert_eq!(iter_meta(&store.db, &store.family, At::Latest, ALL, EXPIRY).unwrap().count(), 1);
     };
     are_gone();
+    store.compact();
+    are_gone();
+    // A snapshot sees what it saw when it was taken, compacted or not, and by every kind of read.
+    for name in b"abcde" {
+        let found = |at| get_meta(&store.db, &store.family, &[*name], at, EXPIRY).unwrap().is_some();
+        assert!(store.get_at(&[*name], At::Snapshot(&snapshot)).unwrap().is_some());
+        assert_eq!((found(At::Snapshot(&snapshot)), found(At::Latest)), (*name != b'd', *name == b'e'));
+    }
+    assert_eq!(iter_meta(&store.db, &store.family, At::Snapshot(&snapshot), ALL, EXPIRY).unwrap().count(), 4);
+    drop(snapshot);
     store.compact();
     are_gone();
     // Nothing of them is left, nor of what they hid.

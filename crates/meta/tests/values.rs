@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use support::{DIR, Owned, Store, options};
+use support::{ALL, DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent, TableRef};
@@ -19,7 +19,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::{Entry, walk};
 use waxseal_meta::care::{
     Candidate, Finding, Outcome, Progress, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
-    VerifyOptions, Watch, repair, salvage, scrub, verify,
+    VerifyOptions, Watch, digest, repair, salvage, scrub, verify,
 };
 use waxseal_meta::exchange::{Export, Policy, export};
 use waxseal_meta::{Seal, Sealer};
@@ -55,7 +55,7 @@ fn filled(seed: u64) -> (SimFs, Store) {
 fn entries(store: &Store) -> (PathBuf, Vec<Entry>) {
     let file = store.db.value_files(&store.family).unwrap().remove(0);
     let mut entries = Vec::new();
-    walk("v", &*file.file().unwrap(), None, &mut |entry| {
+    walk("v", file.file(), None, &mut |entry| {
         entries.push(entry);
         Ok(())
     })
@@ -81,6 +81,26 @@ fn holds_all_but(store: &Store, lost: Option<usize>) {
             Err(error) => assert!(error.is_corruption() && lost == Some(n), "{n}: {error}"),
         }
     }
+}
+
+/// The fence over a lost old version hides neither the newest version nor other keys; a snapshot that needs the old one is told of it.
+#[test]
+fn a_lost_old_version_ends_no_scan_and_no_digest() {
+    let (sim, store) = filled(3);
+    let (path, found) = entries(&store);
+    strike(&sim, &path, &found[4]);
+    let before = store.db.snapshot().unwrap();
+    store.put(&found[4].key, b"newest");
+    store.db.flush().unwrap();
+    let report = repair(&store.db, RepairOptions::default()).unwrap();
+    assert_eq!((report.lost, store.db.fences(&store.family).len()), (1, 1), "{report:?}");
+    let rows = store.scan();
+    assert_eq!((rows.len(), &rows[4].value[..]), (20, &b"newest"[..]));
+    assert_eq!(digest(&store.db, &store.family, &ALL, At::Latest).unwrap().count, 20);
+    let of_snapshot = || At::Snapshot(&before);
+    assert!(store.get_at(&found[4].key, of_snapshot()).unwrap_err().is_corruption());
+    assert!(digest(&store.db, &store.family, &ALL, of_snapshot()).unwrap_err().is_corruption());
+    assert_eq!(store.get_at(&found[5].key, of_snapshot()).unwrap().map(|row| row.key), Some(found[5].key.clone()));
 }
 
 #[test]

@@ -68,6 +68,29 @@ pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
     Ok(damaged)
 }
 
+/// The first and last key of a range in which rows were lost; `None` if no range is known.
+pub(crate) type Lost = Option<(Vec<u8>, Vec<u8>)>;
+
+/// Shows the rows that can be read; returns the ranges in which others were lost. Errors: those of reads that are of no damage, and of
+/// `see`.
+pub(crate) fn rows_and_losses(db: &Db, name: &str, see: See<'_>) -> Result<Vec<Lost>> {
+    let (mut lost, mut refused) = (Vec::new(), None);
+    let mut show = |key: &[u8], value: &[u8]| {
+        if let Err(error) = see(key, value) {
+            refused.get_or_insert(error);
+        }
+        Ok(())
+    };
+    walk(db, name, &mut show, &mut |error| match error.damage() {
+        Some(damage) => {
+            lost.push(damage.key_range.clone());
+            Ok(())
+        }
+        None => Err(error),
+    })?;
+    refused.map_or(Ok(lost), Err)
+}
+
 /// Shows the rows of a family; `judge` says whether the walk goes on behind an error.
 fn walk(db: &Db, name: &str, see: See<'_>, judge: &mut dyn FnMut(Error) -> Result<()>) -> Result<()> {
     // A store that never had these families, and is open for reading only, has nothing in them.

@@ -24,10 +24,11 @@ use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
 use crate::families::{
-    QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
+    Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, rows_and_losses,
+    system_families,
 };
 use crate::hooks::{Hooks, is_forked, next_number};
-use crate::key::Query;
+use crate::key::{Query, read_registry_key};
 use crate::log::{Page, Paging, Reading};
 use crate::matching::{Matching, Snapshot};
 use crate::modes::{Queue, Ring, RingStats};
@@ -36,7 +37,7 @@ use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
 use crate::quarantine::{self, Case};
-use crate::registration::{Mode, Options, Registration, check_options};
+use crate::registration::{Mode, Options, Registration, Scope, check_options};
 use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
@@ -147,11 +148,29 @@ fn operations_of(db: &Db) -> Result<Operations> {
     Ok(operations)
 }
 
-/// What is registered in a store.
+/// What is registered in a store. Where rows of the registry are lost a registration stands in that watches all that they may have
+/// watched: no event is missed, and no write is refused. It ends when the loss is accepted, or the pair is registered or taken back.
 fn registrations_of(db: &Db) -> Result<Vec<Registration>> {
     let mut registrations = Vec::new();
-    each_row(db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
+    let mut take = |key: &[u8], value: &[u8]| Registration::decode(key, value).map(|row| registrations.push(row));
+    let lost = rows_and_losses(db, REGISTRY, &mut take)?;
+    for stand_in in lost.iter().map(stand_in_for) {
+        let is_known =
+            |known: &Registration| (&known.target, known.operation) == (&stand_in.target, stand_in.operation);
+        if !registrations.iter().any(is_known) {
+            registrations.push(stand_in);
+        }
+    }
     Ok(registrations)
+}
+
+/// A registration that watches at least what the lost rows of a range watched: their own pair if the range has a single key, else
+/// every operation in the store.
+fn stand_in_for(lost: &Lost) -> Registration {
+    let only = lost.as_ref().filter(|(first, last)| first == last);
+    let pair = only.and_then(|(key, _)| read_registry_key(key).ok());
+    let (target, operation) = pair.unwrap_or((Target::Cluster, None));
+    Registration { target, operation, options: Options { scope: Scope::Subtree, ..Options::default() } }
 }
 
 /// Loads the sessions that there are, and sees to it that no number stands for two of them. The rows of some may be gone: then something

@@ -18,10 +18,10 @@ const LEVEL: u8 = 1;
 /// Which targets a registration means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// The target alone, as in the paper.
-    #[default]
+    /// The target alone, as in the paper. Rows happen to keys: a family that is watched by itself sees none of its rows.
     Exact,
     /// The target and everything below it.
+    #[default]
     Subtree,
 }
 
@@ -91,7 +91,8 @@ impl Options {
                 return Err(Error::of(ErrorKind::FormatTooNew, say));
             }
         }
-        let (mut options, mut last) = (Options::default(), 0);
+        // A row without a scope is exact, whatever callers get by default.
+        let (mut options, mut last) = (Options { scope: Scope::Exact, ..Options::default() }, 0);
         while !reader.is_empty() {
             let (tag, mut bytes) = (reader.varint()?, Reader::new(reader.length_prefixed()?));
             if tag <= last {
@@ -262,7 +263,8 @@ mod tests {
         let (_, value) = Registration::new(john(), None).with(options).encode().unwrap();
         assert_eq!(value, b"\x01\x01\x01\x01\x02\x01\x02\x03\x01\x01\x05\x01\x01\x07\x03\xC0\x84\x3D");
         let key = registry_key(&john(), None).unwrap();
-        assert_eq!(Registration::decode(&key, b"\x01").unwrap().options, Options::default());
+        let exact = Options { scope: Scope::Exact, ..Options::default() };
+        assert_eq!(Registration::decode(&key, b"\x01").unwrap().options, exact);
         assert!(Registration::decode(&key, b"\x01\x09\x02ab").is_ok(), "an odd tag may be unknown");
         for wrong in
             [&b""[..], b"\0", b"\x01\x08\0", b"\x01\x02\x01\x03", b"\x01\x02\x01\0\x01\x01\0", b"\x01\x01\x02\0\0"]
@@ -279,7 +281,8 @@ mod tests {
         let update = Some(Operation::ROW_UPDATE);
         assert_eq!(Options::suited(&users(), update).scope, Scope::Subtree);
         assert_eq!(Options::suited(&users(), update).mode, Mode::Deferred);
-        assert_eq!(Options::suited(&users(), Some(Operation::TABLE_DROP)), Options::default());
+        let exact = Options { scope: Scope::Exact, ..Options::default() };
+        assert_eq!(Options::suited(&users(), Some(Operation::TABLE_DROP)), exact);
         assert_eq!(Options::suited(&users(), None).scope, Scope::Subtree);
         assert_eq!(Options::suited(&john(), None).scope, Scope::Exact);
         assert_eq!(Options::suited(&john(), update).scope, Scope::Exact);
@@ -288,6 +291,18 @@ mod tests {
         assert_eq!(Options::suited(&school, Some(Operation::TABLE_TRUNCATE)).scope, Scope::Subtree);
         assert_eq!(Options::suited(&school, Some(Operation::SCHEMA_ALTER)).scope, Scope::Exact);
         assert_eq!(Options::suited(&Target::Cluster, Some(Operation::ENGINE_FLUSH)).scope, Scope::Subtree);
+    }
+
+    #[test]
+    fn options_of_which_nobody_chose_the_scope_watch_the_keys_of_a_family() {
+        let row = Target::key("users", "john");
+        for operation in [None, Some(Operation::ROW_UPDATE)] {
+            let chosen = Options { mode: Mode::Async, ..Options::default() };
+            let registration = Registration::new(Target::family("users"), operation).with(chosen);
+            assert!(registration.matches(&row, Operation::ROW_UPDATE), "{operation:?}");
+        }
+        let (key, value) = Registration::new(Target::family("users"), None).with(Options::default()).encode().unwrap();
+        assert!(Registration::decode(&key, &value).unwrap().matches(&row, Operation::ROW_DELETE));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::Family;
+use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
@@ -43,7 +44,16 @@ pub struct WriteOptions {
     /// Provider and bytes.
     entries: Vec<(u16, Vec<u8>)>,
     labels: BTreeMap<String, String>,
+    expires: Option<Expires>,
     is_insert: bool,
+}
+
+/// When a record expires.
+#[derive(Clone, Copy, Debug)]
+enum Expires {
+    At(SystemTime),
+    In(Duration),
+    Never,
 }
 
 impl WriteOptions {
@@ -67,16 +77,24 @@ impl WriteOptions {
         self
     }
 
-    /// The record counts as absent from this time on, counted from 1970, by the store's clock, and a later compaction drops it.
-    /// Only values expire, and only once their seal has spoken for them and for the time: no flipped bit ends a record early.
+    /// The record expires at this time: from then on it counts as absent, and a later compaction drops it. The last of `expires_at`,
+    /// `expires_in` and `expires_never` wins.
+    ///
+    /// Only values expire, and only once their seal has spoken for them and for the time: no flipped bit ends a record early. A time that
+    /// has passed is allowed, and the record is absent at once. A snapshot, a cursor and an iterator judge by the time at which they were
+    /// made, every other read by the time now. That time never runs backwards: after the system clock was set back it stands still until
+    /// the clock has caught up.
+    ///
+    /// The write is `Invalid`, and nothing has changed, for a time before the year 2000, which is a mistake in the unit or the epoch,
+    /// and in a store that was opened plain.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
     /// # let cf = waxseal::Db::memory()?.column_family("default")?;
-    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use std::time::{Duration, SystemTime};
     /// use waxseal::WriteOptions;
     ///
-    /// let now = UNIX_EPOCH.elapsed().unwrap();
+    /// let now = SystemTime::now();
     /// cf.put_with("old", "1", WriteOptions::new().expires_at(now - Duration::from_secs(1)))?;
     /// cf.put_with("new", "2", WriteOptions::new().expires_at(now + Duration::from_secs(3600)))?;
     /// assert_eq!(cf.get("old")?, None);
@@ -84,8 +102,33 @@ impl WriteOptions {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn expires_at(self, since_1970: Duration) -> WriteOptions {
-        self.entry(EXPIRY, Expiry::at(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX)))
+    pub fn expires_at(mut self, time: SystemTime) -> WriteOptions {
+        self.expires = Some(Expires::At(time));
+        self
+    }
+
+    /// The record expires so long after it is written: see [`expires_at`](WriteOptions::expires_at).
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use std::time::Duration;
+    /// use waxseal::WriteOptions;
+    ///
+    /// cf.put_with("session", "1", WriteOptions::new().expires_in(Duration::from_secs(3600)))?;
+    /// assert_eq!(cf.get("session")?.unwrap(), "1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expires_in(mut self, after: Duration) -> WriteOptions {
+        self.expires = Some(Expires::In(after));
+        self
+    }
+
+    /// The record never expires, whatever the family's [`default_ttl`](crate::CfOptions::default_ttl) says.
+    pub fn expires_never(mut self) -> WriteOptions {
+        self.expires = Some(Expires::Never);
+        self
     }
 
     /// Puts a label beside the value: a name with a text, each name once, the last text wins.
@@ -129,15 +172,29 @@ impl WriteOptions {
         self
     }
 
-    /// The entries, labels among them.
-    fn into_entries(self) -> Result<Vec<(u16, Vec<u8>)>> {
+    /// The entries, labels and expiry among them. `now`: microseconds since 1970.
+    fn into_entries(self, now: impl FnOnce() -> u64) -> Result<Vec<(u16, Vec<u8>)>> {
         let mut entries = self.entries;
+        match self.expires {
+            Some(Expires::At(time)) => {
+                let micros = time.duration_since(UNIX_EPOCH).map_or(0, micros_of);
+                entries.push((EXPIRY, Expiry::checked(micros)?.to_vec()));
+            }
+            Some(Expires::In(after)) => {
+                entries.push((EXPIRY, Expiry::at(now().saturating_add(micros_of(after))).to_vec()));
+            }
+            Some(Expires::Never) | None => {}
+        }
         if !self.labels.is_empty() {
             let labels: Vec<(&str, &str)> = self.labels.iter().map(|(name, text)| (&name[..], &text[..])).collect();
             entries.push((LABELS, Labels::of(&labels)?));
         }
         Ok(entries)
     }
+}
+
+fn micros_of(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl From<Durability> for WriteOptions {
@@ -147,6 +204,7 @@ impl From<Durability> for WriteOptions {
 }
 
 /// One operation, borrowed.
+#[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
@@ -155,11 +213,15 @@ pub(crate) struct Write<'a> {
     pub(crate) seal: Option<Seal>,
     /// What is kept beside the value.
     pub(crate) entries: &'a [(u16, &'a [u8])],
+    /// The family's default time to live does not count.
+    pub(crate) is_lasting: bool,
+    /// Its expiry was checked, or counted from now.
+    pub(crate) is_resolved: bool,
 }
 
 impl<'a> Write<'a> {
     pub(crate) fn put(key: &'a [u8], value: &'a [u8]) -> Write<'a> {
-        Write { kind: Kind::Put, key, value, seal: None, entries: &[] }
+        Write { kind: Kind::Put, key, value, seal: None, entries: &[], is_lasting: false, is_resolved: false }
     }
 
     pub(crate) fn delete(key: &'a [u8]) -> Write<'a> {
@@ -167,12 +229,44 @@ impl<'a> Write<'a> {
     }
 
     /// Adds it to a batch; refused, it leaves the batch as it was.
-    fn push(&self, inner: &Inner, family: u32, operations: &mut Operations) -> Result<()> {
-        let mut draft = self.draft(family);
-        match self.seal {
-            None => operations.push_draft(&mut draft, inner.engine.companions()),
-            Some(seal) => inner.keeper()?.push_sealed_given(operations, &draft, seal),
+    fn push(&self, inner: &Inner, family: &Family, operations: &mut Operations) -> Result<()> {
+        self.completed(inner, family, |write| {
+            let mut draft = write.draft(family.id());
+            match write.seal {
+                None => operations.push_draft(&mut draft, inner.engine.companions()),
+                Some(seal) => inner.keeper()?.push_sealed_given(operations, &draft, seal),
+            }
+        })
+    }
+
+    /// Shows the write as it is to be encoded: with the family's default expiry, unless it has one of its own or a seal that it came
+    /// with. Errors: `Invalid` for an expiry before the year 2000 among its entries.
+    #[inline]
+    fn completed<T>(&self, inner: &Inner, family: &Family, done: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<T> {
+        match family.options().default_ttl {
+            None if self.entries.is_empty() => done(self),
+            ttl => self.completed_slowly(inner, ttl, done),
         }
+    }
+
+    fn completed_slowly<T>(
+        &self,
+        inner: &Inner,
+        ttl: Option<Duration>,
+        done: impl FnOnce(&Write<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let given = self.entries.iter().find(|(provider, _)| *provider == EXPIRY);
+        if let Some(micros) = given.and_then(|(_, entry)| Expiry::read(entry))
+            && !self.is_resolved
+        {
+            Expiry::checked(micros)?;
+        }
+        let is_bound = given.is_some() || self.is_lasting || self.seal.is_some() || self.kind != Kind::Put;
+        let Some(ttl) = ttl.filter(|_| !is_bound) else { return done(self) };
+        let expiry = Expiry::at(inner.engine.expiry_micros().saturating_add(micros_of(ttl)));
+        let mut entries = self.entries.to_vec();
+        entries.push((EXPIRY, &expiry));
+        done(&Write { entries: &entries, ..*self })
     }
 
     #[inline]
@@ -182,14 +276,37 @@ impl<'a> Write<'a> {
     }
 }
 
+/// What the options of a write keep beside its value.
+struct Beside {
+    given: Vec<(u16, Vec<u8>)>,
+    is_lasting: bool,
+    is_resolved: bool,
+}
+
+impl Beside {
+    fn of(options: WriteOptions, inner: &Inner) -> Result<Beside> {
+        let is_lasting = matches!(options.expires, Some(Expires::Never));
+        let is_resolved = matches!(options.expires, Some(Expires::At(_) | Expires::In(_)));
+        let given = options.into_entries(|| inner.engine.expiry_micros())?;
+        Ok(Beside { given, is_lasting, is_resolved })
+    }
+
+    fn entries(&self) -> Vec<(u16, &[u8])> {
+        self.given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect()
+    }
+
+    fn of_write<'w>(&self, write: Write<'w>, entries: &'w [(u16, &'w [u8])]) -> Write<'w> {
+        Write { entries, is_lasting: self.is_lasting, is_resolved: self.is_resolved, ..write }
+    }
+}
+
 /// Commits one operation, with options.
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
     let verb = if options.is_insert { Verb::Insert } else { Verb::Update };
-    let given = options.into_entries()?;
-    let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
-    write_checked(cf, &Write { entries: &entries, ..write }, durability, verb)
+    let beside = Beside::of(options, &cf.inner)?;
+    write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
 }
 
 /// Commits one operation with the store's defaults and nothing beside it, which is what most are.
@@ -222,10 +339,13 @@ fn write_in(
     let rules = inner.engine.rules();
     if rules & 1 == 1 {
         // Something is registered. The registrar encodes the operation, with or without a stamp.
-        let (registrar, mut draft) = (inner.watching.registrar()?, write.draft(family.id()));
-        return registrar.commit_one(operations, &mut draft, write.seal, durability, (Some(who), verb)).map(drop);
+        let registrar = inner.watching.registrar()?;
+        return write.completed(inner, family, |write| {
+            let (seal, mut draft) = (write.seal, write.draft(family.id()));
+            registrar.commit_one(operations, &mut draft, seal, durability, (Some(who), verb)).map(drop)
+        });
     }
-    write.push(inner, family.id(), operations)?;
+    write.push(inner, family, operations)?;
     inner.commit(operations, durability, rules, who, if verb == Verb::Insert { &[Verb::Insert] } else { &[] })
 }
 
@@ -324,6 +444,44 @@ impl Batch {
         self.push(cf, Write { entries, ..Write::put(key.as_ref(), value.as_ref()) })
     }
 
+    /// Sets a key to a value, with options: an expiry, labels, entries, `insert`. When the batch can still be lost is for `commit` to
+    /// say: options with a durability are a refused write (`Invalid`).
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// use std::time::Duration;
+    /// use waxseal::{Durability, WriteOptions};
+    ///
+    /// let mut batch = db.batch();
+    /// batch.put_with(&cf, "session", "1", WriteOptions::new().expires_in(Duration::from_secs(60)));
+    /// batch.commit(Durability::Os)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_with(
+        &mut self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> &mut Batch {
+        if self.fault.is_none() {
+            self.fault = self.try_put_with(cf, key.as_ref(), value.as_ref(), options).err();
+        }
+        self
+    }
+
+    fn try_put_with(&mut self, cf: &ColumnFamily, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
+        if options.durability.is_some() {
+            return Err(Error::invalid("a write of a batch has no durability of its own: commit says it"));
+        }
+        let verb = options.is_insert.then_some(Verb::Insert);
+        let beside = Beside::of(options, &cf.inner)?;
+        self.try_push(cf, beside.of_write(Write::put(key, value), &beside.entries()), verb)
+    }
+
     /// Removes a key.
     pub fn delete(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> &mut Batch {
         self.push(cf, Write::delete(key.as_ref()))
@@ -391,10 +549,9 @@ impl Batch {
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
         let verb = options.is_insert.then_some(Verb::Insert);
-        let given = options.into_entries()?;
-        let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
+        let beside = Beside::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
-        batch.try_push(cf, Write { entries: &entries, ..write }, verb)?;
+        batch.try_push(cf, beside.of_write(write, &beside.entries()), verb)?;
         Ok((batch, durability))
     }
 
@@ -441,7 +598,7 @@ impl Batch {
         if !cf.who.is(&self.who) {
             self.meet(&cf.who)?;
         }
-        write.push(&self.inner, cf.family.id(), &mut self.operations)?;
+        write.push(&self.inner, &cf.family, &mut self.operations)?;
         self.operations.hold();
         if let Some(verb) = verb {
             // Those before it are called what they are: a delete by what it does.

@@ -148,6 +148,13 @@ impl Builder {
         self
     }
 
+    /// Whether a store may be created in a directory that holds other files. Default false: such an open is `Invalid`. Another engine's database,
+    /// and files whose names a store would use, are refused either way.
+    pub fn beside_other_files(mut self, allow: bool) -> Builder {
+        self.settings.beside_other_files = allow;
+        self
+    }
+
     /// Whether the newest log bytes live in a mapped file where the file system allows it, so that a commit needs no system
     /// call. Default true. False makes every commit a `write`.
     pub fn wal_mapped(mut self, mapped: bool) -> Builder {
@@ -196,7 +203,7 @@ impl Builder {
     /// # fn main() -> waxseal::Result<()> {
     /// use waxseal::{Builder, Verify};
     ///
-    /// let db = Builder::in_memory().verify_reads(Verify::Always).verify_scans(Verify::Always).open()?;
+    /// let db = Builder::in_memory().verify_reads(Verify::Always).verify_scans(Verify::Sampled(64)).open()?;
     /// # drop(db);
     /// # Ok(())
     /// # }
@@ -207,7 +214,8 @@ impl Builder {
         self
     }
 
-    /// What cursors and iterators check, likewise. Default [`Verify::Sampled`]`(64)`.
+    /// What cursors and iterators check, likewise. Default [`Verify::Always`]: every record that decides what a scan shows is verified, tombstones
+    /// and hiding versions included.
     pub fn verify_scans(mut self, verify: Verify) -> Builder {
         self.template.verify_scans = verify;
         self.policy.scans = Some(verify);

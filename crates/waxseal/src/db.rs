@@ -338,7 +338,14 @@ impl Db {
         Builder::in_memory().open()
     }
 
-    /// Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.
+    /// Returns what a directory holds: a store, a damaged one, something else of this engine's, another engine's database, other files, or nothing.
+    /// Judged from names and the first bytes of files; nothing is opened, locked or changed. A directory that does not exist is empty. Errors: `Io`.
+    pub fn contents(path: impl AsRef<Path>) -> Result<crate::Contents> {
+        waxseal_lsm::version::contents(&Env::real(), path.as_ref())
+    }
+
+    /// Removes a store: its files, and its directory if nothing else is in it. Refuses a directory that holds no store, and one that is open.
+    /// Files that the engine did not write stay, whatever their names.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -503,8 +510,12 @@ impl Db {
         self.inner.engine.is_read_only()
     }
 
-    /// Closes the store for every handle, cursor and iterator. What was acknowledged is durable when this returns without an
-    /// error. Dropping the last handle closes too, but has nobody to tell of an error.
+    /// Closes the store for every handle, snapshot, cursor and iterator: their calls return `Closed` from now on. Waits for running commits.
+    /// What was acknowledged is durable when this returns without an error. A second call returns `Ok`, and does not wait for the first.
+    ///
+    /// Releases the store's threads, descriptors, mappings, memtables and cached blocks (those in a cache of its own), whoever still has a
+    /// handle. A running call, a [`Slice`] and an Arrow batch keep the memory that they use. An open cursor keeps its memtables and the indexes
+    /// of its tables until it is moved or dropped. Dropping the last handle closes too, but cannot report an error.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -513,12 +524,14 @@ impl Db {
     /// let cf = db.column_family("default")?;
     /// db.close()?;
     /// assert_eq!(cf.get("key").unwrap_err().kind(), &ErrorKind::Closed);
+    /// db.close()?;
     /// # Ok(())
     /// # }
     /// ```
     pub fn close(&self) -> Result<()> {
-        self.inner.check_open()?;
-        self.inner.closed.store(true, Ordering::Release);
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
         let written = self.inner.end_events();
         self.inner.engine.close().and(written)
     }

@@ -93,6 +93,7 @@ pub use tables::TableInfo;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
+pub use waxseal_lsm::interrupt;
 pub use waxseal_lsm::options::{
     CfOptions, Compression, Durability, KIB, MIB, MemtableKind, SealLayout, Settings, Verify,
 };
@@ -100,6 +101,7 @@ pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::{Cache, CacheMetrics};
+pub use waxseal_lsm::version::{Contents, Foreign, Marked};
 pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
@@ -107,8 +109,8 @@ pub use waxseal_meta::{Counts as SealCounts, Seal};
 pub mod env {
     pub use waxseal_lsm::env::work::Mode;
     pub use waxseal_lsm::env::{
-        Clock, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs, SeededRandom,
-        SystemClock, SystemRandom,
+        Clock, Dir, DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs,
+        SeededRandom, SystemClock, SystemRandom,
     };
 }
 

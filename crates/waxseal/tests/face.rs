@@ -178,7 +178,7 @@ fn after_close_every_call_is_closed() -> Result<()> {
     closed(db.refresh());
     closed(db.step().map(drop));
     closed(db.checkpoint("nowhere"));
-    closed(db.close());
+    db.close()?;
     Ok(())
 }
 

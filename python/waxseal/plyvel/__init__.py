@@ -84,6 +84,9 @@ class DB:
             comparator=comparator,
             comparator_name=comparator_name,
         )
+        above = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(above):  # LevelDB makes the store's directory and none above it
+            raise IOError(f"{path}: No such file or directory")
         if os.path.isdir(path) and not os.access(path, os.W_OK):
             raise IOError(f"{path}: the directory cannot be written")
         self._db = _store.open_store(

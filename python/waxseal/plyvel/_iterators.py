@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from .. import _backend, _map
 from ._terms import IteratorInvalidError, bytes_in, optional_bytes
 
 backend = _backend.backend
 
+if TYPE_CHECKING:
+    _Rows = backend.Rows[Any]
+else:
+    _Rows = backend.Rows
 
-class Iterator(backend.Rows):
+
+class Iterator(_Rows):
     """Goes over entries in both directions: it stands between two, `next` gives the one behind, `prev` the one before."""
 
     def seek(self, target: bytes) -> None:  # type: ignore[override]

@@ -337,6 +337,7 @@ fn copy(sim: &SimFs, env: &Env, from: &Path, at: &Path, number: u64) -> Outcome<
         digest: expected.digest,
         ingest_seqno: 0,
         values: Vec::new(),
+        expiry: None,
         ledger: properties.ledger,
     })
 }

@@ -96,6 +96,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
         summed: expected.has_sums(),
         values: None,
         pace: None,
+        unsynced: None,
     };
     let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
     let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());

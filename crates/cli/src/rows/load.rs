@@ -11,7 +11,7 @@ use std::path::Path;
 use csv::StringRecord;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
-use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
 
 use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Format, Load};
@@ -27,7 +27,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const NAMED_ROWS: u64 = 20;
 
 pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output) -> Result<Exit, Failure> {
-    let src = load.src.as_path();
+    let (src, options) = (load.src.as_path(), load.expiry.options()?);
     let input: Box<dyn Read> = if src == "-" {
         Box::new(io::stdin())
     } else {
@@ -38,7 +38,8 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
         Format::Jsonl => load_jsonl(input, load, &mut rows, put),
         _ => load_csv(input, load, delimiter(format), &mut rows, put),
     };
-    let records = if load.atomic { load_atomically(args, read) } else { load_in_batches(args, read) }?;
+    let records =
+        if load.atomic { load_atomically(args, options, read) } else { load_in_batches(args, options, read) }?;
     let bad = rows.bad;
     rows.bar.finish_and_clear();
     let mut line = format!("loaded {}", text::counted(records, "record", "records"));
@@ -54,7 +55,11 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
 type Put<'a> = &'a mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), Failure>;
 
 /// Parses every row, then commits all of them at once. Returns the number of records.
-fn load_atomically(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure>) -> Result<u64, Failure> {
+fn load_atomically(
+    args: &Args,
+    options: WriteOptions,
+    read: impl FnOnce(Put<'_>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
     let mut rows = Vec::new();
     let parsed = read(&mut |key, value| {
         rows.push((key, value));
@@ -66,7 +71,7 @@ fn load_atomically(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure
     let (cf, mut batch) = (writer.column_family(&args.cf)?, writer.batch());
     let records = rows.len() as u64;
     for (key, value) in rows {
-        batch.put(&cf, &key, &value);
+        batch.put_with(&cf, &key, &value, options.clone());
     }
     batch.commit(Durability::Sync).map_err(|error| Failure::from(error).explain("nothing was loaded"))?;
     db.close()?;
@@ -74,10 +79,15 @@ fn load_atomically(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure
 }
 
 /// Commits rows as they come. A failure leaves every row before it in the store. Returns the number of records.
-fn load_in_batches(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure>) -> Result<u64, Failure> {
+fn load_in_batches(
+    args: &Args,
+    options: WriteOptions,
+    read: impl FnOnce(Put<'_>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
     let db = open_to_fill(args)?;
     let writer = session(args, &db)?;
-    let mut sink = Sink { cf: writer.column_family(&args.cf)?, batch: writer.batch(), pending: 0, records: 0 };
+    let cf = writer.column_family(&args.cf)?;
+    let mut sink = Sink { cf, batch: writer.batch(), options, pending: 0, records: 0 };
     let outcome = read(&mut |key, value| sink.put(&key, &value));
     let outcome = outcome.and(sink.commit()).or_else(|failure| sink.commit().and(Err(failure)));
     db.sync()?;
@@ -95,6 +105,7 @@ fn load_in_batches(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure
 struct Sink {
     cf: ColumnFamily,
     batch: Batch,
+    options: WriteOptions,
     /// Records in the batch.
     pending: u64,
     /// Records committed.
@@ -103,7 +114,7 @@ struct Sink {
 
 impl Sink {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.batch.put(&self.cf, key, value);
+        self.batch.put_with(&self.cf, key, value, self.options.clone());
         self.pending += 1;
         if self.batch.bytes() >= BATCH_BYTES { self.commit() } else { Ok(()) }
     }

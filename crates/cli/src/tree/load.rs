@@ -41,6 +41,9 @@ enum Refused {
 
 pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit, Failure> {
     let src = load.src.as_path();
+    if load.expiry.is_given() {
+        return Err(Failure::usage("--expires-in and --expires-at are for rows, not for a tree"));
+    }
     if load.key.is_some() {
         return Err(Failure::usage("--key is for rows; in a tree the path is the key"));
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
+mod descriptors;
 mod loads;
 mod overview;
 mod registry;
@@ -284,6 +285,39 @@ fn a_whole_store_is_found_whole() {
     assert!(tool.text(&["verify"]).contains("no damage"), "beside a writer");
     assert_eq!(tool.code(&["repair"]), 5);
     drop(db);
+}
+
+/// Without `CURRENT` a store is damaged and no missing one, and `salvage` gets back what is in it.
+#[test]
+fn a_store_without_current_is_damaged_and_is_salvaged() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    fs::remove_file(tool.path("store/CURRENT")).unwrap();
+    for verb in ["verify", "repair", "scan", "stats"] {
+        let (out, err) = tool.ends(3, &[verb]);
+        assert!(format!("{out}{err}").contains("CURRENT"), "{verb}: {out}{err}");
+    }
+    let saved = tool.path("saved");
+    assert_eq!(tool.code(&args("salvage", &saved, &[])), 3, "the missing file is reported");
+    let get = Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&saved).args(["get", "key"]).output().unwrap();
+    assert_eq!(get.stdout, b"value", "{get:?}");
+}
+
+#[test]
+fn another_engines_database_is_named_and_left_alone() {
+    let tool = Tool::new();
+    fs::create_dir(tool.path("store")).unwrap();
+    for (name, bytes) in [("CURRENT", &b"MANIFEST-000004\n"[..]), ("000003.log", b"records"), ("LOCK", b"")] {
+        fs::write(tool.path("store").join(name), bytes).unwrap();
+    }
+    for (verb, code) in
+        [(&["verify"][..], 2), (&["salvage", "saved"], 2), (&["get", "key"], 2), (&["put", "a", "b"], 1)]
+    {
+        let (_, said) = tool.ends(code, verb);
+        assert!(said.contains("LevelDB database"), "{verb:?}: {said}");
+    }
+    assert_eq!(fs::read_dir(tool.path("store")).unwrap().count(), 3);
+    assert_eq!(fs::read(tool.path("store/000003.log")).unwrap(), b"records");
 }
 
 #[test]

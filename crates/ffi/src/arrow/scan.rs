@@ -4,11 +4,11 @@ use super::abi::ArrowArrayStream;
 use super::columns::Column;
 use super::stream::{Limits, Source, streamed};
 use crate::call::answer;
-use crate::error::{Failure, waxseal_error_t};
+use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::with;
-use crate::lent::out;
-use crate::range::{bounds, waxseal_range_t};
+use crate::lent::{Out, lent_array, out};
+use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
 /// The keys of a scan, as column `key`.
@@ -63,25 +63,68 @@ pub unsafe extern "C" fn waxseal_scan_arrow(
     // SAFETY: the header asks that inputs be readable and outputs null or writable.
     let (range, place, error) = unsafe { (bounds(range), out(stream), out(error)) };
     answer(error, || {
-        let place = place.needed("stream")?;
         if columns & !WAXSEAL_COLUMN_ALL != 0 {
             return Err(Failure::invalid(format!("there are no columns {columns:#x}")));
         }
         let columns = if columns == 0 { WAXSEAL_COLUMN_ALL } else { columns };
         let columns = Column::ALL.into_iter().filter(|column| columns & column.bit() != 0).collect();
-        let or = |said: usize, default: usize, most: usize| if said == 0 { default } else { said.min(most) };
-        let limits =
-            Limits { rows: or(batch_rows, BATCH_ROWS, MOST_ROWS), bytes: or(batch_bytes, BATCH_BYTES, MOST_BYTES) };
-        let range = range?;
-        let cursor = with(family, |family| {
-            read(
-                snapshot,
-                || Ok(family.cursor_in(range.clone())),
-                |snapshot| Ok(snapshot.cursor_in(family, range.clone())),
-            )
-        })?;
-        cursor.check()?;
-        place.set(streamed(Source::new(cursor, columns, limits)));
-        Ok(())
+        scan(family, snapshot, range?, columns, (batch_rows, batch_bytes), place)
     })
+}
+
+/// `waxseal_scan_arrow` with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+///
+/// Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors: as of
+/// `waxseal_scan_arrow`; `WAXSEAL_INVALID` without columns, and for one that is named twice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_scan_arrow_columns(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    range: *const waxseal_range_t,
+    columns: *const u32,
+    count: usize,
+    batch_rows: usize,
+    batch_bytes: usize,
+    stream: *mut ArrowArrayStream,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (range, columns, place, error) =
+        unsafe { (bounds(range), lent_array(columns, count), out(stream), out(error)) };
+    answer(error, || {
+        let mut chosen: Vec<Column> = Vec::new();
+        for number in columns? {
+            let column = Column::ALL.into_iter().find(|column| column.bit() == *number);
+            let column = column.ok_or_else(|| Failure::invalid(format!("there is no column {number:#x}")))?;
+            if chosen.contains(&column) {
+                return Err(Failure::invalid(format!("the column {number:#x} is chosen twice")));
+            }
+            chosen.push(column);
+        }
+        if chosen.is_empty() {
+            return Err(Failure::invalid("a scan without columns"));
+        }
+        scan(family, snapshot, range?, chosen, (batch_rows, batch_bytes), place)
+    })
+}
+
+/// Makes the stream of a scan.
+fn scan(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    range: Bounds,
+    columns: Vec<Column>,
+    (batch_rows, batch_bytes): (usize, usize),
+    place: Out<'_, ArrowArrayStream>,
+) -> Result<()> {
+    let place = place.needed("stream")?;
+    let or = |said: usize, default: usize, most: usize| if said == 0 { default } else { said.min(most) };
+    let limits =
+        Limits { rows: or(batch_rows, BATCH_ROWS, MOST_ROWS), bytes: or(batch_bytes, BATCH_BYTES, MOST_BYTES) };
+    let cursor = with(family, |family| {
+        read(snapshot, || Ok(family.cursor_in(range.clone())), |snapshot| Ok(snapshot.cursor_in(family, range.clone())))
+    })?;
+    cursor.check()?;
+    place.set(streamed(Source::new(cursor, columns, limits)));
+    Ok(())
 }

@@ -39,7 +39,7 @@ static void ended_handles_are_closed(void) {
     CHECK_STATUS(WAXSEAL_CLOSED, waxseal_iter_destroy(iter));
     end_store(db, family);
     CHECK_FAILS(WAXSEAL_CLOSED, waxseal_put(family, LIT("a"), LIT("1"), &error));
-    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_close(db, &error));
+    CHECK_OK(waxseal_close(db, &error));
     CHECK_STATUS(WAXSEAL_CLOSED, waxseal_family_destroy(family));
 }
 

@@ -230,9 +230,26 @@ static void a_record_expires(void) {
     waxseal_db_t *db = memory_store(&family);
     waxseal_write_options_t *options = NULL;
     CHECK_OK(waxseal_write_options_create(&options, &error));
-    CHECK_OK(waxseal_write_options_set_expiry(options, 1));
+    waxseal_batch_t *batch = NULL;
+    uint8_t early[8] = {1, 0, 0, 0, 0, 0, 0, 0};
+    waxseal_entry_t entries[1] = {{WAXSEAL_PROVIDER_EXPIRY, 0, 0, {NULL, 0}}};
+    entries[0].bytes.data = early;
+    entries[0].bytes.len = sizeof early;
+    CHECK_OK(waxseal_put(family, LIT("key"), LIT("kept"), &error));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_write_options_set_expiry(options, 1)); /* before the year 2000 */
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_write_options_set_expiry(options, 1800000000)); /* seconds */
+    CHECK_OK(waxseal_batch_create(db, &batch, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_put_with(batch, family, LIT("key"), LIT("value"), entries, 1, &error));
+    CHECK_OK(waxseal_batch_clear(batch));
+    CHECK_OK(waxseal_contains(family, NULL, LIT("key"), &error));
+    CHECK_OK(waxseal_write_options_set_expiry(options, 946684800000000));
     CHECK_OK(waxseal_put_with(family, options, LIT("key"), LIT("value"), &error));
     CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("key"), &error));
+    CHECK_OK(waxseal_write_options_set_expires_in(options, 3600000000));
+    CHECK_OK(waxseal_batch_put_with_options(batch, family, options, LIT("key"), LIT("value"), &error));
+    CHECK_OK(waxseal_batch_commit(batch, WAXSEAL_DURABILITY_DEFAULT, &error));
+    CHECK_OK(waxseal_contains(family, NULL, LIT("key"), &error));
+    CHECK_OK(waxseal_batch_destroy(batch));
     CHECK_OK(waxseal_write_options_destroy(options));
     end_store(db, family);
 }

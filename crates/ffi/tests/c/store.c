@@ -31,6 +31,77 @@ static void what_was_put_is_there_after_a_reopen(void) {
     end_store(db, family);
 }
 
+/* Descriptors and mappings of this process that lead to a path. */
+static int held(const char *path) {
+    char link[64], target[4300], *line = NULL;
+    size_t room = 0;
+    int fd, count = 0;
+    FILE *maps;
+    for (fd = 0; fd < 1024; fd++) {
+        ssize_t length;
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        length = readlink(link, target, sizeof target - 1);
+        if (length > 0) {
+            target[length] = 0;
+            count += strstr(target, path) != NULL;
+        }
+    }
+    maps = fopen("/proc/self/maps", "r");
+    while (maps && getline(&line, &room, maps) > 0) count += strstr(line, path) != NULL;
+    free(line);
+    if (maps) fclose(maps);
+    return count;
+}
+
+static void a_closed_store_holds_no_file_for_handles_that_live_on(void) {
+    const char *path = fresh_path();
+    waxseal_db_t *db = opened(path, NULL);
+    waxseal_family_t *family = users(db);
+    waxseal_snapshot_t *snapshot = NULL;
+    waxseal_iter_t *iter = NULL;
+    waxseal_bytes_t *value = NULL;
+    waxseal_row_t row;
+    CHECK_OK(waxseal_put(family, LIT("alice"), LIT("1815"), &error));
+    CHECK_OK(waxseal_put(family, LIT("bob"), LIT("1912"), &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK_OK(waxseal_iter_create(family, NULL, NULL, &iter, &error));
+    CHECK_OK(waxseal_iter_first(iter, &row, &error));
+    CHECK_OK(waxseal_get(family, NULL, LIT("bob"), &value, &error));
+    CHECK(held(path) > 0);
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_NUMBER(0, held(path));
+    CHECK_BYTES("1815", row.value); /* lent until the iterator is moved */
+    CHECK_BYTES("1912", waxseal_bytes_slice(value));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_next(iter, &row, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_contains(family, snapshot, LIT("bob"), &error));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    CHECK_OK(waxseal_iter_destroy(iter));
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    CHECK_OK(waxseal_family_destroy(family));
+    CHECK_OK(waxseal_close(db, &error));
+}
+
+static int32_t stop(void *asked) {
+    ++*(int *)asked;
+    return 1;
+}
+
+static void a_thread_ends_its_own_long_call(void) {
+    int asked = 0;
+    waxseal_digest_t digest;
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    CHECK_OK(waxseal_put(family, LIT("alice"), LIT("1815"), &error));
+    CHECK_OK(waxseal_set_interrupt(stop, &asked));
+    CHECK_FAILS(WAXSEAL_INTERRUPTED, waxseal_digest(family, NULL, NULL, &digest, &error));
+    CHECK_NUMBER(1, asked);
+    CHECK_OK(waxseal_set_interrupt(NULL, NULL));
+    CHECK_OK(waxseal_digest(family, NULL, NULL, &digest, &error));
+    CHECK_NUMBER(1, asked);
+    end_store(db, family);
+}
+
 static void a_store_is_opened_once(void) {
     const char *path = fresh_path();
     waxseal_db_t *db = opened(path, NULL), *second = NULL;
@@ -231,6 +302,8 @@ static void an_open_says_what_it_found(void) {
     CHECK_NUMBER(0, recovery.cut_bytes);
     CHECK(recovery.cut_at == UINT64_MAX);
     CHECK_NUMBER(0, recovery.acknowledged_bytes_missing);
+    CHECK_NUMBER(0, recovery.may_lack_unsynced);
+    CHECK_NUMBER(0, recovery.lost_values);
     CHECK_BYTES("", waxseal_bytes_slice(set_aside));
     CHECK_OK(waxseal_bytes_destroy(set_aside));
     CHECK_OK(waxseal_recovery(db, &recovery, NULL, &error));
@@ -289,6 +362,8 @@ static void a_forked_child_is_refused(void) {
 
 int main(void) {
     RUN(what_was_put_is_there_after_a_reopen);
+    RUN(a_closed_store_holds_no_file_for_handles_that_live_on);
+    RUN(a_thread_ends_its_own_long_call);
     RUN(a_store_is_opened_once);
     RUN(paths_that_cannot_be_are_refused);
     RUN(a_path_is_bytes);

@@ -2,7 +2,7 @@
 //!
 //! A store that takes writes faster than it can merge them must slow them down in time, or stop them later. The price of a byte
 //! begins at about nothing and doubles in even steps while the debt grows, so that writers settle at the rate that compaction
-//! keeps up with, and none ever waits long. Only memory that is not there stops them, and a level 0 beyond any use.
+//! keeps up with, and none ever waits long. Only memory that is not there stops them, a log at its bound, and a level 0 beyond any use.
 
 use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
 
@@ -17,6 +17,8 @@ pub struct Debt {
     pub memtables: u64,
     /// How much of their part of a memory budget the memtables of all families take, in thousandths.
     pub memory: u64,
+    /// How much of its bound the log takes that memtables keep, in thousandths.
+    pub log: u64,
 }
 
 /// Where waiting begins, and where it ends.
@@ -93,11 +95,16 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
 
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
-    if debt.memtables >= limits.memtables.1 || debt.memory >= 1000 || debt.level0 >= limits.level0_stop {
+    if debt.memtables >= limits.memtables.1
+        || debt.memory >= 1000
+        || debt.log >= 1000
+        || debt.level0 >= limits.level0_stop
+    {
         return Stall::Stop;
     }
     let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
     let memory = ramp(debt.memtables, limits.memtables).max(ramp(debt.memory, (750, 1000)));
+    let memory = memory.max(ramp(debt.log, (875, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
         0 => Stall::Go,
         pressure => {
@@ -143,17 +150,18 @@ mod tests {
 
     #[test]
     fn a_store_that_keeps_up_costs_nothing() {
-        let debt = Debt { bytes: 1000, level0: 12, memtables: 1750, memory: 750 };
+        let debt = Debt { bytes: 1000, level0: 12, memtables: 1750, memory: 750, log: 875 };
         assert_eq!(stall(&debt, &LIMITS), Stall::Go);
     }
 
     #[test]
-    fn only_memory_and_level_0_stop() {
+    fn only_memory_the_log_and_level_0_stop() {
         let stops = |debt: Debt| stall(&debt, &LIMITS) == Stall::Stop;
         assert!(stops(Debt { level0: 108, ..Debt::default() }));
         assert!(stops(Debt { memtables: 2000, ..Debt::default() }));
         assert!(stops(Debt { memory: 1000, ..Debt::default() }));
-        assert!(!stops(Debt { bytes: u64::MAX, level0: 107, memtables: 1999, memory: 999 }));
+        assert!(stops(Debt { log: 1000, ..Debt::default() }));
+        assert!(!stops(Debt { bytes: u64::MAX, level0: 107, memtables: 1999, memory: 999, log: 999 }));
     }
 
     #[test]
@@ -184,10 +192,10 @@ mod tests {
 
         #[test]
         fn any_debt_has_an_answer(
-            bytes: u64, level0 in 0usize..100, memtables: u64, memory: u64, limits: (u64, u64)
+            bytes: u64, level0 in 0usize..100, memtables: u64, memory: u64, log: u64, limits: (u64, u64)
         ) {
             let limits = Limits { bytes: limits, ..LIMITS };
-            let _ = stall(&Debt { bytes, level0, memtables, memory }, &limits).nanos(bytes);
+            let _ = stall(&Debt { bytes, level0, memtables, memory, log }, &limits).nanos(bytes);
         }
     }
 }

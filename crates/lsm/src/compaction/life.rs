@@ -118,6 +118,9 @@ impl Life {
                 hidden: 0,
                 greatest_seqno: table.number,
                 is_busy: busy.contains(&table.number),
+                expiry: None,
+                is_kept: false,
+                is_in_memory: false,
                 is_fenced: false,
             });
             tables.collect()
@@ -128,6 +131,7 @@ impl Life {
             levels: std::array::from_fn(facts),
             running: &running,
             oldest_snapshot: MAX_SEQNO,
+            expired: 0,
         })
     }
 

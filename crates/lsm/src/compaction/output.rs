@@ -27,6 +27,7 @@ use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::inject;
+use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression, KIB};
@@ -40,6 +41,7 @@ use crate::version::TableMeta;
 use super::pace::{Pace, Turn};
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
+use super::unsynced::UnsyncedTables;
 use super::values::{Made, Refs, Separating, say_where};
 
 /// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
@@ -80,6 +82,8 @@ pub struct Job<'a> {
     pub values: Option<&'a Arc<ValueShelf>>,
     /// How fast it may write, and whose turn it takes; none: as fast as it can.
     pub pace: Option<(&'a Pace, Turn)>,
+    /// Takes finished tables, for a caller that syncs many of them together; none: each is synced here.
+    pub unsynced: Option<&'a UnsyncedTables>,
 }
 
 /// How a pass is done, where it is not the usual way.
@@ -101,7 +105,7 @@ pub struct Pass<'a> {
 /// are merged.
 #[derive(Clone, Copy)]
 pub struct Expires<'a> {
-    /// Microseconds since 1970, read before `is_hidden` was asked for the first time.
+    /// No reader sees what expired by this time: microseconds since 1970, read before `is_hidden` was asked for the first time.
     pub now: u64,
     /// True if a newer version of a key may stand outside of the inputs.
     pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
@@ -138,6 +142,8 @@ impl Given {
 pub struct Written {
     /// The tables.
     pub tables: Vec<TableMeta>,
+    /// What was dropped since it had expired.
+    pub expired: Ledger,
     /// Rows for other families.
     pub rows: Given,
     /// Companions that were hit and are as they were.
@@ -161,6 +167,7 @@ impl Written {
             all.merge(&ledger);
             together.extend(rows);
         }
+        self.expired.merge(&part.expired);
         self.mended += part.mended;
         self.adopted += part.adopted;
         self.value_bytes += part.value_bytes;
@@ -438,6 +445,9 @@ impl Outputs<'_> {
                 Decision::Drop(reason) => {
                     let term = self.term_of_dropped(&record, source)?;
                     self.dropped.add(record.kind, term);
+                    if reason == DropReason::Expired {
+                        self.written.expired.add(record.kind, term);
+                    }
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
@@ -459,6 +469,7 @@ impl Outputs<'_> {
                 if stop.iter().flatten().any(|stop| stop.load(Ordering::Relaxed)) {
                     return Err(Error::of(ErrorKind::Closed, "the store is closing"));
                 }
+                interrupt::check()?;
             }
             cursor.next()?;
         }
@@ -581,6 +592,9 @@ impl Outputs<'_> {
     fn let_go(&mut self, held: &mut Held) {
         if let Some((row, (reason, term))) = held.release() {
             self.dropped.add(row.kind, term);
+            if reason == DropReason::Expired {
+                self.written.expired.add(row.kind, term);
+            }
             self.job.companions.on_drop(&row.record(), reason);
         }
     }
@@ -644,7 +658,10 @@ impl Outputs<'_> {
         let name = Name::Table(open.number);
         let finished: Finished = open.writer.finish()?;
         if !planted::active(Bug::EditBeforeTableSync) {
-            open.file.sync_data().during(|| format!("syncing {name}"))?;
+            match self.job.unsynced {
+                Some(unsynced) => unsynced.add(name, open.file, finished.size),
+                None => open.file.sync_data().during(|| format!("syncing {name}"))?,
+            }
         }
         self.written.tables.push(TableMeta {
             number: open.number,
@@ -658,6 +675,7 @@ impl Outputs<'_> {
             ingest_seqno: 0,
             ledger: finished.ledger,
             values: Vec::new(),
+            expiry: finished.expiry,
         });
         self.refs.push(finished.values);
         Ok(())

@@ -23,7 +23,7 @@ pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
 pub fn action(options: &CfOptions, plan: &Plan) -> Action {
     let bottom = compression_at(options, BOTTOM);
     let anew = bottom != options.compression || matches!(bottom, Compression::Zstd(_));
-    if plan.output_level == BOTTOM && anew { Action::Merge } else { plan.action }
+    if plan.output_level == BOTTOM && anew && plan.action == Action::Move { Action::Merge } else { plan.action }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::collect::Thrift;
+use super::expired;
+use crate::expiry::Expiries;
 use crate::fence::Fence;
 use crate::options::CfOptions;
 use crate::order::Order;
@@ -51,6 +53,12 @@ pub struct TableFacts<'a> {
     pub greatest_seqno: Seqno,
     /// Not to be touched: an input of a running job, or barred after a job failed.
     pub is_busy: bool,
+    /// When its records expire, as far as that is known.
+    pub expiry: Option<Expiries>,
+    /// It was written anew for its expired records, and some of them stayed.
+    pub is_kept: bool,
+    /// A memtable holds a key within its bounds.
+    pub is_in_memory: bool,
     /// A fence reaches into its keys: tombstones there stay, and to write it anew for them would never end.
     pub is_fenced: bool,
 }
@@ -91,6 +99,8 @@ pub struct Picture<'a> {
     pub running: &'a [Span],
     /// The oldest seqno that somebody still reads at; `MAX_SEQNO` if there is none.
     pub oldest_snapshot: Seqno,
+    /// No reader sees what expired by this time, in microseconds since 1970.
+    pub expired: u64,
 }
 
 /// A closed interval of keys in one level.
@@ -128,6 +138,8 @@ pub enum Action {
     Merge,
     /// They overlap nothing there: the same files, named in the other level.
     Move,
+    /// All their records have expired: they go by an edit alone, and nothing comes.
+    Drop,
 }
 
 /// Why tables are picked.
@@ -145,12 +157,14 @@ pub enum Reason {
     Values,
     /// The levels above the lowest hold more than they should in a store that is to settle, or value files do.
     Space,
+    /// Records have expired.
+    Expired,
 }
 
 impl Reason {
     /// True if it is done only where nothing is due: room that could be had.
     pub fn is_spare(self) -> bool {
-        matches!(self, Reason::Tombstones | Reason::Values | Reason::Space)
+        matches!(self, Reason::Tombstones | Reason::Values | Reason::Space | Reason::Expired)
     }
 
     /// In words.
@@ -162,6 +176,7 @@ impl Reason {
             Reason::Range => "range",
             Reason::Values => "values",
             Reason::Space => "space",
+            Reason::Expired => "expired",
         }
     }
 }
@@ -194,7 +209,7 @@ impl Plan {
         match self.reason {
             Reason::Range | Reason::Values => Thrift::Mostly,
             Reason::Space if self.is_for_values() => Thrift::Lean,
-            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space => Thrift::Usual,
+            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space | Reason::Expired => Thrift::Usual,
         }
     }
 }
@@ -220,12 +235,22 @@ impl<'a> Picture<'a> {
                 hidden: 0,
                 greatest_seqno: meta.newest_seqno(),
                 is_busy: is_busy(meta.number),
+                expiry: meta.expiry,
+                is_kept: false,
+                is_in_memory: false,
                 is_fenced: false,
             });
             facts.collect()
         };
         let oldest_snapshot = oldest_snapshot.unwrap_or(MAX_SEQNO);
-        Picture { order: levels.order(), shape, levels: std::array::from_fn(facts), running, oldest_snapshot }
+        Picture {
+            order: levels.order(),
+            shape,
+            levels: std::array::from_fn(facts),
+            running,
+            oldest_snapshot,
+            expired: 0,
+        }
     }
 
     /// The same, with the fences that reach into tables.
@@ -353,7 +378,7 @@ pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
 }
 
 /// True if a merge of level 0 rewrites no more of the level below than it takes out of level 0, each tombstone counted as in `compensated`.
-fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
+pub(super) fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
     let of = |level: usize, weigh: fn(&TableFacts<'_>) -> u64| {
         let numbers = plan.inputs.iter().filter(|(from, _)| *from == level).flat_map(|(_, numbers)| numbers);
         let tables = numbers.filter_map(|number| picture.levels[level].iter().find(|table| table.number == *number));
@@ -363,7 +388,7 @@ fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
 }
 
 /// The next step of compacting the keys between `low` and `high` (both included, none: open) out of `level`; at the bottom, of
-/// ridding it of tombstones and hidden versions. Ask for levels 0 to 6 in turn, each until it is `Done`. Tables of level 0 above
+/// ridding it of tombstones, hidden versions and expired records. Ask for levels 0 to 6 in turn, each until it is `Done`. Tables of level 0 above
 /// number `newest` came later and are left alone, so that it ends under steady writes; so are those at the bottom that were made since, whose hidden
 /// versions somebody wants to keep.
 pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high: Option<&[u8]>, newest: u64) -> Step {
@@ -377,8 +402,10 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
         0 => table.number <= newest && concerned(table),
         BOTTOM => {
             let can_go = table.greatest_seqno <= picture.oldest_snapshot && !table.is_fenced;
-            let has_hidden = table.hidden > 0 && table.number < newest; // the next that will be given
-            concerned(table) && (table.tombstones > 0 || has_hidden) && can_go
+            let is_old = table.number < newest; // the next that will be given
+            let has_hidden = table.hidden > 0 && is_old;
+            let expired = table.expiry.is_some_and(|of| of.any_by(picture.expired)) && is_old && !table.is_kept;
+            concerned(table) && (table.tombstones > 0 || has_hidden || expired) && can_go
         }
         _ => concerned(table),
     };
@@ -391,7 +418,7 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
             let base = picture.targets().base;
             wanted.rev().find_map(|at| plan_level0(picture, at, base, Reason::Range))
         }
-        BOTTOM => wanted.find_map(|at| sink(picture, level, at, Reason::Range)),
+        BOTTOM => wanted.find_map(|at| expired::plan_bottom(picture, at, Reason::Range)),
         _ => wanted.find_map(|at| plan_level(picture, level, at, Reason::Range)),
     };
     plan.map_or(Step::Wait, Step::Run)
@@ -425,7 +452,7 @@ fn compensated(table: &TableFacts<'_>) -> u64 {
 /// One table of level 0, with all tables of level 0 that overlap it or one another, into the base. If they are too many, the
 /// oldest of them: nothing older than what goes stays behind. A table of level 0 is as long as a memtable, however short others
 /// are: each that stays behind has the base written once more.
-fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[0];
     let mut group = closure(picture.order, tables, seed);
     if group.iter().any(|at| tables[*at].is_busy) {
@@ -503,7 +530,7 @@ fn grow(picture: &Picture<'_>, level: usize, at: usize) -> Range<usize> {
 }
 
 /// A table goes one level down; where nothing lies below it, it is written anew in place.
-fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
     let table = &picture.levels[level][at];
     let is_bottom = picture.levels[level + 1..]
         .iter()
@@ -586,11 +613,11 @@ fn overlapping(order: &Order, tables: &[TableFacts<'_>], low: &[u8], high: &[u8]
     start..start + length
 }
 
-fn order_min<'a>(order: &Order, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
+pub(super) fn order_min<'a>(order: &Order, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
     if order.compare(a, b).is_le() { a } else { b }
 }
 
-fn order_max<'a>(order: &Order, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
+pub(super) fn order_max<'a>(order: &Order, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
     if order.compare(a, b).is_ge() { a } else { b }
 }
 

@@ -17,16 +17,27 @@ impl std::fmt::Display for Plan {
         let inputs = self.inputs.iter().map(|(level, tables)| format!("L{level} {tables:?}"));
         let inputs = inputs.collect::<Vec<_>>().join(" and ");
         let (low, high) = (self.span.smallest.escape_ascii(), self.span.largest.escape_ascii());
-        let action = if self.action == Action::Merge { "merge" } else { "move" };
+        let action = match self.action {
+            Action::Merge => "merge",
+            Action::Move => "move",
+            Action::Drop => "drop",
+        };
         write!(f, "{action} {inputs} into L{}, keys {low}..{high}, because of {:?}", self.output_level, self.reason)
     }
+}
+
+/// `5,10,20`: count, least, greatest.
+fn expiry(word: Option<&str>) -> Option<Expiries> {
+    let numbers: Vec<u64> = word?.split(',').map(|number| number.parse().unwrap()).collect();
+    let [count, least, greatest] = numbers[..] else { panic!("{numbers:?}") };
+    Some(Expiries { count, least, greatest })
 }
 
 const SHAPE: Shape =
     Shape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
 
-/// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50`, tables (`L1 7 a..c size=10 entries=1 tombstones=0
-/// seqno=1 busy`, level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
+/// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50 expired=30`, tables (`L1 7 a..c size=10 entries=1 tombstones=0
+/// seqno=1 busy expires=5,10,20`: so many between these times; level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
 #[test]
 fn scripts_tell_what_is_picked() {
     scripts::run(
@@ -34,7 +45,7 @@ fn scripts_tell_what_is_picked() {
         || (),
         |(), input| {
             let order = Order::bytewise();
-            let (mut shape, mut oldest_snapshot) = (SHAPE, MAX_SEQNO);
+            let (mut shape, mut oldest_snapshot, mut expired) = (SHAPE, MAX_SEQNO, 0);
             let mut levels: [Vec<TableFacts<'_>>; LEVELS] = Default::default();
             let mut running = Vec::new();
             let mut questions = Vec::new();
@@ -50,12 +61,13 @@ fn scripts_tell_what_is_picked() {
                         shape.table_bytes = number("table", 10);
                         shape.compressed_from = number("compressed", LEVELS as u64) as usize;
                         oldest_snapshot = number("snapshot", MAX_SEQNO);
+                        expired = number("expired", 0);
                     }
                     "running" => {
                         let (low, high) = words[2].split_once("..").unwrap();
                         running.push(Span { level: level(words[1]), smallest: low.into(), largest: high.into() });
                     }
-                    "pick" | "idle" | "lean" | "scores" | "range" => questions.push(words),
+                    "pick" | "idle" | "lean" | "scores" | "range" | "gone" | "dense" | "any" => questions.push(words),
                     _ => {
                         let (low, high) = words[2].split_once("..").unwrap();
                         levels[level(words[0])].push(TableFacts {
@@ -68,17 +80,23 @@ fn scripts_tell_what_is_picked() {
                             tombstones: number("tombstones", 0),
                             greatest_seqno: number("seqno", 1),
                             is_busy: words.contains(&"busy"),
-                            is_fenced: false,
+                            is_fenced: words.contains(&"fenced"),
+                            expiry: expiry(words.iter().find_map(|word| word.strip_prefix("expires="))),
+                            is_kept: words.contains(&"kept"),
+                            is_in_memory: words.contains(&"memory"),
                         });
                     }
                 }
             }
-            let picture = Picture { order: &order, shape, levels, running: &running, oldest_snapshot };
+            let picture = Picture { order: &order, shape, levels, running: &running, oldest_snapshot, expired };
             let told = |plan: Option<Plan>| plan.map_or("nothing".to_owned(), |plan| plan.to_string());
             let answers = questions.iter().map(|words| match words[0] {
                 "pick" => told(pick(&picture)),
                 "idle" => told(pick_idle(&picture)),
                 "lean" => told(pick_lean(&picture)),
+                "gone" => told(expired::pick_drop(&picture)),
+                "dense" => told(expired::pick_dense(&picture)),
+                "any" => told(expired::pick_any(&picture, 100)),
                 "scores" => format!("{:?}, {:?}", picture.scores(), picture.targets()),
                 _ => {
                     let (low, high) = words[2].split_once("..").unwrap();
@@ -167,6 +185,9 @@ impl Tree {
                 greatest_seqno: table.records.iter().map(|record| record.1).max().unwrap(),
                 is_busy: busy.contains(&table.number),
                 is_fenced: false,
+                expiry: None,
+                is_kept: false,
+                is_in_memory: false,
             });
             tables.collect()
         };
@@ -176,6 +197,7 @@ impl Tree {
             levels: std::array::from_fn(facts),
             running: &running,
             oldest_snapshot: MAX_SEQNO,
+            expired: 0,
         })
     }
 

@@ -122,13 +122,13 @@ impl Inner {
         }
     }
 
-    /// Whether a family may put values apart now. No more families have an unfinished value file, whose descriptor nobody can close before its flush,
-    /// than half of the value files that may be open: the values of others go with the log until some are flushed.
+    /// Whether a family may put values apart now. Nobody can close the descriptor of an unfinished value file before its flush. So no more families
+    /// have one than a quarter of the files that may be open; the values of others go with the log until some are flushed.
     fn has_intake(&self, families: &Families, family: &Family) -> bool {
         if family.intake().is_open() {
             return true;
         }
-        let most = (self.open_tables.values().most() / 2).max(1);
+        let most = (self.open_tables.files().most() / 4).max(1);
         let mut intakes = lock(&self.intakes);
         if intakes.len() >= most {
             intakes.retain(|id| families.by_id.get(id).is_some_and(|family| family.intake().is_open()));

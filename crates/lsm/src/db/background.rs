@@ -12,6 +12,7 @@ use super::{Access, Db, Event, Inner};
 use crate::compaction::Stall;
 use crate::env::work::{Bell, Mode, Signal, lock, spawn};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::interrupt;
 
 /// A kind of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,6 +182,7 @@ impl Inner {
                 Ok(true) => continue,
                 // What was put off is tried again, and nobody rings for that.
                 Ok(false) if lane == Lane::Compact && self.compactions.waits_for_any(self.now_nanos()) => Some(RETRY),
+                Ok(false) if lane == Lane::Compact => self.until_expiry(),
                 Ok(false) => None,
                 Err(_) => Some(RETRY),
             };
@@ -211,8 +213,11 @@ impl Inner {
             Lane::Flush => self.flush_step(),
             Lane::Compact => self.compact_step(),
         };
+        if outcome.is_err() && self.check_halted().is_ok() {
+            let _ = self.halt_if_lost();
+        }
         let failed = match &outcome {
-            Err(error) if *error.kind() != ErrorKind::Closed => Some(error.clone()),
+            Err(error) if !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Interrupted) => Some(error.clone()),
             _ => None,
         };
         let mut state = self.background.state.lock();
@@ -248,6 +253,7 @@ impl Inner {
             if self.background.is_stopping() {
                 return Err(Error::closed());
             }
+            interrupt::check()?;
             match self.background.mode {
                 Mode::Stepped => {
                     if !self.step_any() && !done() {
@@ -289,6 +295,7 @@ impl Inner {
                 self.revise_stall();
                 let lane = || {
                     self.revise_memory(); // what stops writers may be flushed
+                    self.freeze_log_holders();
                     self.note_waits();
                     self.tell_noted();
                     if self.flush_is_due() { Lane::Flush } else { Lane::Compact }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::open::{create_directory, remove_ours, take_lock};
+use super::open::{create_directory, remove_directory, remove_ours, take_lock};
 use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::env::{Env, Open, read_into};
@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
-use crate::version::{Change, Edit, Manifest, State};
+use crate::version::{self, Change, Contents, Edit, Manifest, Marked, State};
 
 impl Db {
     /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
@@ -25,49 +25,53 @@ impl Db {
     /// Errors: `Invalid` if something is in `dir`, `Locked` while another checkpoint is written there, `Io`.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
-        let env = &inner.env;
-        if env.fs.exists(dir).during(|| "looking at the checkpoint's directory")? {
-            check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
-        }
+        let env = &inner.env.clone().within(dir); // the copy stays in the directory that was locked
+        check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
+        let is_made = !env.fs.exists(dir).during(|| "looking at the checkpoint's directory")?;
         create_directory(dir, env)?;
         let held = take_lock(dir, env).inspect_err(|error| {
-            if *error.kind() != ErrorKind::Locked {
-                let _ = env.fs.remove(&dir.join(Name::Lock.to_string()));
+            if is_made && *error.kind() != ErrorKind::Locked {
                 let _ = env.fs.remove_dir(dir);
             }
         })?;
         check_empty(dir, env)?;
-        let outcome = inner.checkpoint(dir);
+        let outcome = inner.checkpoint(dir, env);
         if outcome.is_err() {
             let _ = remove_ours(dir, env);
-        }
-        drop(held);
-        if outcome.is_err() {
-            let _ = env.fs.remove_dir(dir);
+            if is_made {
+                remove_directory(dir, env, held);
+            }
         }
         outcome
     }
 }
 
 fn check_empty(dir: &Path, env: &Env) -> Result<()> {
-    let names = env.fs.list(dir).during(|| "listing the checkpoint's directory")?;
-    match names.iter().all(|name| Name::parse(name) == Some(Name::Lock)) {
-        true => Ok(()),
-        false => Err(Error::invalid(format!("{} exists and is not empty", dir.display()))),
+    match version::contents(env, dir)? {
+        Contents::Empty => Ok(()),
+        contents => Err(Error::invalid(format!(
+            "{} holds {contents}, and a checkpoint needs an empty directory",
+            dir.display()
+        ))),
     }
 }
 
 impl Inner {
-    fn checkpoint(&self, dir: &Path) -> Result<()> {
+    fn checkpoint(&self, dir: &Path, env: &Env) -> Result<()> {
         let started = self.now_nanos();
         let (mut state, tables) = self.picture()?;
+        let left = version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock);
+        if left {
+            remove_ours(dir, env)?; // by a creation that was interrupted
+        }
+        version::mark_unfinished(env, dir, Marked::UnfinishedCheckpoint)?;
         // A value file that several tables point into is copied once.
         let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
         let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
         for name in names.collect::<BTreeSet<_>>() {
-            self.copy_file(dir, name)?;
+            self.copy_file(dir, env, name)?;
         }
-        self.env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
+        env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
         // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
         let number = state.next_file;
         let lines = self.tell_of_copy(&state, dir, started);
@@ -76,7 +80,8 @@ impl Inner {
             chronicle::number(&mut first, &state);
             state.apply(&first).map_err(Error::invalid)?;
         }
-        Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        Manifest::create(env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        version::mark_finished(env, dir)?;
         lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
     }
 
@@ -110,13 +115,13 @@ impl Inner {
         Ok((state, tables.collect()))
     }
 
-    fn copy_file(&self, dir: &Path, name: Name) -> Result<()> {
+    fn copy_file(&self, dir: &Path, env: &Env, name: Name) -> Result<()> {
         let (from, to) = (self.path(name), dir.join(name.to_string()));
-        if self.env.fs.link(&from, &to).is_ok() {
+        if env.fs.link(&from, &to).is_ok() {
             return Ok(());
         }
         let source = self.env.fs.open(&from, Open::Read).during(|| format!("opening {name}"))?;
-        let copy = self.env.fs.open(&to, Open::Create).during(|| format!("creating a copy of {name}"))?;
+        let copy = env.fs.open(&to, Open::Create).during(|| format!("creating a copy of {name}"))?;
         let length = source.len().during(|| format!("asking for the length of {name}"))?;
         let mut offset = 0;
         let mut buffer = vec![0; MIB];

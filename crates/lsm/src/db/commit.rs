@@ -29,7 +29,7 @@ use crate::compaction::Stall;
 use crate::env::Env;
 use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
-use crate::names::system_number;
+use crate::names::{check_lock, system_number};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
@@ -108,6 +108,14 @@ impl Log {
 
     pub(super) fn wal(&self) -> &Wal<Body> {
         &self.wal
+    }
+
+    /// Frees memory that only commits need: the log is closed.
+    pub(super) fn release(&self) {
+        let mut apply = lock(&self.apply);
+        (apply.target, apply.group) = (None, Vec::new());
+        drop(apply);
+        self.wal.release();
     }
 
     fn moment(&self) -> Moment {
@@ -336,9 +344,9 @@ impl Db {
     /// closing makes everything durable.
     pub fn sync_committed(&self) -> Result<()> {
         let inner = self.here()?;
-        let synced = inner.sync_log();
+        let synced = inner.sync_and_check();
         inner.tell_noted();
-        synced.map(|_| ())
+        synced
     }
 }
 
@@ -531,6 +539,22 @@ impl Inner {
         Ok(moment)
     }
 
+    /// The same for a caller who is told that all is durable: where nothing was left to sync, the lock has not been looked at yet.
+    fn sync_and_check(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let before = log.wal.synced().offset;
+        let moment = self.sync_log()?;
+        if moment.offset <= before { self.halt_if_lost() } else { Ok(()) }
+    }
+
+    /// Halts a store that has lost its lock or its directory, and says so.
+    pub(super) fn halt_if_lost(&self) -> Result<()> {
+        match check_lock(&self.env) {
+            Err(error) if *error.kind() == ErrorKind::Halted => Err(self.halt(error)),
+            outcome => outcome,
+        }
+    }
+
     /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
     /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written. Nor is a log that is
     /// not mapped.
@@ -548,6 +572,7 @@ impl Inner {
         if log.wal.failed().is_some() {
             return Ok(false);
         }
+        self.freeze_log_holders(); // first: beside a busy writer there is always something to drain
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }
@@ -591,6 +616,7 @@ impl Inner {
             self.check_halted()?; // else there was no room for it, and the log is closed as long as it is
         }
         let place = log.wal.close()?;
+        self.apply_whole(log, &mut lock(&log.apply))?; // the last commits in flight, which return what they would have returned before
         let mut edit = Edit::default();
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });
@@ -617,6 +643,9 @@ impl Inner {
 
     /// Tells the listener once that the store halted. With no lock held.
     pub(super) fn tell_halted(&self, error: &Error) {
+        if self.check_halted().is_ok() {
+            let _ = self.halt_if_lost(); // a file could not be made, perhaps: is its directory gone?
+        }
         self.note_halted(error);
         self.tell_noted();
     }

@@ -9,14 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::background::Lane;
+use super::expire::is_in_memory;
 use super::family::{Family, View};
 use super::install::Replaced;
 use super::reads::Bounds;
 use super::running::{Picked, Taken};
+use super::snapshot::Horizon;
 use super::warm::Warmth;
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::collect::Thrift;
+use crate::compaction::expired;
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::packing::{self, HOT_LEVELS};
 use crate::compaction::parts::{Part, write_parts};
@@ -33,7 +36,7 @@ use crate::planted::{Bug, active};
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
-use crate::version::{Edit, LEVELS, TableMeta};
+use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// What a family's memtables may take together, in memtables: one that fills and one that is flushed. Those that were frozen before they were full
 /// count as what they are.
@@ -103,7 +106,7 @@ impl Inner {
         self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();
-        outcome.map(|warmth| {
+        outcome.or_else(|error| self.halt_if_lost().and(Err(error))).map(|warmth| {
             self.background.kick(Lane::Compact); // which may have found them taken
             self.warm(warmth);
         })
@@ -111,17 +114,24 @@ impl Inner {
 
     /// The plan of the family whose fullest level is fullest.
     fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>) -> Option<(Family, Plan)> {
-        let oldest = self.snapshots.boundaries().first().copied();
-        let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
+        let horizon = self.snapshots.horizon_now(&self.expiry_clock);
+        let plan = |family: &Family, pick: &dyn Fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
-            pick(&self.picture_of(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
+            pick(&self.picture_of(family, &view, &spans, &horizon, taken)).map(|plan| (family.clone(), plan))
         };
         let families = self.families();
-        let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
+        let due = families.by_id.values().filter_map(|family| plan(family, &pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
         let stale =
-            || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, Reason::Values));
-        let idle = || families.by_id.values().find_map(|family| plan(family, pick::pick_idle));
+            || families.by_id.values().find_map(|family| self.pick_stale(family, &horizon, taken, Reason::Values));
+        let idle = || families.by_id.values().find_map(|family| plan(family, &pick::pick_idle));
+        let gone = families.by_id.values().find_map(|family| plan(family, &expired::pick_drop));
+        let expired = || {
+            families.by_id.values().find_map(|family| match settles {
+                Some(newest) => plan(family, &|picture: &Picture<'_>| expired::pick_any(picture, newest)),
+                None => plan(family, &expired::pick_dense),
+            })
+        };
         let lean = || {
             let newest = settles?;
             // A family that was flushed since is written to: it would not settle.
@@ -133,17 +143,17 @@ impl Inner {
             at_rest.find_map(|family| {
                 let towards = if holds_pointers(&family.view().levels) { lean::pick_bare } else { lean::pick_lean };
                 // What is merged tells which values are garbage: only then those that are alive are moved, once.
-                plan(family, towards).or_else(|| self.pick_stale(family, oldest, taken, Reason::Space))
+                plan(family, &towards).or_else(|| self.pick_stale(family, &horizon, taken, Reason::Space))
             })
         };
-        due.or_else(lean).or_else(stale).or_else(idle)
+        gone.or(due).or_else(lean).or_else(expired).or_else(stale).or_else(idle)
     }
 
     /// The table of a family that is written anew to be rid of value files that are mostly garbage.
     fn pick_stale(
         &self,
         family: &Family,
-        oldest: Option<Seqno>,
+        horizon: &Horizon,
         taken: &Taken<'_>,
         reason: Reason,
     ) -> Option<(Family, Plan)> {
@@ -160,7 +170,7 @@ impl Inner {
         };
         let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
         let spans = taken.spans(family.id());
-        let picture = self.picture_of(family, &view, &spans, oldest, taken);
+        let picture = self.picture_of(family, &view, &spans, horizon, taken);
         let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
         collect::pick_stale(&picture, reason, &of).map(|plan| (family.clone(), plan))
     }
@@ -177,8 +187,8 @@ impl Inner {
                 let (mut step, seen) = (Step::Done, self.compactions.finished());
                 let planned = self.compactions.pick(u64::MAX, |taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
-                    let oldest = self.snapshots.boundaries().first().copied();
-                    let mut picture = self.picture_of(family, &view, &spans, oldest, taken);
+                    let horizon = self.snapshots.horizon_now(&self.expiry_clock);
+                    let mut picture = self.picture_of(family, &view, &spans, &horizon, taken);
                     for table in picture.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
@@ -210,6 +220,7 @@ impl Inner {
         let plan = &Plan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
             Action::Move => self.move_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
+            Action::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
             Action::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
@@ -226,7 +237,7 @@ impl Inner {
             return Ok(Warmth::default());
         }
         if let Err(error) = &outcome
-            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted)
+            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted | ErrorKind::Interrupted)
             && (!error.is_out_of_space() || plan.reason.is_spare())
         {
             // One of them cannot be read now, or what comes of them not be written: the rest goes on, and they are tried again later.
@@ -240,7 +251,7 @@ impl Inner {
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
-        self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
+        self.exchange(Replaced::tables(family, removes, adds), None, plan, started)?;
         self.counters.moved();
         self.tell_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
@@ -254,7 +265,7 @@ impl Inner {
         started: u64,
     ) -> Result<Warmth> {
         let stale = stale_files(family, &picture.levels, plan.thrift(), &self.compactions.resting(self.now_nanos()));
-        let written = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
+        let (written, through) = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
             // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
             // to blame is barred, and that is remembered.
             Err(error) if error.is_corruption() => self.merge_once(family, plan, (picture, inputs), &stale, true)?,
@@ -265,7 +276,8 @@ impl Inner {
             outcome => outcome?,
         };
         self.counters.built(&written);
-        let (outputs, unmoved, values) = (written.tables, written.values_unreadable, written.value_bytes);
+        let (expired, outputs) = (written.expired, written.tables);
+        let (unmoved, values) = (written.values_unreadable, written.value_bytes);
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
@@ -275,10 +287,13 @@ impl Inner {
         let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
         let stay = in_place
             && (unmoved > 0
-                || (!matches!(plan.reason, Reason::Values | Reason::Space)
+                || (!matches!(plan.reason, Reason::Values | Reason::Space | Reason::Expired)
                     && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before));
+        let stays = |meta: &&TableMeta| in_place && meta.expiry.is_some_and(|of| of.any_by(through));
+        let keep_expired: Vec<u64> = outputs.iter().filter(stays).map(|meta| meta.number).collect();
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
-        self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
+        self.exchange(Replaced::tables(family, removes, adds), Some((expired, through)), plan, started)?;
+        self.compactions.keep_expired(keep_expired.into_iter());
         if stay {
             self.compactions.keeps(&numbers); // to write them anew once more would never end
         }
@@ -288,15 +303,26 @@ impl Inner {
         Ok(warmth)
     }
 
-    /// Tables for tables, in one edit.
-    fn exchange(&self, replaced: Replaced<'_>, plan: &Plan, started: u64) -> Result<()> {
+    /// Tables for tables, in one edit. `expired`: what was dropped since it had expired, and by which time.
+    pub(super) fn exchange(
+        &self,
+        replaced: Replaced<'_>,
+        expired: Option<(Ledger, u64)>,
+        plan: &Plan,
+        started: u64,
+    ) -> Result<()> {
         let mut edit = Edit::from(replaced.changes());
+        if let Some((dropped, through)) = expired.filter(|(dropped, _)| dropped.count() > 0) {
+            edit.changes.push(Change::Expired { family: replaced.family.id(), through, dropped });
+            self.counters.expired(dropped.count());
+        }
         let (level, moved, reason) = (plan.output_level as u8, plan.action == Action::Move, plan.reason.name());
         let deed = Deed::Compacted { level, moved, reason };
         self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
         self.install(edit, [replaced])
     }
 
+    /// Answers what was written, and the time by which records had expired.
     fn merge_once(
         &self,
         family: &Family,
@@ -304,7 +330,7 @@ impl Inner {
         (picture, inputs): (&Tables, &[Input]),
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
-    ) -> Result<Written> {
+    ) -> Result<(Written, u64)> {
         let Tables { levels, fences } = picture;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
@@ -315,7 +341,8 @@ impl Inner {
         }
         properties.reverse(); // the lower level is the older
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
-        let now = self.env.clock.wall_micros(); // before any look at what stands above
+        // The same for all parts, and before any look at what stands above.
+        let Horizon { boundaries: snapshots, expired: now } = self.snapshots.horizon(&self.expiry_clock);
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
         let pass = Pass { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
@@ -333,7 +360,6 @@ impl Inner {
             !active(Bug::TombstoneDroppedUnderFence) && fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
-        let snapshots = self.snapshots.boundaries(); // the same for all parts
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let part = || {
             Ok(Part {
@@ -351,7 +377,7 @@ impl Inner {
         if !written.tables.is_empty() {
             self.sync_dir_before_edit()?;
         }
-        Ok(written)
+        Ok((written, now))
     }
 
     /// Where a compaction is cut into parts that are done beside each other. A keeper with rows of its own goes over all records in turn.
@@ -399,10 +425,18 @@ impl Inner {
             summed,
             values: family.shelf().values(),
             pace: Some((&self.pace, Turn::Compaction)),
+            unsynced: None,
         }
     }
 
-    fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
+    pub(super) fn tell_compacted(
+        &self,
+        family: &Family,
+        inputs: Vec<u64>,
+        outputs: Vec<u64>,
+        plan: &Plan,
+        moved: bool,
+    ) {
         self.background.kick(Lane::Compact);
         let family = family.name().to_owned();
         self.say(Event::Compacted { family, inputs, outputs, level: plan.output_level, moved, reason: plan.reason });
@@ -452,7 +486,7 @@ impl Inner {
     }
 
     fn stall_by_memory(&self) -> Stall {
-        let (families, memory) = (self.families(), self.memory_pressure());
+        let (families, memory, log) = (self.families(), self.memory_pressure(), self.log_pressure());
         let mut any_waits = false;
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
@@ -460,7 +494,7 @@ impl Inner {
             // None counts more than it is meant to take: what one batch made too large stops nobody for itself.
             let full = all.map(|generation| generation.fullness(self.settings.memtable_bytes).min(1000));
             any_waits |= !view.frozen.is_empty();
-            let debt = Debt { memtables: full.sum(), memory, ..Debt::default() };
+            let debt = Debt { memtables: full.sum(), memory, log, ..Debt::default() };
             debt::stall(&debt, &limits(family.options()))
         });
         let worst = worst.max().unwrap_or(Stall::Go);
@@ -521,7 +555,7 @@ impl merge::Part for Streamed {
 }
 
 /// A table that goes into a compaction, with its level.
-type Input = (usize, Arc<TableHandle>);
+pub(super) type Input = (usize, Arc<TableHandle>);
 
 /// What a merge needs of a view while it runs, which may be minutes: no memtable, so that they go when they are flushed.
 struct Tables {
@@ -619,12 +653,18 @@ impl Inner {
         family: &'a Family,
         view: &'a View,
         spans: &'a [Span],
-        oldest_snapshot: Option<Seqno>,
+        horizon: &Horizon,
         taken: &Taken<'_>,
     ) -> Picture<'a> {
         let busy = |number| taken.is_busy(number);
-        let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, busy);
-        let mut picture = picture.fenced(&view.fences);
+        let oldest = horizon.boundaries.first().copied();
+        let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest, busy);
+        let mut picture = Picture { expired: horizon.expired, ..picture.fenced(&view.fences) };
+        for table in picture.levels.iter_mut().flatten() {
+            table.is_kept = taken.keeps_expired(table.number);
+            let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));
+            table.is_in_memory = may_go && (!self.companions.may_drop_unread() || is_in_memory(view, table));
+        }
         let stay = |number| taken.is_kept(number);
         picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
         if self.companions.has_rows() {

@@ -94,14 +94,16 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 }
 
 impl Inner {
-    /// Makes the families that are asked for and not there yet: users' ones with an edit each, the system's in one.
+    /// Makes the families that are asked for and not there yet: users' ones with one edit, the system's with another.
     pub(super) fn create_missing(&self, asked: &[(String, CfOptions)]) -> Result<()> {
         let _job = self.job()?;
         let is_missing = |name: &str| self.families().named(name).is_none();
         let missing: Vec<_> = asked.iter().filter(|(name, _)| is_missing(name)).collect();
-        for (name, options) in missing.iter().filter(|(_, options)| options.system.is_none()) {
-            let id = self.families().next_id;
-            self.create_families(vec![(id, name.clone(), options.clone())], &mut || {})?;
+        let ids = self.families().next_id..;
+        let users = missing.iter().filter(|(_, options)| options.system.is_none());
+        let users: Vec<_> = ids.zip(users).map(|(id, (name, options))| (id, name.clone(), options.clone())).collect();
+        if !users.is_empty() {
+            self.create_families(users, &mut || {})?;
         }
         let system = missing.iter().filter_map(|(name, options)| {
             options.system.map(|number| (system_id(number), name.clone(), options.clone()))
@@ -122,10 +124,10 @@ impl Inner {
             }
             let seen_by = (&self.companions, &self.integrity);
             let shared = (&self.cache, &self.dead_files, &self.open_tables);
-            let shelf = shelf((&self.env, &self.dir), &name, &options, shared, seen_by);
+            let shelf = shelf(&name, &options, shared, seen_by);
             let levels = Arc::new(Levels::empty(options.order.clone()));
             let shape = Shape::of(&self.settings);
-            families.by_id.insert(id, Family::new(id, &name, options.clone(), shape, shelf, levels));
+            families.add(Family::new(id, &name, options.clone(), shape, shelf, levels));
             if options.system.is_none() {
                 families.next_id = id + 1;
             }
@@ -152,7 +154,7 @@ impl Inner {
             return Err(error);
         }
         let mut families = (**self.families()).clone();
-        families.by_id.remove(&family.id());
+        families.remove(&family);
         self.families.store(Arc::new(families));
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
         family.clear(Arc::new(Levels::empty(family.order().clone())), &self.unsynced);
@@ -208,7 +210,7 @@ impl Inner {
         let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
         concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
         self.tell(&mut edit, Deed::Dropped, &concerned, None, started);
-        let said = self.log_changes(&mut edit, moment, Some((family, seqno)));
+        let said = self.log_changes(&mut edit, moment, &[(family, seqno)]);
         self.install(edit, parts)?;
         self.end_log_edit(said);
         Ok(())

@@ -14,7 +14,7 @@ use crate::batch::{Binding, Operations};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::env::{Clock, Env, File, Open, read_into};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::names::Name;
 use crate::options::KIB;
 use crate::record::{Kind, Record, Seqno};
@@ -169,7 +169,7 @@ impl Db {
     /// The tables of a family as they are now, the upper levels first.
     pub fn tables(&self, family: &Family) -> Result<Vec<TableRef>> {
         self.open_inner()?;
-        let view = family.pinned_view();
+        let view = family.open_view()?;
         let held = |level: usize, handle: &Arc<TableHandle>| TableRef {
             family: family.clone(),
             level,
@@ -182,7 +182,7 @@ impl Db {
     /// The table of a family that has this number now, if there is one.
     pub fn table(&self, family: &Family, number: u64) -> Result<Option<TableRef>> {
         self.open_inner()?;
-        let view = family.pinned_view();
+        let view = family.open_view()?;
         let found = view.levels.iter().enumerate().find_map(|(level, tables)| {
             let handle = tables.tables().iter().find(|handle| handle.meta().number == number)?;
             Some(TableRef { family: family.clone(), level, handle: handle.clone() })
@@ -199,7 +199,7 @@ impl Db {
         Table::open(table.name(), file, expected, order, inner.cache.clone(), inner.companions.clone())
     }
 
-    /// The file of a table, opened anew. One that a writer has replaced beside this reader is read where it is open: it has no name any more.
+    /// The file of a table, opened anew. One that a writer has replaced beside this reader has no name any more, and is read if it is still open.
     /// A store that writes removes no file of a table that is held, so there a name that is gone is damage.
     fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
         let inner = self.open_inner()?;
@@ -252,7 +252,7 @@ impl Db {
     /// The memtables of a family as they are now.
     pub fn memory(&self, family: &Family) -> Result<MemoryRef<'_>> {
         let inner = self.open_inner()?;
-        Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.pinned_view() })
+        Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.open_view()? })
     }
 
     /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family, but those whose values
@@ -269,6 +269,7 @@ impl Db {
     ) -> Result<(S, Vec<(u32, OwnedRecord)>)> {
         let inner = self.open_inner()?;
         let (env, dir) = (&inner.env, &inner.dir);
+        let mut before = None;
         for _ in 0..ATTEMPTS {
             let first = self.state()?;
             let Some(log) = &first.log else { return Ok(Default::default()) };
@@ -303,7 +304,9 @@ impl Db {
             match wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
                 Beside::Read { .. } => return Ok((noted, found)),
                 Beside::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
-                Beside::Moved | Beside::Gone(_) => {}
+                // The marks lag behind the manifest, and nobody is about to bring them up.
+                Beside::Moved if before.as_ref() == Some(&(marks, state.clone())) => return Err(marks_lost(log)),
+                Beside::Moved | Beside::Gone(_) => before = Some((marks, state)),
             }
         }
         let busy = io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing");
@@ -337,4 +340,13 @@ impl Db {
         let found = recover(&inner.env, &inner.dir)?;
         found.map(|found| found.state).ok_or_else(|| Error::structural("the store has no manifest any more"))
     }
+}
+
+/// The ring has forgotten what its marks said, as where the file system was shut down under an open store.
+fn marks_lost(log: &wal::LogStart) -> Error {
+    let damage = Damage { file: Name::Ring(log.ring).to_string(), verdict: Verdict::Missing, ..Damage::default() };
+    Error::corruption(
+        damage,
+        "the marks of the log are older than the manifest, and nobody writes the log: its newest pages are lost",
+    )
 }

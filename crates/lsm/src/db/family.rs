@@ -24,6 +24,9 @@ use crate::sst::Table;
 use crate::values::{Intake, Unsynced, ValueFile, ValueShelf};
 use crate::version::{Holder, Shelf};
 
+/// The budget of the memtable in a closed store's view, which stays empty.
+const CLOSED_MEMTABLE_BYTES: usize = 4096;
+
 /// How the memtables of a store are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -129,9 +132,17 @@ pub(crate) struct View {
     pub(crate) fence_ids: Arc<Vec<u64>>,
     /// Finds the value files that its tables hold.
     pub(crate) values: Option<Arc<ValueShelf>>,
+    /// The store was closed: the view is empty, and a read that finds nothing in it answers `Closed`.
+    pub(crate) is_closed: bool,
 }
 
 impl View {
+    /// `Closed` for the view of a closed store.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed { Err(Error::closed()) } else { Ok(()) }
+    }
+
     /// The same fences but those that are lifted, and those that are added behind them.
     pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<Fence>)]) -> View {
         let stay = self.fence_ids.iter().zip(&*self.fences).filter(|(id, _)| !lifted.contains(id));
@@ -175,7 +186,15 @@ impl Family {
         let active = Generation::new(&options.order, shape);
         let (fences, fence_ids) = Default::default();
         let values = shelf.values().cloned();
-        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids, values });
+        let view = ArcSwap::from_pointee(View {
+            active,
+            frozen: Vec::new(),
+            levels,
+            fences,
+            fence_ids,
+            values,
+            is_closed: false,
+        });
         let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
         let inner = Arc::new(Inner {
@@ -251,11 +270,21 @@ impl Family {
         self.0.view.load_full()
     }
 
+    /// The current view; `Closed` once the store is closed.
+    pub(crate) fn open_view(&self) -> Result<Arc<View>> {
+        let view = self.pinned_view();
+        view.check_open().map(|()| view)
+    }
+
+    /// Changes the view, unless the store is closed.
     fn change(&self, next: impl FnOnce(&View) -> View) {
         // Goes after the lock: the last who holds a view closes the files that it held alone.
         let before;
         let _one_at_a_time = lock(&self.0.changing);
         before = self.0.view.load_full();
+        if before.is_closed {
+            return;
+        }
         let next = next(&before);
         if !Arc::ptr_eq(&before.active, &next.active) {
             self.0.turn.store(self.0.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
@@ -322,6 +351,25 @@ impl Family {
             fences: Arc::default(),
             fence_ids: Arc::default(),
             values: view.values.clone(),
+            is_closed: false,
+        });
+    }
+
+    /// Replaces the view by an empty one whose reads answer `Closed`, and frees the blocks of its tables.
+    pub(crate) fn close(&self, unsynced: &Unsynced) {
+        self.0.intake.abandon(unsynced);
+        let tables = self.pinned_view();
+        let tables = tables.levels.iter().flat_map(|level| level.tables());
+        tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
+        let shape = Shape { budget: CLOSED_MEMTABLE_BYTES, ..self.0.shape };
+        self.change(|_| View {
+            active: Generation::new(self.order(), shape),
+            frozen: Vec::new(),
+            levels: Arc::new(Levels::empty(self.order().clone())),
+            fences: Arc::default(),
+            fence_ids: Arc::default(),
+            values: None,
+            is_closed: true,
         });
     }
 }

@@ -5,6 +5,7 @@
 //! Damage: what is not what was written, or does not add up, is made again from the log (`redo`), which nobody retires before.
 //! Crash:  before the edit, unnamed files that the next open sweeps; the log still holds every record. After it, data and rows.
 
+use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +18,7 @@ use super::install::Replaced;
 use super::rows::{remove_tables, take_given, write_given};
 use super::{Db, Event, Families, Inner};
 use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
-use crate::compaction::{Pace, Rules, Splitter, Turn};
+use crate::compaction::{Pace, Rules, Splitter, Turn, UnsyncedTables};
 use crate::cursor::Cursor;
 use crate::env::Env;
 use crate::error::{IoContext, Result};
@@ -35,7 +36,8 @@ impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     pub fn flush(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
-        inner.flush_all(|_| true).map(|_| ())
+        inner.flush_all(|_| true)?;
+        inner.halt_if_lost() // where nothing was left to flush, no edit has looked
     }
 
     /// Writes the memtables of one family to tables, with every commit that was ordered before, whether or not its writer has got to
@@ -84,91 +86,180 @@ impl Inner {
 
     /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.
     /// Writers go on and freeze more meanwhile: with that a checkpoint would hold another moment of each family.
+    ///
+    /// Families that hold little are flushed in groups, each with one sync of the log, the directory and the manifest.
     pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
         let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
         let (mut any, mut failed) = (false, Ok(()));
-        for family in families {
-            let view = family.pinned_view();
-            let newer = view.frozen.iter().take_while(|generation| generation.through() > through).count();
-            if newer == view.frozen.len() {
-                continue;
-            }
-            match self.flush_family(&family, &view.frozen[newer..]) {
-                Ok(()) => any = true,
+        let mut families = families.iter().peekable();
+        while families.peek().is_some() {
+            let group = self.next_group(&mut families, through);
+            let flushed = self.flush_group(&group);
+            match flushed.or_else(|error| self.halt_if_lost().and(Err(error))) {
+                Ok(()) => any |= !group.is_empty(),
                 Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
                 Err(error) if self.background.is_stopping() => return Err(error),
                 // What one family lacks keeps no other from its tables.
-                Err(error) => failed = failed.and(Err(error)),
+                Err(error) => (any, failed) = (any || group.len() > 1, failed.and(Err(error))),
             }
         }
         failed.map(|()| any)
     }
 
+    /// Takes families until those with something frozen make a group: their memtables are small together, or there is one.
+    fn next_group<'a>(
+        &self,
+        families: &mut Peekable<impl Iterator<Item = &'a Family>>,
+        through: Seqno,
+    ) -> Vec<Frozen<'a>> {
+        let most_bytes = self.settings.memtable_bytes / GROUP_PART;
+        let most = (self.open_tables.files().most() / GROUP_PART).clamp(1, MOST_OF_GROUP);
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while let Some(family) = families.peek()
+            && group.len() < most
+        {
+            let frozen = Frozen::of(family, through);
+            bytes += frozen.iter().map(Frozen::bytes).sum::<usize>();
+            if bytes > most_bytes && !group.is_empty() {
+                break;
+            }
+            group.extend(frozen);
+            families.next();
+        }
+        group
+    }
+
+    /// Flushes a group. If that fails as a whole, each family is flushed by itself.
+    fn flush_group(&self, group: &[Frozen<'_>]) -> Result<()> {
+        if let [alone] = group {
+            return self.flush_family(alone);
+        }
+        let mut rest = group;
+        while !rest.is_empty() {
+            match self.flush_once(rest) {
+                Ok(flushed) => rest = &rest[flushed..],
+                Err(error) if self.check_halted().is_err() || self.background.is_stopping() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        let mut failed = Ok(());
+        for frozen in rest {
+            match self.flush_family(frozen) {
+                Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
+                Err(error) if self.background.is_stopping() => return Err(error),
+                outcome => failed = failed.and(outcome),
+            }
+        }
+        failed
+    }
+
     /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance, since behind a flush it needs less,
     /// and then in that of the trash, file by file.
-    fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
-        let (mut outcome, mut is_first) = (self.flush_once(family, frozen), true);
+    fn flush_family(&self, frozen: &Frozen<'_>) -> Result<()> {
+        let alone = std::slice::from_ref(frozen);
+        let (mut outcome, mut is_first) = (self.flush_once(alone), true);
         while let Err(error) = &outcome
             && error.is_out_of_space()
             && self.check_halted().is_ok()
             && (std::mem::take(&mut is_first) && self.log_makes_room()
                 || error.is_disk_full() && self.trash.make_room(&*self.env.fs, &self.dir))
         {
-            outcome = self.flush_once(family, frozen);
+            outcome = self.flush_once(alone);
         }
-        outcome
+        outcome.map(drop)
     }
 
-    fn flush_once(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
-        let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
-        let (started, due) = (self.now_nanos(), self.lines_due());
-        self.finish_values(family, frozen)?;
+    /// Flushes the first families of a group by one edit, and answers how many: all, or those up to the first one whose records give rise to
+    /// rows, since the next one's rows may depend on these.
+    fn flush_once(&self, group: &[Frozen<'_>]) -> Result<usize> {
+        let due = self.lines_due();
+        group.iter().try_for_each(|frozen| self.finish_values(frozen.family, &frozen.generations))?;
         let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
         };
         self.check_halted()?; // what was synced before needs no other sync; but no table would be named any more
         let (families, next_file) = (self.families(), || self.new_file_number());
-        let level0 = self.level0(&families, &next_file);
-        let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
-        let records = memtables.iter().map(|memtable| memtable.ledger().count()).sum();
-        let room = self.job_room(0, 1, records);
-        let mut flushed = match write_level0(&level0, family, &memtables) {
-            Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
-                self.flush_from_log(&level0, family, &memtables, (through, moment), error)?
+        let unsynced = UnsyncedTables::default();
+        let shared = (group.len() > 1).then_some(&unsynced);
+        let level0 = Level0 { unsynced: shared, ..self.level0(&families, &next_file) };
+        let room = self.job_room(0, 1, group.iter().map(Frozen::records).max().unwrap_or(0));
+        let mut written = Vec::new();
+        let tables = self.write_group(&level0, group, moment, &mut written).and_then(|()| {
+            if let (Some(due), Some(first)) = (&due, written.first_mut()) {
+                first.flushed.receive_lines(&level0, due)?;
             }
-            outcome => outcome?,
-        };
-        if let Some(due) = &due {
-            flushed.receive_lines(&level0, family, due)?;
-        }
+            unsynced.sync()
+        });
+        tables.inspect_err(|_| written.iter().for_each(|part| part.flushed.remove(&level0, part.of.family)))?;
         self.sync_dir_before_edit()?;
-        self.counters.built(&flushed.written);
-        let mut parts: Vec<Replaced<'_>> = flushed.parts(family).collect();
-        let (table, bytes) = (flushed.written.tables.first().map(|meta| meta.number), flushed.bytes());
-        parts[0].flushed = Some(through);
-        let later = if planted::active(Bug::EmittedRowsInOtherEdit) { parts.split_off(1) } else { Vec::new() };
-        let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-        let through_of_edit = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
-        edit.changes.push(Change::Flushed { family: family.id(), seqno: through_of_edit });
-        let first = frozen.iter().map(|generation| generation.first_offset()).min().unwrap_or(moment.offset);
-        self.tell(&mut edit, Deed::Flushed, &parts, Some((first.min(moment.offset), moment.offset)), started);
-        if let Some(due) = &due {
+        self.install_group(&written, due.as_ref(), moment)?;
+        drop(room);
+        let memtables = written.iter().flat_map(|part| &part.of.generations).map(|generation| &generation.memtable);
+        self.memory.let_go(memtables);
+        self.revise_memory();
+        self.note_stall();
+        for WrittenFamily { of, flushed, .. } in &written {
+            let (table, bytes) = (flushed.written.tables.first().map(|meta| meta.number), flushed.bytes());
+            self.counters.flushed(bytes);
+            self.note(Event::Flushed { family: of.family.name().to_owned(), table, bytes });
+        }
+        self.background.kick(Lane::Compact);
+        Ok(written.len())
+    }
+
+    /// Writes the tables of a group, not synced if there are several, up to the first family that gives rise to rows.
+    fn write_group<'a, 'f>(
+        &self,
+        level0: &Level0<'_>,
+        group: &'a [Frozen<'f>],
+        moment: Moment,
+        written: &mut Vec<WrittenFamily<'a, 'f>>,
+    ) -> Result<()> {
+        for of in group {
+            let (started, memtables) = (self.now_nanos(), of.memtables());
+            let flushed = match write_level0(level0, of.family, &memtables) {
+                Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
+                    self.flush_from_log(level0, of.family, &memtables, (of.through, moment), error)?
+                }
+                outcome => outcome?,
+            };
+            let is_last = !flushed.emitted.is_empty();
+            written.push(WrittenFamily { of, flushed, started });
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the tables of a group by one edit, and shows them.
+    fn install_group(&self, written: &[WrittenFamily<'_, '_>], due: Option<&Due>, moment: Moment) -> Result<()> {
+        let (mut edit, mut parts, mut later) = (Edit::default(), Vec::new(), Vec::new());
+        for WrittenFamily { of, flushed, started } in written {
+            self.counters.built(&flushed.written);
+            let mut own: Vec<Replaced<'_>> = flushed.parts(of.family).collect();
+            own[0].flushed = Some(of.through);
+            if planted::active(Bug::EmittedRowsInOtherEdit) {
+                later.extend(own.split_off(1));
+            }
+            edit.changes.extend(own.iter().flat_map(Replaced::changes));
+            let through = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { of.through };
+            edit.changes.push(Change::Flushed { family: of.family.id(), seqno: through });
+            let first = of.first_offset().unwrap_or(moment.offset).min(moment.offset);
+            self.tell(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
+            parts.append(&mut own);
+        }
+        if let Some(due) = due {
             self.take_lines_out(&mut edit, due)?;
         }
-        let said = self.log_changes(&mut edit, moment, Some((family, through)));
+        let flushed: Vec<_> = written.iter().map(|part| (part.of.family, part.of.through)).collect();
+        let said = self.log_changes(&mut edit, moment, &flushed);
         self.install(edit, parts)?;
         if !later.is_empty() {
             self.install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
         }
         self.end_log_edit(said);
-        self.counters.flushed(bytes);
-        drop(room);
-        self.memory.let_go(memtables.iter());
-        self.revise_memory();
-        self.note_stall();
-        self.note(Event::Flushed { family: family.name().to_owned(), table, bytes });
-        self.background.kick(Lane::Compact);
         Ok(())
     }
 
@@ -193,6 +284,7 @@ impl Inner {
             cancelled: &self.background.stopping,
             snapshots: self.snapshots.boundaries(),
             pace: Some(&self.pace),
+            unsynced: None,
         }
     }
 
@@ -223,6 +315,57 @@ pub(super) struct Level0<'a> {
     pub(super) snapshots: Vec<Seqno>,
     /// How fast it may write.
     pub(super) pace: Option<&'a Pace>,
+    /// Takes tables that are not synced yet; none: each is synced when it is finished.
+    pub(super) unsynced: Option<&'a UnsyncedTables>,
+}
+
+/// Families that are flushed by one edit, at most.
+const MOST_OF_GROUP: usize = 128;
+
+/// A group takes this part of a memtable, and of the files that may be open.
+const GROUP_PART: usize = 4;
+
+/// Frozen memtables of a family that are flushed together.
+struct Frozen<'f> {
+    family: &'f Family,
+    /// Newest first.
+    generations: Vec<Arc<Generation>>,
+    /// The commit up to which they hold records.
+    through: Seqno,
+}
+
+impl<'f> Frozen<'f> {
+    /// The memtables of a family that were frozen at commits up to `limit`, if there are any.
+    fn of(family: &'f Family, limit: Seqno) -> Option<Frozen<'f>> {
+        let view = family.view();
+        let newer = view.frozen.iter().take_while(|generation| generation.through() > limit).count();
+        let generations = view.frozen[newer..].to_vec();
+        let through = generations.iter().map(|generation| generation.through()).max()?;
+        Some(Frozen { family, generations, through })
+    }
+
+    fn memtables(&self) -> Vec<Arc<Memtable>> {
+        self.generations.iter().map(|generation| generation.memtable.clone()).collect()
+    }
+
+    fn bytes(&self) -> usize {
+        self.generations.iter().map(|generation| generation.memtable.bytes()).sum()
+    }
+
+    fn records(&self) -> u64 {
+        self.generations.iter().map(|generation| generation.memtable.ledger().count()).sum()
+    }
+
+    fn first_offset(&self) -> Option<u64> {
+        self.generations.iter().map(|generation| generation.first_offset()).min()
+    }
+}
+
+/// What the flush of one family of a group wrote.
+struct WrittenFamily<'a, 'f> {
+    of: &'a Frozen<'f>,
+    flushed: Flushed,
+    started: u64,
 }
 
 /// What a flush wrote: nothing of it is named yet.
@@ -241,16 +384,18 @@ impl Flushed {
         [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables))
     }
 
-    /// Takes the rows that lines of the chronicle become among those that the flush gave rise to. On an error no file is left.
-    fn receive_lines(&mut self, level0: &Level0<'_>, family: &Family, due: &Due) -> Result<()> {
+    /// Takes the rows that lines of the chronicle become among those that the flush gave rise to.
+    fn receive_lines(&mut self, level0: &Level0<'_>, due: &Due) -> Result<()> {
         let mut given = Given::default();
-        let taken = take_given(&**level0.companions, &mut given, due.rows.clone());
-        let received = taken.and_then(|()| write_given(level0, given)).inspect_err(|_| {
-            let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
-            emitted.chain([(family, &self.written.tables)]).for_each(|(of, tables)| remove_tables(level0, of, tables));
-        });
-        self.emitted.extend(received?);
+        take_given(&**level0.companions, &mut given, due.rows.clone())?;
+        self.emitted.extend(write_given(level0, given)?);
         Ok(())
+    }
+
+    /// Removes its files, which no edit names.
+    fn remove(&self, level0: &Level0<'_>, family: &Family) {
+        let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
+        emitted.chain([(family, &self.written.tables)]).for_each(|(of, tables)| remove_tables(level0, of, tables));
     }
 
     fn bytes(&self) -> u64 {
@@ -282,6 +427,7 @@ impl Level0<'_> {
             summed: true,
             values: family.shelf().values(),
             pace: self.pace.map(|pace| (pace, Turn::Flush)),
+            unsynced: self.unsynced,
         }
     }
 }

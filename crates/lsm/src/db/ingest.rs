@@ -33,6 +33,7 @@ use crate::cursor::Cursor;
 use crate::env::work::or_undo;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
+use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
 use crate::order::Order;
@@ -89,7 +90,7 @@ impl Db {
             At::Latest => self.snapshot()?,
         };
         let seqno = inner.seqno(At::Snapshot(&snapshot))?;
-        let view = snapshot.view(family.id()).cloned().unwrap_or_else(|| family.pinned_view());
+        let view = snapshot.view_of(family)?;
         if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
             return Err(fence.error());
         }
@@ -116,6 +117,7 @@ impl Db {
         let mut expected = Ledger::default();
         first.first()?;
         while first.valid() {
+            interrupt::check()?;
             let record = first.record();
             expected.add(record.kind, inner.companions.term(&record));
             first.next()?;
@@ -191,7 +193,7 @@ impl Inner {
         let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
         edit.changes.extend(replaced.changes());
         self.tell(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
-        let said = self.log_changes(&mut edit, moment, None);
+        let said = self.log_changes(&mut edit, moment, &[]);
         self.install(edit, Some(replaced))?;
         self.end_log_edit(said);
         self.note_stall();

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use crate::env::Fs;
 use crate::env::work::lock;
 use crate::names::Name;
+use crate::version;
 
 /// Files to be removed.
 #[derive(Debug)]
@@ -24,6 +25,9 @@ impl Leftovers {
     pub(super) fn remove_one(&self, fs: &dyn Fs, dir: &Path) -> bool {
         let mut names = lock(&self.0);
         let Some(name) = names.pop() else { return false };
+        if !version::is_a_stores(fs, dir, name) {
+            return true; // a user's, under a name of ours
+        }
         let _ = fs.remove(&dir.join(name.to_string()));
         true
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compact::shape;
 use super::memory::MemoryMetrics;
+use super::retire::LogBound;
 use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
@@ -32,12 +33,20 @@ pub(crate) struct Counters {
     adopted: AtomicU64,
     values_moved: AtomicU64,
     values_unreadable: AtomicU64,
+    log_freezes: AtomicU64,
+    expired: AtomicU64,
+    dropped_tables: AtomicU64,
+    dropped_bytes: AtomicU64,
 }
 
 impl Counters {
     pub(crate) fn flushed(&self, bytes: u64) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn frozen_for_log(&self, memtables: usize) {
+        self.log_freezes.fetch_add(memtables as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn moved(&self) {
@@ -61,6 +70,17 @@ impl Counters {
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
         self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);
         self.values_unreadable.fetch_add(written.values_unreadable, Ordering::Relaxed);
+    }
+
+    /// An edit dropped expired records.
+    pub(crate) fn expired(&self, records: u64) {
+        self.expired.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Tables went unread, with what they pointed to.
+    pub(crate) fn dropped(&self, tables: u64, bytes: u64) {
+        self.dropped_tables.fetch_add(tables, Ordering::Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn rotated(&self) {
@@ -115,8 +135,16 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that they could not move, since they cannot be read.
     pub values_unreadable: u64,
-    /// Tables that are open.
+    /// Expired records that compactions dropped since open.
+    pub expired: u64,
+    /// Tables that went without being read since all their records had expired.
+    pub dropped_tables: u64,
+    /// Their bytes, with those that they pointed to in value files.
+    pub dropped_bytes: u64,
+    /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
+    /// Table and value files that are open (`Settings::open_tables` bounds them).
+    pub open_files: usize,
     /// Bytes that their indexes and filters take.
     pub index_bytes: u64,
     /// The log; zeros when read-only.
@@ -216,6 +244,12 @@ pub struct WalMetrics {
     pub longest_wait_nanos: u64,
     /// Bytes of log that would be read by a recovery now.
     pub live_bytes: u64,
+    /// Bytes of log from the oldest record that no table holds to the end.
+    pub needed_bytes: u64,
+    /// Bound of `needed_bytes`, at which writers wait for a flush. `live_bytes` may exceed it by a segment.
+    pub limit_bytes: u64,
+    /// Memtables that were frozen before they were full because they kept the log from being retired.
+    pub early_freezes: u64,
 }
 
 impl WalMetrics {
@@ -237,6 +271,7 @@ impl WalMetrics {
             waits_for_segment: get(&counters.waits_for_segment),
             longest_wait_nanos: get(&counters.longest_wait_nanos),
             live_bytes: wal.live_bytes(),
+            ..WalMetrics::default()
         }
     }
 }
@@ -249,6 +284,15 @@ impl Db {
 }
 
 impl Inner {
+    fn wal_metrics(&self, wal: &Wal<Body>) -> WalMetrics {
+        WalMetrics {
+            needed_bytes: self.needed_log_bytes(),
+            limit_bytes: LogBound::of(&self.settings).limit(),
+            early_freezes: self.counters.log_freezes.load(Ordering::Relaxed),
+            ..WalMetrics::of(wal)
+        }
+    }
+
     fn metrics(&self) -> Metrics {
         let families = self.families();
         let families = families.by_id.values().map(|family| {
@@ -302,9 +346,13 @@ impl Inner {
             adopted: get(&counters.adopted),
             values_moved: get(&counters.values_moved),
             values_unreadable: get(&counters.values_unreadable),
+            expired: get(&counters.expired),
+            dropped_tables: get(&counters.dropped_tables),
+            dropped_bytes: get(&counters.dropped_bytes),
             open_tables: open_tables.0,
+            open_files: self.open_tables.files().count(),
             index_bytes: open_tables.1 as u64,
-            wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
+            wal: self.log.as_ref().map(|log| self.wal_metrics(log.wal())).unwrap_or_default(),
             memory: self.memory_metrics(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),
@@ -336,6 +384,9 @@ impl fmt::Display for Metrics {
         if self.values_moved + self.values_unreadable > 0 {
             writeln!(f, "values moved {}, not readable {}", self.values_moved, self.values_unreadable)?;
         }
+        if self.expired > 0 {
+            writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;
+        }
         writeln!(f, "visible seqno {}, snapshots {}", self.visible_seqno, self.snapshots)?;
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
         writeln!(
@@ -354,7 +405,7 @@ impl fmt::Display for Metrics {
         writeln!(
             f,
             "log: {}, {} frames ({} B, filler {} B, {} large), {} drains, {} groups with {} fdatasyncs, {} turnovers, \
-             {} recycled, waits {} for room and {} for a segment, {} B live",
+             {} recycled, waits {} for room and {} for a segment, {} B live, {} B needed of {} B, {} early freezes",
             if self.wal.mapped { "mapped" } else { "plain" },
             self.wal.frames,
             self.wal.frame_bytes,
@@ -367,7 +418,10 @@ impl fmt::Display for Metrics {
             self.wal.recycled,
             self.wal.waits_for_room,
             self.wal.waits_for_segment,
-            self.wal.live_bytes
+            self.wal.live_bytes,
+            self.wal.needed_bytes,
+            self.wal.limit_bytes,
+            self.wal.early_freezes
         )?;
         writeln!(
             f,

@@ -35,6 +35,7 @@ mod compact;
 mod ddl;
 mod events;
 mod examine;
+mod expire;
 mod family;
 mod faults;
 mod flush;
@@ -95,7 +96,7 @@ pub use versions::{Stands, Whereabouts};
 pub use watch::IntegrityMetrics;
 
 use crate::env::work::lock;
-use crate::env::{Env, Lock, Origin};
+use crate::env::{Env, Origin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -186,7 +187,11 @@ pub(crate) struct Inner {
     integrity: Arc<watch::Integrity>,
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) cache: Arc<Cache>,
+    /// No other store shares the cache.
+    owns_cache: bool,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
+    /// The time by which records expire.
+    pub(crate) expiry_clock: Arc<crate::expiry::ExpiryClock>,
     access: Access,
     origin: Origin,
     closed: AtomicBool,
@@ -230,7 +235,7 @@ pub(crate) struct Inner {
     recovery: Mutex<RecoveryReport>,
     /// Options and orders given by the caller, kept for `refresh`.
     given: (Vec<(String, CfOptions)>, Vec<Order>),
-    store_lock: Mutex<Option<Box<dyn Lock>>>,
+    store_lock: Mutex<Option<open::StoreLocks>>,
     counters: metrics::Counters,
 }
 
@@ -238,12 +243,28 @@ pub(crate) struct Inner {
 #[derive(Clone, Default)]
 pub(crate) struct Families {
     pub(crate) by_id: BTreeMap<u32, Family>,
+    by_name: BTreeMap<Arc<str>, u32>,
     pub(crate) next_id: u32,
 }
 
 impl Families {
+    /// No families; the next one gets this id.
+    pub(crate) fn none(next_id: u32) -> Families {
+        Families { next_id, ..Families::default() }
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<&Family> {
-        self.by_id.values().find(|family| family.name() == name)
+        self.by_name.get(name).and_then(|id| self.by_id.get(id))
+    }
+
+    pub(crate) fn add(&mut self, family: Family) {
+        self.by_name.insert(family.shared_name(), family.id());
+        self.by_id.insert(family.id(), family);
+    }
+
+    pub(crate) fn remove(&mut self, family: &Family) {
+        self.by_name.remove(family.name());
+        self.by_id.remove(&family.id());
     }
 }
 
@@ -290,16 +311,24 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
+            Some(log) => {
+                inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || log.durable_seqno()))
+            }
             None => inner.held_snapshot(),
         })
+    }
+
+    /// The time by which a record that is read now is judged, in microseconds since 1970. It is never before an
+    /// expiry that was found to have passed, nor before the time of a snapshot, whatever the system clock does.
+    pub fn expiry_micros(&self) -> u64 {
+        self.inner().expiry_clock.now()
     }
 
     /// What recovery found when the store was opened.
@@ -312,8 +341,10 @@ impl Db {
         self.open_inner().map(drop)
     }
 
-    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
-    /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
+    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls return `Closed`, on every clone, family
+    /// and snapshot; closing twice is no error, and the second call does not wait for the first. Threads, descriptors, mappings, memtables and cached blocks are released when this returns.
+    /// Running calls keep the memory that they use, and an open cursor keeps its memtables and the indexes of its tables until it is dropped.
+    /// Dropping the last clone closes too, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
         match self.open_inner() {
             Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child's copy: nothing of it is its own
@@ -404,7 +435,7 @@ impl Inner {
     fn held_snapshot(&self) -> Snapshot {
         let _no_refresh = lock(&self.jobs_lock);
         let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
-        self.snapshots.take(Some(views), || self.visible())
+        self.snapshots.take(&self.expiry_clock, Some(views), || self.visible())
     }
 
     pub(crate) fn new_file_number(&self) -> u64 {
@@ -426,13 +457,17 @@ impl Inner {
 }
 
 impl Handle {
+    /// Closes the store. Only the first call does; others return at once, since a listener on a thread that the first call waits for may make
+    /// one.
     fn close(&self) -> Result<()> {
         let inner = &self.inner;
         if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         inner.background.stop();
-        for thread in lock(&self.threads).drain(..) {
+        let this = std::thread::current().id();
+        let threads: Vec<_> = lock(&self.threads).drain(..).collect();
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
             let _ = thread.join();
         }
         // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
@@ -443,10 +478,28 @@ impl Handle {
         while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
         *lock(&inner.manifest) = None; // an edit that comes too late is refused
+        inner.release();
         *lock(&inner.store_lock) = None;
         drop(last_job);
         inner.tell_noted();
         outcome
+    }
+}
+
+impl Inner {
+    /// Releases what the store holds, whoever still has a handle, a snapshot or a cursor of it: the tables and memtables of all views, cached
+    /// blocks, and every descriptor and mapping. A running read keeps the memory that it uses until it returns.
+    fn release(&self) {
+        self.families().by_id.values().for_each(|family| family.close(&self.unsynced));
+        self.snapshots.close();
+        if let Some(log) = &self.log {
+            log.release();
+        }
+        if self.owns_cache {
+            self.cache.release();
+        }
+        self.charge_memtables();
+        self.env.fs.close();
     }
 }
 

@@ -4,7 +4,6 @@
 //! Damage: in a table it does not refuse the open; in the log or manifest it does, unless the caller accepts the loss.
 //! No room: the store opens for reading, with what was replayed in memory.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,10 +24,14 @@ use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::compaction::Pace;
 use crate::env::work::lock;
-use crate::env::{Env, LastingFs, Lock, Origin};
+use crate::env::{DirEntry, Env, Lock, Open, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::expiry::ExpiryClock;
 use crate::names::{Name, is_system_name};
 use crate::options::Settings;
+use crate::planted::{Bug, active};
+use crate::version::{self, Contents, Foreign, Marked};
+use crate::wal::LogEnd;
 
 /// What recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +44,22 @@ pub struct RecoveryReport {
     pub cut_at: Option<u64>,
     /// The file in the store that keeps the bytes that were cut.
     pub set_aside: Option<String>,
-    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed.
+    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed. If `may_lack_unsynced`, a lower
+    /// bound: the mark is as old as the last time that the system wrote its page.
     pub acknowledged_bytes_missing: u64,
+    /// The machine failed, or the store is on another device, and the log had not been closed: commits that had returned and were not synced may be
+    /// missing, and nothing that is left tells how many.
+    pub may_lack_unsynced: bool,
+    /// Damaged values of commits that are in the log: reads of their keys answer `Corruption` until the keys are written again, or repaired.
+    pub lost_values: u64,
+}
+
+impl RecoveryReport {
+    /// Says what the end of the log proves of commits that are missing.
+    pub(super) fn of_end(&mut self, end: &LogEnd) {
+        self.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        self.may_lack_unsynced = end.may_lack_unsynced;
+    }
 }
 
 impl Db {
@@ -53,31 +70,44 @@ impl Db {
     /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let fs = Arc::new(LastingFs::new(parts.env.fs.clone(), dir));
-        let parts = Parts { env: Env { fs, ..parts.env }, ..parts };
-        let held = prepare_directory(dir, &settings, &parts.env)?;
+        let outside = parts.env.clone();
+        let parts = Parts { env: parts.env.within(dir), ..parts };
+        let (held, is_new) = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
-        let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
-        let mut recovered = opening.recover_for_writing();
+        let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None };
+        let mut recovered = opening.recover_for_writing(is_new);
         if recovered.as_ref().is_err_and(|error| error.is_disk_full()) && opening.empty_trash() {
-            recovered = opening.recover_for_writing();
+            recovered = opening.recover_for_writing(is_new);
         }
         let (opened, access) = match recovered {
+            // Nobody was told of a store: what was made of one goes again, and there is nothing to be read.
+            Err(error) if is_new => {
+                if error.is_out_of_space() {
+                    undo_creation(dir, &parts.env);
+                }
+                return Err(error);
+            }
             Err(error) if error.is_out_of_space() => {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
                 (opening.read()?, Access::NoSpace)
             }
-            outcome => (outcome?, Access::Write),
+            outcome => (outcome.map_err(with_a_way_on)?, Access::Write),
         };
-        start(dir, settings, parts, (opened, integrity), access, Some(held))
+        let outcome = start(dir, settings, parts, (opened, integrity), access, Some(held));
+        if is_new && outcome.as_ref().is_err_and(|error| error.is_out_of_space()) {
+            take_back(dir, &outside.within(dir)); // the failed store has closed its own
+        }
+        outcome
     }
 
     /// Opens a store for reading, also beside a process that writes it. Takes no lock, writes nothing, cuts nothing; sees what
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
+        let parts = Parts { env: parts.env.within(dir), ..parts };
         let integrity = Integrity::new(parts.listener.clone());
-        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None }.read()?;
+        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None }.read();
+        let opened = opened.map_err(with_a_way_on)?;
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
     }
 
@@ -108,39 +138,76 @@ impl Inner {
             chronicle: None,
             cache: None,
         };
-        let cache = Some(self.cache.clone());
+        let kept = Some((self.cache.clone(), self.open_tables.files().clone()));
         let (dir, integrity) = (&*self.dir, &self.integrity);
-        let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, cache }.read()?;
+        let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, kept }.read()?;
         self.adopt(opened);
         Ok(())
     }
 }
 
-/// Removes a store's files.
-pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
-    if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
-        return Err(Error::invalid(format!("{} holds no store", dir.display())));
+/// A refused open whose cause is the manifest says what can be done; of the log that is said where it is judged.
+fn with_a_way_on(error: Error) -> Error {
+    match error.damage().map(|damage| Name::parse(&damage.file)) {
+        Some(Some(Name::Manifest(_) | Name::Current)) => {
+            error.advise("`salvage` into a new directory reads the tables and the log without it")
+        }
+        _ => error,
     }
+}
+
+/// Removes a store's files, and its directory if nothing else is in it. `LOCK` goes with the directory or not at all.
+pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
+    let env = &env.clone().within(dir);
+    let refuse = |contents: &Contents| Error::invalid(format!("{} holds {contents}", dir.display()));
+    let check = || match version::contents(env, dir)? {
+        Contents::Store | Contents::Damaged | Contents::Marked(Marked::UnfinishedCheckpoint) => Ok(()),
+        Contents::Empty if holds_unfinished(dir, env)? => Ok(()),
+        contents => Err(refuse(&contents)),
+    };
+    check()?;
     let held = take_lock(dir, env)?;
-    let outcome = remove_ours(dir, env);
-    drop(held);
-    outcome?;
-    let _ = env.fs.remove_dir(dir); // stays if the user keeps something else in it
+    check()?;
+    remove_ours(dir, env)?;
+    remove_directory(dir, env, held);
     Ok(())
 }
 
-/// Removes the files of ours in a directory that is locked, `CURRENT` durably first: what a crash leaves is no store. Of others as many as can be; errors: the
-/// first.
+/// True if a creation that was interrupted has left files.
+fn holds_unfinished(dir: &Path, env: &Env) -> Result<bool> {
+    if !env.fs.exists(dir).during(|| "looking for the store")? {
+        return Ok(false);
+    }
+    Ok(version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock))
+}
+
+/// Removes the files of ours in a directory that is locked, but for the lock, `CURRENT` durably first: what a crash leaves is no store. Of others as many
+/// as can be; errors: the first.
 pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
-    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    let ours = version::our_files(env, dir)?;
     if ours.contains(&Name::Current) {
         env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
         env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
     }
     let remove = |name: Name| env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"));
-    let others = ours.into_iter().filter(|name| *name != Name::Current);
-    others.map(remove).fold(Ok(()), Result::and)
+    // The mark of a checkpoint last: until then what is left is an unfinished one.
+    let (marks, others): (Vec<Name>, Vec<Name>) = ours
+        .into_iter()
+        .filter(|name| !matches!(name, Name::Current | Name::Lock))
+        .partition(|name| *name == Name::Unfinished);
+    others.into_iter().chain(marks).map(remove).fold(Ok(()), Result::and)
+}
+
+/// Removes a directory in which nothing is left but the lock, and the lock with it. It is held until then: another process that waits for it finds no
+/// directory.
+pub(super) fn remove_directory(dir: &Path, env: &Env, held: StoreLocks) {
+    let lock = Name::Lock.to_string();
+    let is_lock = |entry: &DirEntry| entry.is_file && entry.name == lock;
+    if env.fs.entries(dir).is_ok_and(|entries| entries.iter().all(is_lock)) {
+        let _ = env.fs.remove(&dir.join(&lock));
+        let _ = env.fs.remove_dir(dir);
+    }
+    drop(held);
 }
 
 fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
@@ -155,18 +222,65 @@ fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
     Ok(())
 }
 
-fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<dyn Lock>> {
+/// Removes a store whose creation found no room at its last steps, unless somebody else has it open by now.
+fn take_back(dir: &Path, env: &Env) {
+    if let Ok(held) = take_lock(dir, env) {
+        undo_creation(dir, env);
+        drop(held);
+    }
+}
+
+/// Removes the files of a store that nobody was told of, `CURRENT` first, as far as they let themselves be removed. Nothing is synced: that may be what
+/// failed.
+fn undo_creation(dir: &Path, env: &Env) {
+    let mut ours = version::our_files(env, dir).unwrap_or_default();
+    ours.sort_by_key(|name| *name != Name::Current);
+    let files = ours.into_iter().filter(|name| *name != Name::Lock);
+    files.for_each(|name| drop(env.fs.remove(&dir.join(name.to_string()))));
+}
+
+/// Judges the directory, makes it if it is missing, and locks it. True if there is no store in it yet. A directory that is refused stays as it is.
+fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<(StoreLocks, bool)> {
+    admit(dir, settings, env)?;
     if settings.create_if_missing {
         create_directory(dir, env)?;
-    } else if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
-        return Err(no_store(dir)); // and no lock file is left in somebody else's directory
     }
     let held = take_lock(dir, env)?;
-    let current = dir.join(Name::Current.to_string());
-    if settings.error_if_exists && env.fs.exists(&current).during(|| "looking for a store")? {
+    let is_new = admit(dir, settings, env)?; // somebody may have been at it until now
+    if is_new {
+        // The lock file tells what a creation leaves from a user's own files, so its name is durable before any other.
+        env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    }
+    if settings.error_if_exists && !is_new {
         return Err(Error::invalid(format!("{}: exists (error_if_exists is true)", dir.display())));
     }
-    Ok(held)
+    Ok((held, is_new))
+}
+
+/// Refuses a directory that holds something else than a store, or than room for one. True if there is no store in it yet.
+fn admit(dir: &Path, settings: &Settings, env: &Env) -> Result<bool> {
+    let refuse = |contents: &Contents, what: &str| Error::invalid(format!("{} holds {contents}{what}", dir.display()));
+    match version::contents(env, dir)? {
+        Contents::Store if !version::is_unfinished(env, dir)? => Ok(false),
+        Contents::Damaged => Err(version::recover(env, dir).err().unwrap_or_else(|| no_store(dir))),
+        Contents::Store | Contents::Empty if settings.create_if_missing => Ok(true),
+        Contents::Store | Contents::Empty => Err(no_store(dir)),
+        contents @ Contents::Marked(Marked::UnfinishedCheckpoint) => {
+            Err(refuse(&contents, ": destroy it, and take the checkpoint again"))
+        }
+        contents @ Contents::Foreign(Foreign::Other(_)) if settings.create_if_missing => {
+            let entries = env.fs.entries(dir).during(|| "listing the store's directory")?;
+            let is_ours = |entry: &&DirEntry| Name::parse(&entry.name).is_some_and(|name| name != Name::Lock);
+            match entries.iter().find(is_ours) {
+                None if settings.beside_other_files => Ok(true),
+                Some(entry) if settings.beside_other_files => {
+                    Err(refuse(&contents, &format!(", and a store would give the name {:?} to a file", entry.name)))
+                }
+                _ => Err(refuse(&contents, ": no store is created beside them")),
+            }
+        }
+        contents => Err(refuse(&contents, "")),
+    }
 }
 
 pub(super) fn no_store(dir: &Path) -> Error {
@@ -209,32 +323,55 @@ fn is_not_ours(error: &std::io::Error) -> bool {
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
-fn holds_ours(dir: &Path, env: &Env) -> Result<bool> {
-    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    Ok(names.iter().filter_map(|name| Name::parse(name)).any(|name| name != Name::Lock))
+/// The locks of an open store. The file's is given back first, so that a process that gets the directory's gets both.
+#[derive(Debug)]
+pub(super) struct StoreLocks {
+    _file: Box<dyn Lock>,
+    _dir: Box<dyn Lock>,
 }
 
-pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
-    let holder = format!("process {}", std::process::id());
-    match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
-        Ok(held) => Ok(held),
-        Err(other) => {
-            let what = format!(
-                "{} is open already, by {}",
-                dir.display(),
-                if other.is_empty() { "another handle" } else { &other }
-            );
-            Err(Error::of(ErrorKind::Locked, what))
-        }
+/// Locks the directory, which no rename undoes, and the lock file, which is all that older versions and some file systems know.
+pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
+    let path = dir.join(Name::Lock.to_string());
+    let Some(locked) = env.fs.lock_dir(dir).during(|| "locking the store's directory")? else {
+        return Err(already_open(dir, &holder_in(&path, env)));
+    };
+    match env.fs.lock(&path, &this_process()).during(|| "locking the store")? {
+        Ok(file) => Ok(StoreLocks { _file: file, _dir: locked }),
+        Err(other) => Err(already_open(dir, &other)),
     }
 }
+
+/// The holder's name that this process writes.
+fn this_process() -> String {
+    format!("process {}", std::process::id())
+}
+
+/// The holder's name in a lock file; empty if there is none.
+fn holder_in(path: &Path, env: &Env) -> String {
+    let mut name = [0; 128];
+    let read = env.fs.open(path, Open::Read).and_then(|file| file.read_at(&mut name, 0));
+    String::from_utf8_lossy(&name[..read.unwrap_or(0)]).trim().to_owned()
+}
+
+fn already_open(dir: &Path, holder: &str) -> Error {
+    let by = match holder {
+        "" => "another handle".to_owned(),
+        other if other == this_process() => {
+            format!("this process ({other}): use the handle that it has, or close that")
+        }
+        other => other.to_owned(),
+    };
+    Error::of(ErrorKind::Locked, format!("{} is open already, by {by}", dir.display()))
+}
+
 fn start(
     dir: &Path,
     settings: Settings,
     parts: Parts,
     (opened, integrity): (Opened, Arc<Integrity>),
     access: Access,
-    held: Option<Box<dyn Lock>>,
+    held: Option<StoreLocks>,
 ) -> Result<Db> {
     let recovered = Event::Recovered { commits: opened.report.commits, cut_bytes: opened.report.cut_bytes };
     let inner = Arc::new(Inner {
@@ -247,7 +384,12 @@ fn start(
         listener: parts.listener,
         memory: Memory::new(&opened.cache, if access == Access::Write { settings.ring_bytes } else { 0 }, &settings),
         cache: opened.cache,
+        owns_cache: parts.cache.is_none(),
         snapshots: Arc::new(Snapshots::default()),
+        expiry_clock: Arc::new(ExpiryClock::new(
+            parts.env.clock.clone(),
+            if active(Bug::ExpiryClockForgetsRestart) { 0 } else { opened.expired_through },
+        )),
         access,
         origin: Origin::here(),
         closed: AtomicBool::new(false),
@@ -293,6 +435,13 @@ fn start(
         inner.charge_memtables(); // those of the log that it has read
     }
     inner.listener.on_event(&recovered);
+    for (family, _, fence) in opened.lost {
+        let (family, fence) = (family.name().to_owned(), (*fence).clone());
+        inner.listener.on_event(&Event::Corruption { error: fence.error().in_family(&family, None) });
+        if access == Access::Write {
+            inner.listener.on_event(&Event::Fenced { family, fence });
+        }
+    }
     let db = Db { handle };
     if access == Access::Write {
         db.inner().create_missing(&parts.families)?;
@@ -306,8 +455,9 @@ impl Inner {
     fn adopt(&self, opened: Opened) {
         let _all_at_once = lock(&self.jobs_lock);
         self.visible.store(opened.visible, Ordering::Release);
+        self.expiry_clock.note(opened.expired_through);
         let known = self.families();
-        let mut families = Families { by_id: BTreeMap::new(), next_id: opened.families.next_id };
+        let mut families = Families::none(opened.families.next_id);
         for (id, fresh) in opened.families.by_id {
             let family = match known.by_id.get(&id) {
                 Some(family) => {
@@ -316,7 +466,7 @@ impl Inner {
                 }
                 None => fresh,
             };
-            families.by_id.insert(id, family);
+            families.add(family);
         }
         self.families.store(Arc::new(families));
         self.charge_memtables();

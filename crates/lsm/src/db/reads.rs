@@ -5,6 +5,7 @@
 //!         seqno then adds is only newer; the other way round a compaction could have dropped what an old seqno needs.
 //! Costs:  a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -16,14 +17,16 @@ use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
+use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
+use crate::interrupt;
 use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
 use crate::options::{Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Life, Protection, life_of};
+use crate::seam::{Check, Life, Protection};
 use crate::sst::{Approach, Checks, Table, TableCursor};
 use crate::turn::is_turn;
 use crate::values::Room;
@@ -57,13 +60,14 @@ impl Db {
         let inner = self.open_inner()?;
         let checks = inner.checks(reading);
         if let At::Snapshot(snapshot) = at
-            && let Some(view) = snapshot.view(family.id())
+            && let Some(views) = snapshot.views()
+            && let Some(view) = views.of(family)?
         {
-            return inner.get_in((family, view), (key, None), inner.seqno(at)?, checks, visit);
+            return inner.get_in((family, view), (key, None), inner.moment(at)?, checks, visit);
         }
         let view = family.view();
-        let seqno = inner.seqno(at)?;
-        inner.get_in((family, &view), (key, None), seqno, checks, visit)
+        let moment = inner.moment(at)?;
+        inner.get_in((family, &view), (key, None), moment, checks, visit)
     }
 
     /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
@@ -77,11 +81,11 @@ impl Db {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let (view, seqno, mut checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
+        let (view, moment, mut checks) = (self.view_at(family, at)?, inner.moment(at)?, inner.checks(reading));
         loop {
             let mut found = Some(false);
-            inner.version_in((family, &view), (key, None), seqno, checks, |record| {
-                found = inner.is_value(record, checks);
+            inner.version_in((family, &view), (key, None), moment.seqno, checks, |record| {
+                found = inner.is_value(record, moment.as_of, checks);
                 if found == Some(true) {
                     visit(record);
                 }
@@ -108,15 +112,11 @@ impl Db {
         reading: impl Into<Reading>,
     ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
-        let view = match at {
-            At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
-            At::Latest => None,
-        };
-        let view = view.unwrap_or_else(|| family.pinned_view());
-        let (seqno, reading) = (inner.seqno(at)?, reading.into());
+        let view = self.view_at(family, at)?;
+        let (Moment { seqno, as_of }, reading) = (inner.moment(at)?.fixed(&inner.expiry_clock), reading.into());
         let (internal, tables) = inner.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
-        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.env.clock.clone()))
+        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.expiry_clock.clone(), as_of))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -140,45 +140,69 @@ impl Db {
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
         let (inner, reading) = (self.open_inner()?, reading.into());
-        let view = match at {
-            At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
-            At::Latest => None,
-        };
-        let view = view.unwrap_or_else(|| family.pinned_view());
-        let seqno = inner.seqno(at)?;
+        let view = self.view_at(family, at)?;
+        let moment = inner.moment(at)?.fixed(&inner.expiry_clock);
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
+            interrupt::check()?;
             let ways = approach((family, &view), keys);
             for (at, (key, way)) in keys.iter().zip(ways).enumerate() {
                 let again = ways.get(at + 1).is_some_and(|next| way.is_beside(next));
                 let checks = Checks { again, ..inner.checks(reading) };
                 let mut show = |record: &Record<'_>| visit(group * SIDE_BY_SIDE + at, record);
-                inner.get_on(way, (family, &view), key, seqno, checks, &mut show)?;
+                inner.get_on(way, (family, &view), key, moment, checks, &mut show)?;
             }
         }
         Ok(())
     }
 
-    /// About how many bytes of table and value files the keys within bounds take. Memtables are not counted.
+    /// Estimates how many bytes of table and value files the keys within bounds take. Adjacent bounds add up, and bounds around all keys of a
+    /// table count all of its bytes. Memtables are not counted.
     pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
         self.open_inner()?;
-        let view = family.view();
-        let mut total = 0;
+        let view = family.open_view()?;
+        let mut total = 0u64;
         for table in view.levels.iter().flat_map(|level| level.tables()) {
-            let reader = table.table()?;
-            let from = match &bounds.0 {
-                Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                Bound::Unbounded => 0,
-            };
-            let to = match &bounds.1 {
-                Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                Bound::Unbounded => table.meta().size,
-            };
-            // Of what it points to in value files, as much as of its own bytes.
-            let (share, size) = (to.saturating_sub(from), table.meta().size.max(1));
-            let values = table.meta().bytes_with_values() - table.meta().size;
-            total += share + (u128::from(values) * u128::from(share) / u128::from(size)) as u64;
+            let to = bytes_up_to(table, &bounds.1, true, family.order())?;
+            let from = bytes_up_to(table, &bounds.0, false, family.order())?;
+            total = total.saturating_add(to.saturating_sub(from));
         }
         Ok(total)
+    }
+}
+
+/// About how many bytes of a table, and of the values that it points to, belong to keys below one end of some bounds.
+fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, order: &Order) -> Result<u64> {
+    let meta = table.meta();
+    let all = meta.bytes_with_values();
+    let (key, and_key) = match bound {
+        Bound::Unbounded => return Ok(if is_upper { all } else { 0 }),
+        Bound::Included(key) => (key, is_upper),
+        Bound::Excluded(key) => (key, !is_upper),
+    };
+    // The table's own ends need no search, and no open table.
+    match (order.compare(key, &meta.smallest), order.compare(key, &meta.largest)) {
+        (Ordering::Less, _) => Ok(0),
+        (Ordering::Equal, _) if !and_key => Ok(0),
+        (_, Ordering::Greater) => Ok(all),
+        (_, Ordering::Equal) if and_key => Ok(all),
+        _ => table.table()?.approximate_bytes_before(key, and_key, all),
+    }
+}
+
+/// Which commits a read sees, and the time by which it judges expiry.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) seqno: Seqno,
+    pub(super) as_of: AsOf,
+}
+
+impl Moment {
+    /// The same for a read of many records: all of them are judged by the time now.
+    fn fixed(self, clock: &ExpiryClock) -> Moment {
+        match self.as_of {
+            AsOf::NOW => Moment { as_of: AsOf::micros(clock.now()), ..self },
+            _ => self,
+        }
     }
 }
 
@@ -191,6 +215,16 @@ impl Inner {
             At::Snapshot(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.seqno()),
             At::Snapshot(_) => Err(Error::invalid("the snapshot belongs to another store")),
         }
+    }
+
+    /// Which commits a read sees, and the time by which it judges expiry.
+    #[inline]
+    pub(super) fn moment(&self, at: At<'_>) -> Result<Moment> {
+        let as_of = match at {
+            At::Snapshot(snapshot) if !planted::active(Bug::SnapshotReadsByTheClock) => AsOf::micros(snapshot.micros()),
+            _ => AsOf::NOW,
+        };
+        Ok(Moment { seqno: self.seqno(at)?, as_of })
     }
 
     /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
@@ -211,13 +245,13 @@ impl Inner {
         &self,
         of: (&Family, &View),
         key: Hashed<'_>,
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
-        self.version_in(of, key, seqno, checks, decide)?;
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (moment, checks), visit);
+        self.version_in(of, key, moment.seqno, checks, decide)?;
         outcome
     }
 
@@ -228,11 +262,11 @@ impl Inner {
         &self,
         of: (&Family, &View),
         key: &[u8],
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        self.get_in(of, (key, None), seqno, Checks { each: true, ..checks }, visit)
+        self.get_in(of, (key, None), moment, Checks { each: true, ..checks }, visit)
     }
 
     /// `get_in`, on a way that is known.
@@ -241,22 +275,22 @@ impl Inner {
         mut way: Way<'_>,
         of: (&Family, &View),
         key: &[u8],
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
-        self.version_by(of, (key, way.key_hash), seqno, checks, decide, |table, key_hash, decide| {
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (moment, checks), visit);
+        self.version_by(of, (key, way.key_hash), moment.seqno, checks, decide, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             match way.block {
                 Some((first, number)) if std::ptr::eq(first, &**reader) => {
                     way.block = None;
-                    reader.get_from(number, (key, key_hash), seqno, checks, decide)
+                    reader.get_from(number, (key, key_hash), moment.seqno, checks, decide)
                 }
                 Some(_) => Ok(false),
                 // The next key was looked for in another block.
-                None => reader.get(key, key_hash, seqno, Checks { again: false, ..checks }, decide),
+                None => reader.get(key, key_hash, moment.seqno, Checks { again: false, ..checks }, decide),
             }
         })?;
         outcome
@@ -268,17 +302,17 @@ impl Inner {
         &self,
         of: (&Family, &View),
         record: &Record<'_>,
-        (seqno, checks): (Seqno, Checks),
+        (moment, checks): (Moment, Checks),
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         match record.kind {
-            Kind::Put | Kind::BlobPointer => match self.is_value(record, checks) {
+            Kind::Put | Kind::BlobPointer => match self.is_value(record, moment.as_of, checks) {
                 Some(true) => {
                     self.show_whole(of, record, fetch_by(checks), visit)?;
                     Ok(true)
                 }
                 Some(false) => Ok(false),
-                None => self.get_closely(of, record.key, seqno, checks, visit),
+                None => self.get_closely(of, record.key, moment, checks, visit),
             },
             Kind::Delete => Ok(false),
             kind => Err(unread(kind)),
@@ -288,11 +322,11 @@ impl Inner {
     /// True for a value, wherever it stands, whose time is not over. None: nobody has checked it, it says that its time is over, and it is
     /// not what was written; a read that checks finds out what was.
     #[inline]
-    pub(super) fn is_value(&self, record: &Record<'_>, checks: Checks) -> Option<bool> {
+    pub(super) fn is_value(&self, record: &Record<'_>, as_of: AsOf, checks: Checks) -> Option<bool> {
         if !record.kind.is_value() {
             return Some(false);
         }
-        match life_of(&*self.companions, record, &|| self.env.clock.wall_micros()) {
+        match self.expiry_clock.life(&*self.companions, record, as_of) {
             Life::Alive => Some(true),
             Life::Over => Some(false),
             Life::Doubtful => (checks.each || self.promise == Protection::None).then_some(true),
@@ -396,7 +430,7 @@ impl Inner {
         }
         match view.fences.iter().any(|fence| fence.may_hide(order, key, seqno)) {
             true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno)).into()),
-            false => Ok(false),
+            false => Ok(view.check_open().map(|()| false)?),
         }
     }
 

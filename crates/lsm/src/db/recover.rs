@@ -6,7 +6,7 @@
 //!         recovery that failed made itself.
 //! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,16 @@ use super::commit::Log;
 use super::compact::is_of_the_pass;
 use super::family::{Family, Shape};
 use super::memory::cache_of;
-use super::open::{RecoveryReport, no_store};
+use super::open::{RecoveryReport, no_store, remove_ours};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
 use crate::batch::Binding;
+use crate::compaction::UnsyncedTables;
+use crate::descriptors::Descriptors;
 use crate::env::{Env, File, Machine, Open};
-use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::error::{Error, ErrorKind, IoContext, Result, Verdict};
+use crate::fence::Fence;
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -30,7 +33,9 @@ use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
 use crate::values::{LoggedValues, ValueShelf};
-use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
+use crate::version::{
+    self, Change, Contents, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover,
+};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed, Until};
 
 /// What an open needs to know.
@@ -40,8 +45,8 @@ pub(super) struct Opening<'a> {
     pub(super) parts: &'a Parts,
     /// Who hears what readers of tables come by.
     pub(super) integrity: &'a Arc<Integrity>,
-    /// The block cache of a store that looks again; a fresh one otherwise.
-    pub(super) cache: Option<Arc<Cache>>,
+    /// The block cache and the open files of a store that looks again; fresh ones otherwise.
+    pub(super) kept: Option<(Arc<Cache>, Arc<Descriptors>)>,
 }
 
 /// What an open found.
@@ -53,6 +58,8 @@ pub(super) struct Opened {
     pub(super) visible: Seqno,
     /// Tables that compactions leave alone.
     pub(super) barred: Vec<u64>,
+    /// Compactions have dropped records that expired by this time.
+    pub(super) expired_through: u64,
     /// What was done, line by line.
     pub(super) lines: Lines,
     /// Files that nobody names any more: the log as it was found, and what a crash left.
@@ -61,6 +68,8 @@ pub(super) struct Opened {
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
     pub(super) report: RecoveryReport,
+    /// Values of the log that are lost, each as a lost range.
+    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
 }
 
 impl Opening<'_> {
@@ -84,31 +93,29 @@ impl Opening<'_> {
     /// None if a writer changed files under us. A file that is gone, and the manifest says what it said before, was lost: of a table that is met
     /// when it is read. Marks that lag behind what tables have are a writer's who is about to bring them up, and so are not believed at the last look.
     fn read_once(&self, is_last: bool) -> Result<Option<Opened>> {
-        let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
-        let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let missing = || match version::contents(self.env(), self.dir)? {
+            Contents::Empty | Contents::Store => {
+                Err(Error::invalid(format!("there is no store at {}", self.dir.display())))
+            }
+            contents => Err(Error::invalid(format!("{} holds {contents}", self.dir.display()))),
+        };
+        let look = || recover(self.env(), self.dir)?.filter(|found| !found.is_unfinished()).map_or_else(missing, Ok);
+        let first = look()?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log));
         let values = self.open_values_of_log(&first.state)?;
-        let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let found = look()?;
         if found.state.log != first.state.log {
             return Ok(None);
         }
         let state = &found.state;
         let has_changed = || recover(self.env(), self.dir).map(|now| now.is_none_or(|now| now.state != *state));
         let mut replay = self.replay(state, None)?;
+        replay.next_lost = found.next_file;
         replay.values.keep_open(values);
-        // Opened now, so that a writer that removes them leaves us their descriptors.
-        let is_gone = |table: &Arc<TableHandle>| {
-            let values = || table.values().iter().try_for_each(|values| values.file().map(drop));
-            let outcome = table.table().map(drop).and_then(|()| values());
-            outcome.is_err_and(|error| error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing))
-        };
-        let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
-        let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
-        let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
-        if any_gone && has_changed()? {
+        if pin(&replay) && has_changed()? {
             return Ok(None);
         }
-        let mut visible = state.last_seqno;
+        let (mut visible, mut report) = (state.last_seqno, RecoveryReport::default());
         if let (Some(log), Some(marks)) = (&state.log, marks) {
             // A ring that is damaged has none, and one that is older than the manifest, as in a copy, has none of it: what is in the log is judged
             // without, as at a recovery.
@@ -127,6 +134,7 @@ impl Opening<'_> {
                 Beside::Gone(_) if has_changed()? => return Ok(None),
                 Beside::Gone(end) => ((*end)?, false),
             };
+            report.of_end(&end);
             let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
             // Each edit counts the commits before it, and most say nothing of the log: these marks, which are older, lead to fewer.
             if is_believed && visible > read && !is_last {
@@ -140,14 +148,33 @@ impl Opening<'_> {
             log: None,
             manifest: None,
             barred: barred_of(&found.state),
+            expired_through: found.state.expired_through,
             lines: found.state.lines.clone(),
             leftovers: Vec::new(),
-            report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
+            report: RecoveryReport { commits: replay.commits, lost_values: replay.lost.len() as u64, ..report },
+            lost: replay.lost,
             families: replay.families,
             cache: replay.cache,
             dead_files: replay.dead_files,
             open_tables: replay.open_tables,
         }))
+    }
+
+    /// The bound on descriptors. Half of what the process may open is left to the host.
+    fn descriptors(&self, beside_a_writer: bool) -> Descriptors {
+        let (fs, most) = (self.env().fs.clone(), self.settings.open_tables);
+        let limit = || fs.most_open().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let most = if most == 0 { files_within(limit()) } else { most };
+        let files = Descriptors::bounded(fs.clone(), self.dir, most);
+        match beside_a_writer {
+            false => files,
+            true => {
+                let (env, dir) = (self.env().clone(), self.dir.to_owned());
+                files.beside_a_writer(Box::new(move |name| {
+                    Ok(recover(&env, &dir)?.is_some_and(|found| live_files(&found.state, found.number).contains(&name)))
+                }))
+            }
+        }
     }
 
     /// The value files that the log may point into and no table does, by their numbers. Opened between the marks and the state that is read: of what a
@@ -169,7 +196,11 @@ impl Opening<'_> {
         Ok(self.names()?.into_iter().filter_map(open).collect())
     }
 
-    pub(super) fn recover_for_writing(&self) -> Result<Opened> {
+    /// Recovers the store, or creates one where none is yet.
+    pub(super) fn recover_for_writing(&self, is_new: bool) -> Result<Opened> {
+        if is_new {
+            return self.create();
+        }
         match recover(self.env(), self.dir)? {
             // Records that were hit on their way out of memory are read from the log once more.
             Some(found) => match self.recover(&found) {
@@ -179,14 +210,15 @@ impl Opening<'_> {
                 },
                 outcome => outcome,
             },
-            None if self.settings.create_if_missing => self.create(),
             None => Err(no_store(self.dir)),
         }
     }
 
     /// A new store: a manifest without a log, and then what follows for any store that is found.
     fn create(&self) -> Result<Opened> {
-        self.sweep(&self.names()?, &|name| name == Name::Lock);
+        if self.names()?.iter().any(|name| *name != Name::Lock) {
+            remove_ours(self.dir, self.env())?; // what an interrupted creation left
+        }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
         let first = Edit {
             changes: vec![Change::FamilyCreated {
@@ -235,6 +267,7 @@ impl Opening<'_> {
         Ok(Opened {
             families,
             barred: barred_of(manifest.state()),
+            expired_through: manifest.state().expired_through,
             lines: manifest.state().lines.clone(),
             leftovers: leftovers.collect(),
             cache: replay.cache,
@@ -245,6 +278,7 @@ impl Opening<'_> {
             log: Some(log),
             manifest: Some(manifest),
             report,
+            lost: replay.lost,
         })
     }
 
@@ -276,6 +310,7 @@ impl Opening<'_> {
         replay.flush_all(last)?;
         let mut edit = Edit::default();
         let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
+        let report = RecoveryReport { lost_values: replay.lost.len() as u64, ..report };
         let offset = end.as_ref().map_or(0, |end| end.next_start);
         if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
             self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
@@ -283,6 +318,7 @@ impl Opening<'_> {
         // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
+        edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
@@ -314,7 +350,7 @@ impl Opening<'_> {
     ) -> Result<RecoveryReport> {
         let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
         let Some(end) = end else { return Ok(report) };
-        report.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        report.of_end(end);
         if let Some(cut) = &end.cut
             && !planted::active(Bug::TornTailNotReported)
         {
@@ -344,9 +380,10 @@ impl Opening<'_> {
         Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
-    /// Removes files of ours that are not kept. One that cannot be removed is swept at the next open.
+    /// Removes files of ours that are not kept, and no file of a user's. One that cannot be removed is swept at the next open.
     fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
-        for name in found.iter().filter(|name| !keep(**name)) {
+        let is_ours = |name: Name| version::is_a_stores(&*self.env().fs, self.dir, name);
+        for name in found.iter().filter(|name| !keep(**name) && is_ours(**name)) {
             let _ = self.env().fs.remove(&self.dir.join(name.to_string()));
         }
     }
@@ -367,8 +404,8 @@ impl Opening<'_> {
     }
 
     /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
-    fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
-        if let Some(options) = self.options(&stored.name) {
+    fn options_of(&self, stored: &version::Family, given: Option<CfOptions>) -> Result<CfOptions> {
+        if let Some(options) = given {
             if options.key_ends_in_seqno
                 != version::family::decode(&stored.options, Order::bytewise())?.key_ends_in_seqno
             {
@@ -414,11 +451,14 @@ impl Opening<'_> {
 
     /// The families of a state, each with its levels; tables are opened when first read.
     fn families(&self, state: &State, shared: Shared<'_>) -> Result<Families> {
-        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
+        let mut families = Families::none(state.next_family);
+        let given: HashMap<&str, &CfOptions> =
+            self.parts.families.iter().rev().map(|(name, options)| (&name[..], options)).collect();
         for stored in state.families.values() {
-            let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
+            let options = self.options_of(stored, given.get(&stored.name[..]).map(|options| (*options).clone()))?;
+            let options = CfOptions { system: system_number(stored.id), ..options };
             let seen_by = (&self.parts.companions, self.integrity);
-            let shelf = shelf((self.env(), self.dir), &stored.name, &options, shared, seen_by);
+            let shelf = shelf(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
@@ -429,16 +469,19 @@ impl Opening<'_> {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
             }
-            families.by_id.insert(stored.id, family);
+            families.add(family);
         }
         Ok(families)
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
-        let own = || Arc::new(cache_of(self.settings));
-        let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
+        let own = || {
+            let cache = self.parts.cache.clone().unwrap_or_else(|| Arc::new(cache_of(self.settings)));
+            (cache, Arc::new(self.descriptors(new_number.is_none())))
+        };
+        let (cache, files) = self.kept.clone().unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
-        let open_tables = Arc::new(self.most_open(new_number.is_some()));
+        let open_tables = Arc::new(self.open_tables(files));
         let tables = state.families.values().map(|family| family.tables.len()).sum();
         if let Some(files) = open_tables.outgrown(tables) {
             self.env().fs.expect_open(self.dir, files as u64);
@@ -457,23 +500,51 @@ impl Opening<'_> {
             cache,
             dead_files,
             open_tables,
+            unsynced: UnsyncedTables::default(),
             values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
             came_in: 0,
+            lost: Vec::new(),
+            next_lost: 0,
         })
     }
 
-    /// The bound on open tables. Whoever reads beside a writer keeps all of them open: the writer may have removed them.
-    fn most_open(&self, is_writer: bool) -> OpenTables {
-        let Settings { open_tables, index_bytes, memory_bytes, .. } = *self.settings;
+    /// The bound on the memory of open tables.
+    fn open_tables(&self, files: Arc<Descriptors>) -> OpenTables {
+        let Settings { index_bytes, memory_bytes, .. } = *self.settings;
         // Beside indexes that fill a budget there would be room neither for blocks nor for memtables.
         let index_bytes = if memory_bytes > 0 { index_bytes.min(memory_bytes / 2) } else { index_bytes };
-        if !is_writer {
-            return OpenTables::bounded(usize::MAX, usize::MAX);
-        }
-        let half =
-            || self.env().fs.most_open().map_or(usize::MAX, |most| usize::try_from(most / 2).unwrap_or(usize::MAX));
-        OpenTables::bounded(if open_tables == 0 { half() } else { open_tables }, index_bytes)
+        OpenTables::bounded(index_bytes, files)
     }
+}
+
+/// Files that a store has open beside tables and value files: log, ring, manifest, lock, directory, and those that jobs write.
+const OTHER_FILES: usize = 24;
+
+/// How many table and value files may be open in a process that may open `limit` files. Half is left to the host, and of our half a quarter to value
+/// files that are written.
+fn files_within(limit: usize) -> usize {
+    let ours = (limit / 2).saturating_sub(OTHER_FILES);
+    (ours - ours / 4).max(FEWEST_FILES)
+}
+
+/// A store works with so few descriptors of tables, if it has to.
+const FEWEST_FILES: usize = 4;
+
+/// Opens the files of tables, so that a writer that removes them leaves their descriptors, as many as may be open. True if one is missing.
+fn pin(replay: &Replay<'_>) -> bool {
+    let mut room = replay.open_tables.files().most();
+    let mut any_missing = false;
+    let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
+    let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
+    for table in tables {
+        let Some(left) = room.checked_sub(table.files()) else { break };
+        room = left;
+        // Each is opened, though one would be enough to know.
+        any_missing |= table.open_files().is_err_and(|error| {
+            error.needs_refresh() || error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing)
+        });
+    }
+    any_missing
 }
 
 /// What a recovery wrote, and the edit that names it.
@@ -498,32 +569,22 @@ fn moved() -> Error {
 
 /// How the tables of a family are opened.
 pub(super) fn shelf(
-    (env, dir): (&Env, &Path),
     family: &str,
     options: &CfOptions,
     (cache, dead, tables): Shared<'_>,
     (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
-    let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
+    let cache = cache.clone();
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity, tables));
     let values = ValueShelf::cached(
-        (fs.clone(), &dir),
         keeper.clone(),
-        (dead.values().clone(), tables.values().clone()),
+        (dead.values().clone(), tables.files().clone()),
         (cache.clone(), watch.clone()),
     );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
+    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
         let name = Name::Table(meta.number).to_string();
-        let file = match fs.open(&dir.join(&name), Open::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
-                return Err(Error::corruption(damage, "a table that the manifest names is missing"));
-            }
-            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
-        };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
@@ -580,7 +641,8 @@ mod tests {
                 comparator: Order::bytewise().name().to_owned(),
                 options: version::family::encode(&options),
             }]);
-            Manifest::create(&env, dir, 1, env.random.uid(), &first).unwrap();
+            // Manifest 1 without a log is an interrupted creation.
+            Manifest::create(&env, dir, 2, env.random.uid(), &first).unwrap();
             let refused = Db::open(dir, Settings::default(), Parts { env, ..Parts::real() }).map(drop).unwrap_err();
             assert_eq!(*refused.kind(), ErrorKind::FormatTooNew, "{refused}");
         }

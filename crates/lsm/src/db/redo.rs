@@ -20,7 +20,7 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
 use crate::names::Name;
 use crate::record::Seqno;
-use crate::values::LoggedValues;
+use crate::values::{LoggedValues, Losses};
 use crate::wal::{self, Beside, LogStart, Stop, Until};
 
 /// How often the log is read anew when its files are used again meanwhile.
@@ -93,7 +93,7 @@ impl Inner {
                 let mut is_taken = |operation: &Operation<'_>, at: u64| {
                     operation.family == family.id() && (flushed + 1..=through).contains(&(frame.seqno + at))
                 };
-                let body = values.expand(frame.body, &mut is_taken)?;
+                let body = values.expand(frame.body, &mut is_taken, &mut Losses::default())?;
                 for (at, operation) in (0..).zip(Operations::new(body)?) {
                     let operation = operation?;
                     if !is_taken(&operation, at) {

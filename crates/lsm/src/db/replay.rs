@@ -3,6 +3,8 @@
 //! In:  batches in the order of their commits; per family, the seqno up to which everything is in tables already.
 //! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet. Of large values those of a reader hold pointers, and the
 //!      files that these point into, open; those of a recovery the values, since the log and its files go when it is over.
+//! Lost: a value that is damaged, of a frame that was whole, becomes a lost range of its key, bounded by its seqno: in the views at once, and (if
+//!      writing is allowed) in the edit that names the tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +15,19 @@ use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
-use crate::error::Result;
+use crate::compaction::UnsyncedTables;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::values::LoggedValues;
+use crate::values::{LoggedValues, Losses};
 use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
+
+/// Tables that are synced together.
+const MOST_UNSYNCED: usize = 64;
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
 pub(super) struct Replay<'a> {
@@ -38,10 +45,16 @@ pub(super) struct Replay<'a> {
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
+    /// Tables that are to be synced; `flush_all` does.
+    pub(super) unsynced: UnsyncedTables,
     /// Values that the log points to.
     pub(super) values: LoggedValues,
     /// Bytes that came into memtables since these were last added up.
     pub(super) came_in: usize,
+    /// Lost values, each as a lost range of one key, with its family and its number.
+    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
+    /// The number of the first lost range where nothing may be written, and no file gets a number.
+    pub(super) next_lost: u64,
 }
 
 impl Replay<'_> {
@@ -56,11 +69,12 @@ impl Replay<'_> {
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
         // Whoever only reads keeps pointers, as whoever wrote them does: no value of the log is in memory.
+        let mut losses = Losses::of(frame.tolerates);
         let (body, held) = match self.new_number {
-            Some(_) => (self.values.expand(frame.body, &mut is_news)?, Vec::new()),
+            Some(_) => (self.values.expand(frame.body, &mut is_news, &mut losses)?, Vec::new()),
             None => {
                 let shelf_of = |family: u32| families.by_id.get(&family)?.shelf().values().cloned();
-                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of)?)
+                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of, &mut losses)?)
             }
         };
         for (at, operation) in (0..).zip(Operations::new(body)?) {
@@ -81,6 +95,12 @@ impl Replay<'_> {
                 let record = Record { seqno, ..record };
                 if self.new_number.is_some() {
                     companions.on_replay(&Record { companion: operation.companion, ..record })?;
+                }
+                if let Some(error) = losses.at(at) {
+                    let number = self.new_number.map_or(self.next_lost + self.lost.len() as u64, |next| next());
+                    self.lost.push(lose(family, number, &record, error));
+                    seqno += 1;
+                    continue;
                 }
                 active.touch(frame.offset);
                 if record.kind == Kind::BlobPointer {
@@ -108,6 +128,16 @@ impl Replay<'_> {
         Ok(())
     }
 
+    /// The changes of an edit that keep the lost ranges.
+    pub(super) fn lost_ranges(&self) -> impl Iterator<Item = Change> {
+        let added = |family: &Family, id, fence: &Arc<Fence>| Change::FenceAdded {
+            family: family.id(),
+            id,
+            fence: fence.clone(),
+        };
+        self.lost.iter().map(move |(family, id, fence)| added(family, *id, fence))
+    }
+
     /// Flushes the largest memtables until all of them together take no more than one may.
     fn make_room(&mut self, limit: usize, through: Seqno) -> Result<()> {
         let bytes = |family: &Family| family.view().active.memtable.bytes();
@@ -126,7 +156,8 @@ impl Replay<'_> {
 
     pub(super) fn flush_all(&mut self, through: Seqno) -> Result<()> {
         let families: Vec<Family> = self.families.by_id.values().cloned().collect();
-        families.iter().try_for_each(|family| self.flush(family, through))
+        families.iter().try_for_each(|family| self.flush(family, through))?;
+        self.unsynced.sync()
     }
 
     fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
@@ -150,9 +181,13 @@ impl Replay<'_> {
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
             pace: None,
+            unsynced: Some(&self.unsynced),
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;
+        if self.unsynced.count() >= MOST_UNSYNCED {
+            self.unsynced.sync()?;
+        }
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         // The flushes behind this one look into its tables.
         let blind = planted::active(Bug::RecoveryLooksPastItsTables);
@@ -167,4 +202,16 @@ impl Replay<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes a lost range of the key of a record whose value is lost. Reads of the family meet it from now on.
+fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Family, u64, Arc<Fence>) {
+    let damage = error.damage().cloned().unwrap_or_default();
+    // One that names no file would stand for a record in memory.
+    let file = if damage.file.is_empty() { "the log".to_owned() } else { damage.file };
+    let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
+    let (offset, verdict) = (damage.offset, damage.verdict);
+    let fence = Arc::new(Fence { from: place.clone(), to: place, bound, file, offset, verdict });
+    family.install_fenced(family.pinned_view().levels.clone(), None, &[], &[(number, fence.clone())]);
+    (family.clone(), number, fence)
 }

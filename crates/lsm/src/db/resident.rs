@@ -7,13 +7,14 @@
 //! Costs: as a cached read. A declined one has searched what is above the block that it lacks.
 
 use super::family::{Family, View};
+use super::reads::Moment;
 use super::snapshot::At;
 use super::values::show_cached;
 use super::versions::unread;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
 use crate::options::Verify;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, Record};
 use crate::sst::Checks;
 
 /// Why there is no answer.
@@ -42,13 +43,14 @@ impl Db {
         let inner = self.open_inner()?;
         let checks = inner.checks(verify);
         if let At::Snapshot(snapshot) = at
-            && let Some(view) = snapshot.view(family.id())
+            && let Some(views) = snapshot.views()
+            && let Some(view) = views.of(family)?
         {
-            return inner.get_resident((family, view), key, inner.seqno(at)?, checks, visit);
+            return inner.get_resident((family, view), key, inner.moment(at)?, checks, visit);
         }
         let view = family.view();
-        let seqno = inner.seqno(at)?;
-        inner.get_resident((family, &view), key, seqno, checks, visit)
+        let moment = inner.moment(at)?;
+        inner.get_resident((family, &view), key, moment, checks, visit)
     }
 
     /// `multi_get_checked`, if no file has to be touched for it; false if one has. What was shown until then counts for nothing.
@@ -61,12 +63,12 @@ impl Db {
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let view = self.view_at(family, at);
-        let seqno = inner.seqno(at)?;
+        let view = self.view_at(family, at)?;
+        let moment = inner.moment(at)?;
         for (index, key) in keys.iter().enumerate() {
             let checks = inner.checks(verify);
             let mut show = |record: &Record<'_>| visit(index, record);
-            if inner.get_resident((family, &view), key, seqno, checks, &mut show)?.is_none() {
+            if inner.get_resident((family, &view), key, moment, checks, &mut show)?.is_none() {
                 return Ok(false);
             }
         }
@@ -79,13 +81,13 @@ impl Inner {
         &self,
         of: (&Family, &View),
         key: &[u8],
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Option<bool>> {
         let mut outcome = Ok(Some(false));
         let decide = |record: &Record<'_>| {
-            outcome = match (record.kind, self.is_value(record, checks)) {
+            outcome = match (record.kind, self.is_value(record, moment.as_of, checks)) {
                 (Kind::Put, Some(true)) => {
                     visit(record);
                     Ok(Some(true))
@@ -98,9 +100,9 @@ impl Inner {
                 (kind, _) => Err(unread(kind)),
             };
         };
-        let found = self.version_by(of, (key, None), seqno, checks, decide, |table, key_hash, decide| {
+        let found = self.version_by(of, (key, None), moment.seqno, checks, decide, |table, key_hash, decide| {
             let answer = match table.opened() {
-                Some(table) => table.get_resident(key, key_hash, seqno, checks, decide),
+                Some(table) => table.get_resident(key, key_hash, moment.seqno, checks, decide),
                 None => None,
             };
             answer.ok_or(Unanswered::Declined)

@@ -11,10 +11,52 @@ use super::commit::{Log, Moment};
 use super::family::Family;
 use crate::env::work::{lock, try_lock};
 use crate::error::Result;
+use crate::options::Settings;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::version::{Change, Edit};
 use crate::wal::{Place, Retirable};
+
+/// How much of the log memtables may keep from being retired. `wal.live_bytes` stays below the limit and one segment more, since only whole segments
+/// are retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogBound {
+    limit: u64,
+    segment: u64,
+}
+
+/// Fullness of a memtable, in thousandths, from which it is left to fill up by itself for a while.
+const NEARLY_FULL: u64 = 750;
+
+impl LogBound {
+    /// Twice `memtable_bytes`, or two segments if that is more.
+    pub(super) fn of(settings: &Settings) -> LogBound {
+        let limit = (2 * settings.memtable_bytes as u64).max(2 * settings.segment_bytes);
+        LogBound { limit, segment: settings.segment_bytes }
+    }
+
+    /// Writers wait at this many needed bytes.
+    pub(super) fn limit(self) -> u64 {
+        self.limit
+    }
+
+    /// No memtable is frozen that keeps this much of the log or less: half of the limit without the segment that is retired last. The other half
+    /// is written while the flush waits for another one and runs.
+    fn freeze_above(self) -> u64 {
+        (self.limit - self.segment) / 2
+    }
+
+    /// Whether an active memtable must be frozen that keeps `bytes` of the log. One that is nearly full gets half as much again.
+    fn freezes(self, bytes: u64, fullness: u64) -> bool {
+        let above = self.freeze_above();
+        bytes > if fullness < NEARLY_FULL { above } else { above + above / 2 }
+    }
+
+    /// Needed bytes in thousandths of the limit.
+    fn pressure(self, needed: u64) -> u64 {
+        needed.saturating_mul(1000) / self.limit
+    }
+}
 
 /// What an edit says of segments: once it is durable, the log may go by it.
 #[derive(Default)]
@@ -25,8 +67,8 @@ pub(super) struct LogEdit {
 
 impl Inner {
     /// What an edit that makes commits permanent says of the log: how far it is durable, which segments are full, and which nobody needs once
-    /// the memtables of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
-    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: Option<(&Family, Seqno)>) -> LogEdit {
+    /// the memtables of each of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
+    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
         let Some(log) = &self.log else { return LogEdit::default() };
         let needed = self.needed_from(log, flushed);
         self.log_changes_below(log, edit, moment, needed)
@@ -74,20 +116,19 @@ impl Inner {
     }
 
     /// The logical offset from which on frames hold records that are in no table.
-    fn needed_from(&self, log: &Log, flushed: Option<(&Family, Seqno)>) -> u64 {
+    fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)]) -> u64 {
         let apply = lock(&log.apply); // nothing is between the log and the memtables
         apply.offset.min(self.held_from(flushed))
     }
 
     /// The offset of the oldest frame of which a memtable holds records; above all offsets if none does.
-    fn held_from(&self, flushed: Option<(&Family, Seqno)>) -> u64 {
+    fn held_from(&self, flushed: &[(&Family, Seqno)]) -> u64 {
         let mut held = u64::MAX;
         for family in self.families().by_id.values() {
             let view = family.view();
+            let through = flushed.iter().find(|(flushed, _)| *flushed == family).map(|(_, through)| *through);
             for generation in [&view.active].into_iter().chain(&view.frozen) {
-                let is_flushed = flushed.is_some_and(|(flushed, through)| {
-                    family == flushed && (1..=through).contains(&generation.through())
-                });
+                let is_flushed = through.is_some_and(|through| (1..=through).contains(&generation.through()));
                 if !is_flushed {
                     held = held.min(generation.first_offset());
                 }
@@ -106,26 +147,55 @@ impl Inner {
         }
     }
 
-    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened. If none does (what
-    /// held it was dropped), no flush will come by, and the log is shortened at once.
-    pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
-        let budget = 2 * self.settings.memtable_bytes as u64;
-        if log.wal().live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
-            return Ok(false);
+    /// Freezes the active memtables that keep too much of the log from being retired, whether or not other flushes are due; returns whether it
+    /// froze any. A family that gets one record now and then fills no memtable, and only this flushes it.
+    pub(super) fn freeze_log_holders(&self) -> bool {
+        let Some(log) = &self.log else { return false };
+        let bound = LogBound::of(&self.settings);
+        if log.wal().live_bytes() <= bound.freeze_above() {
+            return false;
+        }
+        let (end, budget) = (log.wal().whole_up_to(), self.settings.memtable_bytes);
+        let families = self.families();
+        let holds_too_much = |family: &&Family| {
+            let view = family.view();
+            bound.freezes(end.saturating_sub(view.active.first_offset()), view.active.fullness(budget))
+        };
+        let holders: Vec<&Family> = families.by_id.values().filter(holds_too_much).collect();
+        if holders.is_empty() {
+            return false;
         }
         let mut apply = lock(&log.apply);
         apply.target = None;
-        let holds_old =
-            |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
-        let families = self.families();
-        let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
         holders.iter().for_each(|family| family.freeze(apply.last_seqno));
         drop(apply);
-        if holders.is_empty() {
-            return self.forget_log();
-        }
+        self.counters.frozen_for_log(holders.len());
+        self.note_waits();
         self.background.kick(Lane::Flush);
-        Ok(true)
+        true
+    }
+
+    /// Bytes of the log from the oldest frame with a record that no table holds to the end.
+    pub(super) fn needed_log_bytes(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[])))
+    }
+
+    /// How much of its bound the needed log takes, in thousandths. While flushes fail it is 0: one family that cannot be flushed must not stop the
+    /// writers of all others.
+    pub(super) fn log_pressure(&self) -> u64 {
+        match self.background.failure(Lane::Flush) {
+            None => LogBound::of(&self.settings).pressure(self.needed_log_bytes()),
+            Some(_) => 0,
+        }
+    }
+
+    /// Retires segments where no flush will: the log exceeds its bound, and neither a frozen nor an old active memtable keeps it (a family that did
+    /// was dropped).
+    pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
+        if log.wal().live_bytes() <= LogBound::of(&self.settings).limit() || self.flush_is_due() {
+            return Ok(false);
+        }
+        self.forget_log()
     }
 
     /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
@@ -133,7 +203,7 @@ impl Inner {
         let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit will do it, or a seal asks again
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
-        let said = self.log_changes(&mut edit, moment, None);
+        let said = self.log_changes(&mut edit, moment, &[]);
         if said.retirable.is_none() {
             return Ok(false);
         }
@@ -175,7 +245,31 @@ impl Inner {
     /// An offset below which nothing of the log is needed and all of it is durable, if no memtable holds anything.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&log.apply);
-        let is_held = self.held_from(None) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
+        let is_held = self.held_from(&[]) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::MIB;
+
+    #[test]
+    fn a_memtable_is_frozen_while_half_of_the_log_that_is_left_is_free() {
+        let mib = |bytes: usize| (bytes * MIB) as u64;
+        let bound = |memtable, segment| {
+            LogBound::of(&Settings {
+                memtable_bytes: memtable * MIB,
+                segment_bytes: mib(segment),
+                ..Settings::default()
+            })
+        };
+        let (small, large) = (bound(8, 16), bound(64, 16));
+        assert_eq!((small.limit(), large.limit()), (mib(32), mib(128)));
+        assert!(!small.freezes(mib(8), 0) && small.freezes(mib(8) + 1, 0));
+        assert!(!large.freezes(mib(56), 0) && large.freezes(mib(56) + 1, 0));
+        assert!(!large.freezes(mib(84), NEARLY_FULL) && large.freezes(mib(84) + 1, 1000));
+        assert_eq!([0, 64, 128, 256].map(|needed| large.pressure(mib(needed))), [0, 500, 1000, 2000]);
     }
 }

@@ -26,6 +26,8 @@ struct Tables {
     lacks_room: HashMap<u64, PutOff>,
     /// Written anew in their place, and what was to go did not: records that retain keep tombstones, values cannot be read.
     kept: HashSet<u64>,
+    /// The same for expired records: something wants them kept.
+    keep_expired: HashSet<u64>,
     /// What running plans write, by family.
     spans: Vec<(u32, Span)>,
     /// The store closes: no plan is made any more.
@@ -85,6 +87,11 @@ impl Taken<'_> {
     pub(crate) fn is_kept(&self, number: u64) -> bool {
         let lacks_room = || self.0.lacks_room.get(&number).is_some_and(|put_off| self.1 < put_off.until);
         self.0.kept.contains(&number) || lacks_room()
+    }
+
+    /// True for a table that was written anew for its expired records, in vain.
+    pub(crate) fn keeps_expired(&self, number: u64) -> bool {
+        self.0.keep_expired.contains(&number)
     }
 
     /// What running plans of a family write.
@@ -178,6 +185,7 @@ impl Running {
         let mut tables = self.tables.lock();
         tables.barred.remove(&number);
         tables.kept.remove(&number);
+        tables.keep_expired.remove(&number);
         tables.put_off.remove(&number);
         tables.lacks_room.remove(&number);
     }
@@ -203,6 +211,11 @@ impl Running {
     /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
     pub(crate) fn keeps(&self, numbers: &[u64]) {
         self.tables.lock().kept.extend(numbers);
+    }
+
+    /// Keeps tables from being picked for expired records, until they are merged for another reason or the store is opened anew.
+    pub(crate) fn keep_expired(&self, numbers: impl Iterator<Item = u64>) {
+        self.tables.lock().keep_expired.extend(numbers);
     }
 
     /// True if one of these tables is left alone, until somebody repairs it or for a while: what stands above it waits.

@@ -4,11 +4,16 @@
 //!        come by waits for that, too.
 
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use super::Inner;
 use super::events::Hush;
-use crate::env::work::lock;
+use crate::env::work::{lock, pause, try_lock};
 use crate::error::{Error, Result};
+use crate::interrupt;
+
+/// How often a thread that waits for its turn looks whether it is interrupted.
+const LOOK_UP: Duration = Duration::from_millis(2);
 
 /// The turn to flush, create, drop, ingest or copy.
 pub(super) struct JobTurn<'a> {
@@ -17,9 +22,21 @@ pub(super) struct JobTurn<'a> {
 }
 
 impl Inner {
+    /// Waits for its turn; a thread that can be interrupted looks up now and then.
+    fn wait_for_turn(&self) -> Result<MutexGuard<'_, ()>> {
+        while interrupt::is_set() {
+            match try_lock(&self.jobs_lock) {
+                Some(turn) => return Ok(turn),
+                None => interrupt::check()?,
+            }
+            pause(LOOK_UP);
+        }
+        Ok(lock(&self.jobs_lock))
+    }
+
     /// Waits for its turn; `Closed` if the store closed meanwhile.
     pub(super) fn job(&self) -> Result<JobTurn<'_>> {
-        let turn = lock(&self.jobs_lock);
+        let turn = self.wait_for_turn()?;
         if self.background.is_stopping() {
             return Err(Error::closed());
         }

@@ -43,7 +43,7 @@ impl Db {
     /// and whoever holds it hold its table too, by a cursor, a snapshot or a `TableRef`. Errors: `Corruption` that names the key.
     pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut Room) -> Result<Record<'a>> {
         self.open_inner()?;
-        shelf_of(&family.pinned_view())?
+        shelf_of(&*family.open_view()?)?
             .resolve(record, true, room)
             .map_err(|error| error.in_family(family.name(), None))
     }
@@ -51,21 +51,21 @@ impl Db {
     /// Looks at the value that a record points to, and at what stands around it in its file. None: all of it is as it was written. An
     /// error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
     pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&family.pinned_view()))?;
+        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         let named = |error: Error| error.in_family(family.name(), None);
         shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
     }
 
     /// The value file of this name, if anybody holds it; it is not removed while the answer is held.
     pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<ValueFile>>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&family.pinned_view()))?;
+        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         Ok(shelf.find(uid))
     }
 
     /// The value files that the tables of a family point into, each held while the answer is.
     pub fn value_files(&self, family: &Family) -> Result<Vec<Arc<ValueFile>>> {
         self.open_inner()?;
-        let view = family.pinned_view();
+        let view = family.open_view()?;
         let mut files: Vec<Arc<ValueFile>> = Vec::new();
         for file in view.levels.iter().flat_map(|level| level.tables()).flat_map(|table| table.values()) {
             if !files.iter().any(|known| Arc::ptr_eq(known, file)) {

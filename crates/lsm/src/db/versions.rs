@@ -95,7 +95,7 @@ impl Db {
     /// companion: that is told.
     pub fn whereabouts(&self, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Whereabouts>> {
         let inner = self.open_inner()?;
-        let view = self.view_at(family, at);
+        let view = self.view_at(family, at)?;
         inner.find(family, &view, key, inner.seqno(at)?)
     }
 
@@ -104,7 +104,7 @@ impl Db {
     /// goes on behind it.
     pub fn unflushed(&self, family: &Family, at: At<'_>) -> Result<Box<dyn Cursor + Send>> {
         let inner = self.open_inner()?;
-        let view = self.view_at(family, at);
+        let view = self.view_at(family, at)?;
         let seqno = inner.seqno(at)?;
         let generations = [&view.active].into_iter().chain(&view.frozen);
         let filled = generations.filter(|generation| !generation.memtable.is_empty());
@@ -117,12 +117,12 @@ impl Db {
         Ok(Box::new(Unflushed { versions, seqno, _view: view }))
     }
 
-    pub(super) fn view_at(&self, family: &Family, at: At<'_>) -> Arc<View> {
-        let held = match at {
-            At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
-            At::Latest => None,
-        };
-        held.unwrap_or_else(|| family.pinned_view())
+    /// The view that a read at this moment sees, to be held. `Closed` once the store is closed.
+    pub(super) fn view_at(&self, family: &Family, at: At<'_>) -> Result<Arc<View>> {
+        match at {
+            At::Snapshot(snapshot) => snapshot.view_of(family),
+            At::Latest => family.open_view(),
+        }
     }
 }
 

@@ -55,6 +55,8 @@ impl Clock for SystemClock {
 #[derive(Default)]
 pub struct ManualClock {
     nanos: AtomicU64,
+    /// Microseconds by which the wall time is behind the monotonic one.
+    behind: AtomicU64,
 }
 
 impl ManualClock {
@@ -62,11 +64,16 @@ impl ManualClock {
     pub fn advance_nanos(&self, nanos: u64) {
         self.nanos.fetch_add(nanos, Ordering::SeqCst);
     }
+
+    /// Steps the wall time back, as a correction of a system clock does. Monotonic time stays.
+    pub fn step_back_micros(&self, micros: u64) {
+        self.behind.fetch_add(micros, Ordering::SeqCst);
+    }
 }
 
 impl Clock for ManualClock {
     fn wall_micros(&self) -> u64 {
-        self.nanos.load(Ordering::SeqCst) / 1000
+        (self.nanos.load(Ordering::SeqCst) / 1000).saturating_sub(self.behind.load(Ordering::SeqCst))
     }
 
     fn monotonic_nanos(&self) -> u64 {

@@ -3,16 +3,19 @@
 //! There is no mapping (`map` declines, so stores write plainly), no boot id, and a sync has nothing to do.
 //! A removed file lives on for whoever has it open. Clones share the same files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::tree::{Change, Entry, Tree};
+use super::tree::{Change, Entry, Place, Tree};
 use super::work::lock;
-use super::{File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
+use dir::MemoryDir;
+
+mod dir;
 
 /// A file system in memory.
 #[derive(Clone)]
@@ -23,6 +26,8 @@ pub struct MemoryFs {
 struct State {
     tree: Tree,
     files: HashMap<u64, Linked>,
+    /// Directories that are locked.
+    locked_dirs: HashSet<u64>,
     next: u64,
 }
 
@@ -35,7 +40,7 @@ struct Linked {
 impl MemoryFs {
     /// An empty file system.
     pub fn new() -> MemoryFs {
-        MemoryFs { state: Arc::new(Mutex::new(State { tree: Tree::new(), files: HashMap::new(), next: 1 })) }
+        MemoryFs { state: Arc::new(Mutex::new(State::new())) }
     }
 }
 
@@ -52,22 +57,56 @@ impl fmt::Debug for MemoryFs {
 }
 
 impl State {
+    fn new() -> State {
+        State { tree: Tree::new(), files: HashMap::new(), locked_dirs: HashSet::new(), next: 1 }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    fn create(&mut self, path: &Path) -> io::Result<Arc<Content>> {
+    fn create(&mut self, at: Place) -> io::Result<Arc<Content>> {
         let file = self.number();
-        let change = self.tree.plan_put(path, Entry::File(file))?;
+        let change = self.tree.plan_put(at, Entry::File(file))?;
         let content = Arc::new(Content::default());
         self.files.insert(file, Linked { content: content.clone(), names: 0 });
         self.apply(&change);
         Ok(content)
     }
 
-    fn existing(&self, path: &Path) -> io::Result<Arc<Content>> {
-        Ok(self.files[&self.tree.file(path)?].content.clone())
+    fn existing(&self, at: &Place) -> io::Result<Arc<Content>> {
+        Ok(self.files[&self.tree.file_at(at)?].content.clone())
+    }
+
+    fn open(&mut self, at: Place, how: Open) -> io::Result<Arc<dyn File>> {
+        let content = match how {
+            Open::Create => self.create(at)?,
+            Open::Read | Open::Write => self.existing(&at)?,
+        };
+        Ok(Arc::new(MemoryFile { content, writable: how != Open::Read }))
+    }
+
+    fn lock(&mut self, at: Place, holder: &str) -> io::Result<Result<Arc<Content>, String>> {
+        let content = match self.existing(&at) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.create(at)?,
+            found => found?,
+        };
+        if content.locked.swap(true, Ordering::Acquire) {
+            let mut holder = vec![0; content.read().length.min(4096) as usize];
+            let length = content.read().read_at(&mut holder, 0);
+            return Ok(Err(String::from_utf8_lossy(&holder[..length]).trim().to_owned()));
+        }
+        let mut bytes = content.write();
+        bytes.set_len(0);
+        bytes.write_at(holder.as_bytes(), 0);
+        drop(bytes);
+        Ok(Ok(content))
+    }
+
+    fn file_names(&self, dir: u64) -> Vec<String> {
+        let files = self.tree.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+        files.map(|(name, _)| name.to_string()).collect()
     }
 
     fn apply(&mut self, change: &Change) {
@@ -96,11 +135,8 @@ impl State {
 impl Fs for MemoryFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let mut state = lock(&self.state);
-        let content = match how {
-            Open::Create => state.create(path)?,
-            Open::Read | Open::Write => state.existing(path)?,
-        };
-        Ok(Arc::new(MemoryFile { content, writable: how != Open::Read }))
+        let at = state.tree.place(path)?;
+        state.open(at, how)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -113,7 +149,7 @@ impl Fs for MemoryFs {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = lock(&self.state);
-        let change = state.tree.plan_remove(path)?;
+        let change = state.tree.plan_remove(state.tree.place(path)?)?;
         state.apply(&change);
         Ok(())
     }
@@ -121,26 +157,26 @@ impl Fs for MemoryFs {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = lock(&self.state);
         let file = state.tree.file(from)?;
-        let change = state.tree.plan_put(to, Entry::File(file))?;
+        let change = state.tree.plan_put(state.tree.place(to)?, Entry::File(file))?;
         state.apply(&change);
         Ok(())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let state = lock(&self.state);
-        let entries = state.tree.entries(state.tree.dir(dir)?);
-        Ok(entries
-            .iter()
-            .filter(|(_, entry)| matches!(entry, Entry::File(_)))
-            .map(|(name, _)| name.to_string())
-            .collect())
+        Ok(state.file_names(state.tree.dir(dir)?))
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let state = lock(&self.state);
+        Ok(state.tree.dir_entries(state.tree.dir(dir)?))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let mut state = lock(&self.state);
         for path in state.tree.missing_dirs(dir)? {
             let dir = state.number();
-            let change = state.tree.plan_put(&path, Entry::Dir(dir))?;
+            let change = state.tree.plan_put(state.tree.place(&path)?, Entry::Dir(dir))?;
             state.tree.add_dir(dir);
             state.apply(&change);
         }
@@ -166,22 +202,26 @@ impl Fs for MemoryFs {
         lock(&self.state).tree.dir(dir).map(drop)
     }
 
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        let dir = lock(&self.state).tree.dir(dir)?;
+        Ok(Some(Arc::new(MemoryDir { fs: self.clone(), dir })))
+    }
+
+    fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let file = state.tree.file(from)?;
+        let change = state.tree.plan_put(MemoryDir::of(dir)?.place(&state, name)?, Entry::File(file))?;
+        state.apply(&change);
+        Ok(())
+    }
+
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
         let mut state = lock(&self.state);
-        let content = match state.existing(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => state.create(path)?,
-            found => found?,
-        };
-        if content.locked.swap(true, Ordering::Acquire) {
-            let mut holder = vec![0; content.read().length.min(4096) as usize];
-            let length = content.read().read_at(&mut holder, 0);
-            return Ok(Err(String::from_utf8_lossy(&holder[..length]).trim().to_owned()));
-        }
-        let mut bytes = content.write();
-        bytes.set_len(0);
-        bytes.write_at(holder.as_bytes(), 0);
-        drop(bytes);
-        Ok(Ok(Box::new(MemoryLock(content))))
+        let at = state.tree.place(path)?;
+        Ok(match state.lock(at.clone(), holder)? {
+            Ok(content) => Ok(Box::new(MemoryLock { state: self.state.clone(), content, at })),
+            Err(holder) => Err(holder),
+        })
     }
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {
@@ -337,7 +377,11 @@ impl File for MemoryFile {
 }
 
 /// The lock of this process on one file.
-struct MemoryLock(Arc<Content>);
+struct MemoryLock {
+    state: Arc<Mutex<State>>,
+    content: Arc<Content>,
+    at: Place,
+}
 
 impl fmt::Debug for MemoryLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -345,10 +389,14 @@ impl fmt::Debug for MemoryLock {
     }
 }
 
-impl Lock for MemoryLock {}
+impl Lock for MemoryLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(lock(&self.state).existing(&self.at).is_ok_and(|content| Arc::ptr_eq(&content, &self.content)))
+    }
+}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
-        self.0.locked.store(false, Ordering::Release);
+        self.content.locked.store(false, Ordering::Release);
     }
 }

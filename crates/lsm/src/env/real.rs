@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::{Dir, File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
+use dir::RealDir;
 
+mod dir;
 mod mapping;
 mod origin;
 mod pages;
@@ -53,6 +56,16 @@ impl Fs for RealFs {
         Ok(names)
     }
 
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(DirEntry { name, is_file: entry.file_type()?.is_file() });
+        }
+        Ok(entries)
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
     }
@@ -69,30 +82,18 @@ impl Fs for RealFs {
         fs::File::open(dir)?.sync_all()
     }
 
-    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn Dir>>> {
-        Ok(Some(Box::new(RealDir(fs::File::open(dir)?))))
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        Ok(Some(Arc::new(RealDir::open(dir)?)))
+    }
+
+    fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
+        RealDir::of(dir)?.link_from(from, name)
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {
-                // The lock holds without its holder's name, which a full disk does not take.
-                let named = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
-                if let Err(error) = named
-                    && !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-                {
-                    return Err(error);
-                }
-                Ok(Ok(Box::new(RealLock { file, origin: Origin::here() })))
-            }
-            Err(fs::TryLockError::WouldBlock) => {
-                let mut holder = Vec::new();
-                file.take(4096).read_to_end(&mut holder)?;
-                Ok(Err(String::from_utf8_lossy(&holder).trim().to_owned()))
-            }
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or(ErrorKind::InvalidInput)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        RealDir::open(parent.unwrap_or(Path::new(".")))?.lock_file(name, holder)
     }
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {
@@ -111,8 +112,14 @@ impl Fs for RealFs {
     }
 
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
-        space::reserves_blocks(dir)
+        space::reserves_blocks(&fs::File::open(dir)?)
     }
+}
+
+/// True if a file could not be opened because the process, or the system, has as many open as it may have.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let refused = error.raw_os_error();
+    refused == Some(Errno::MFILE.raw_os_error()) || refused == Some(Errno::NFILE.raw_os_error())
 }
 
 /// The boot id of this kernel: 16 bytes from their text form. None where the kernel does not tell.
@@ -129,15 +136,6 @@ fn boot_id() -> Option<[u8; 16]> {
         *byte = pair[0] << 4 | pair[1];
     }
     Some(id)
-}
-
-#[derive(Debug)]
-struct RealDir(fs::File);
-
-impl Dir for RealDir {
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync_all() // the length alone, which `sync_data` may stop at, is not its entries
-    }
 }
 
 struct RealFile(fs::File);
@@ -188,24 +186,5 @@ impl File for RealFile {
 
     fn advise(&self, offset: u64, length: u64, will_need: bool) {
         space::advise(&self.0, offset, length, will_need);
-    }
-}
-
-/// An flock on the lock file; the kernel frees it with the last descriptor.
-#[derive(Debug)]
-struct RealLock {
-    file: fs::File,
-    origin: Origin,
-}
-
-impl Lock for RealLock {}
-
-impl Drop for RealLock {
-    /// Unlocked, not only closed: a child between fork and exec has a descriptor too, and would hold the lock for that while.
-    /// The child's own copy of this value must not do it: the lock is its parent's.
-    fn drop(&mut self) {
-        if self.origin.is_here() {
-            let _ = self.file.unlock();
-        }
     }
 }

@@ -13,13 +13,14 @@
 //! down: no reads, no questions. A call that failed ends in `: ` and the kind of its error. Operations are written down
 //! after they were done; of two threads' the order is that of their ends.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::work::lock;
-use super::{File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 /// A file system that writes down what it is asked, and asks another one.
 #[derive(Clone)]
@@ -76,16 +77,32 @@ impl Trace {
         lock(&self.lines).push(line);
         result
     }
+
+    /// What was opened, or not.
+    fn open(&self, name: String, how: Open, mut inner: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
+        if how == Open::Create {
+            inner = self.line(format_args!("create {name}"), inner);
+        }
+        Ok(Arc::new(TracedFile { inner: inner?, name: name.into(), trace: self.clone() }))
+    }
+
+    /// What was locked, or refused.
+    fn lock(
+        &self,
+        name: String,
+        taken: io::Result<Result<Box<dyn Lock>, String>>,
+    ) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let refused = if matches!(taken, Ok(Err(_))) { " refused" } else { "" };
+        match self.line(format_args!("lock {name}{refused}"), taken)? {
+            Ok(inner) => Ok(Ok(Box::new(TracedLock { inner: Some(inner), name, trace: self.clone() }))),
+            Err(holder) => Ok(Err(holder)),
+        }
+    }
 }
 
 impl Fs for TracedFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
-        let name = self.trace.name(path);
-        let mut inner = self.inner.open(path, how);
-        if how == Open::Create {
-            inner = self.trace.line(format_args!("create {name}"), inner);
-        }
-        Ok(Arc::new(TracedFile { inner: inner?, name: name.into(), trace: self.trace.clone() }))
+        self.trace.open(self.trace.name(path), how, self.inner.open(path, how))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -106,6 +123,10 @@ impl Fs for TracedFs {
         self.inner.list(dir)
     }
 
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries(dir)
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.trace.line(format_args!("create-dir {}", self.trace.name(dir)), self.inner.create_dir_all(dir))
     }
@@ -122,14 +143,22 @@ impl Fs for TracedFs {
         self.trace.line(format_args!("sync-dir {}", self.trace.name(dir)), self.inner.sync_dir(dir))
     }
 
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        let held = self.inner.hold_dir(dir)?;
+        Ok(held.map(|inner| {
+            Arc::new(TracedDir { inner, path: dir.to_owned(), trace: self.trace.clone() }) as Arc<dyn Dir>
+        }))
+    }
+
+    fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
+        let into = TracedDir::of(dir)?;
+        let names = (self.trace.name(from), into.name(name));
+        let linked = self.inner.link_into(from, &*into.inner, name);
+        self.trace.line(format_args!("link {} {}", names.0, names.1), linked)
+    }
+
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
-        let name = self.trace.name(path);
-        let taken = self.inner.lock(path, holder);
-        let refused = if matches!(taken, Ok(Err(_))) { " refused" } else { "" };
-        match self.trace.line(format_args!("lock {name}{refused}"), taken)? {
-            Ok(inner) => Ok(Ok(Box::new(TracedLock { inner: Some(inner), name, trace: self.trace.clone() }))),
-            Err(holder) => Ok(Err(holder)),
-        }
+        self.trace.lock(self.trace.name(path), self.inner.lock(path, holder))
     }
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {
@@ -138,6 +167,87 @@ impl Fs for TracedFs {
 
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
         self.inner.reserves_blocks(dir)
+    }
+}
+
+/// A directory, whose files the transcript names by the path that it was opened by.
+#[derive(Debug)]
+struct TracedDir {
+    inner: Arc<dyn Dir>,
+    path: PathBuf,
+    trace: Trace,
+}
+
+impl TracedDir {
+    fn of(dir: &dyn Dir) -> io::Result<&TracedDir> {
+        (dir as &dyn Any).downcast_ref().ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.trace.name(&self.path.join(name))
+    }
+}
+
+impl Dir for TracedDir {
+    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+        self.trace.open(self.name(name), how, self.inner.open(name, how))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let names = (self.name(from), self.name(to));
+        self.trace.line(format_args!("rename {} {}", names.0, names.1), self.inner.rename(from, to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.trace.line(format_args!("remove {}", self.name(name)), self.inner.remove(name))
+    }
+
+    fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()> {
+        let into = TracedDir::of(into)?;
+        let names = (self.name(name), into.name(new));
+        let linked = self.inner.link(name, &*into.inner, new);
+        self.trace.line(format_args!("link {} {}", names.0, names.1), linked)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries()
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        self.inner.exists(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.trace.line(format_args!("sync-dir {}", self.trace.name(&self.path)), self.inner.sync())
+    }
+
+    /// The lock file, which follows, has a line.
+    fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
+        self.inner.lock()
+    }
+
+    fn lock_file(&self, name: &str, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        self.trace.lock(self.name(name), self.inner.lock_file(name, holder))
+    }
+
+    fn machine(&self) -> io::Result<Machine> {
+        self.inner.machine()
+    }
+
+    fn reserves_blocks(&self) -> io::Result<bool> {
+        self.inner.reserves_blocks()
+    }
+
+    fn expect_open(&self, files: u64) {
+        self.inner.expect_open(files);
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.inner.is_at(path)
     }
 }
 
@@ -216,6 +326,10 @@ impl Mapped for TracedMapped {
     fn sync(&self) -> io::Result<()> {
         self.trace.line(format_args!("sync-map {}", self.name), self.inner.sync())
     }
+
+    fn release(&self) {
+        self.inner.release();
+    }
 }
 
 /// A lock whose end is a line too.
@@ -226,7 +340,11 @@ struct TracedLock {
     trace: Trace,
 }
 
-impl Lock for TracedLock {}
+impl Lock for TracedLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        self.inner.as_ref().map_or(Ok(true), |inner| inner.is_in_place())
+    }
+}
 
 impl Drop for TracedLock {
     fn drop(&mut self) {

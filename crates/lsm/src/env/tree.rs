@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::DirEntry;
+
 /// What a name stands for: a file or a directory, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Entry {
@@ -108,9 +110,24 @@ impl Tree {
         }
     }
 
-    /// The entries of a directory, sorted.
+    /// The entries of a directory, sorted; none of one that was removed.
     pub(super) fn entries(&self, dir: u64) -> &BTreeMap<Arc<str>, Entry> {
-        &self.dirs[&dir]
+        static NONE: BTreeMap<Arc<str>, Entry> = BTreeMap::new();
+        self.dirs.get(&dir).unwrap_or(&NONE)
+    }
+
+    /// True if the directory has a name.
+    pub(super) fn has_dir(&self, dir: u64) -> bool {
+        self.dirs.contains_key(&dir)
+    }
+
+    /// The same, for whoever judges a directory.
+    pub(super) fn dir_entries(&self, dir: u64) -> Vec<DirEntry> {
+        let entry = |(name, entry): (&Arc<str>, &Entry)| DirEntry {
+            name: name.to_string(),
+            is_file: matches!(entry, Entry::File(_)),
+        };
+        self.entries(dir).iter().map(entry).collect()
     }
 
     /// A path's last name in its directory, which must exist.
@@ -125,19 +142,38 @@ impl Tree {
         self.dirs.get(&place.dir)?.get(&place.name).copied()
     }
 
-    /// A new name for `entry`.
-    pub(super) fn plan_put(&self, path: &Path, entry: Entry) -> io::Result<Change> {
-        let at = self.place(path)?;
-        if self.at(&at).is_some() {
-            return Err(ErrorKind::AlreadyExists.into());
+    /// A name in a directory that is known by its number. `NotFound` if the directory was removed.
+    pub(super) fn place_in(&self, dir: u64, name: &str) -> io::Result<Place> {
+        if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+            return Err(ErrorKind::InvalidInput.into());
         }
-        Ok(Change::Put { at, entry })
+        match self.dirs.contains_key(&dir) {
+            true => Ok(Place { dir, name: Arc::from(name) }),
+            false => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The file at a place.
+    pub(super) fn file_at(&self, place: &Place) -> io::Result<u64> {
+        match self.at(place) {
+            Some(Entry::File(file)) => Ok(file),
+            Some(Entry::Dir(_)) => Err(ErrorKind::IsADirectory.into()),
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// A new name for `entry`.
+    pub(super) fn plan_put(&self, at: Place, entry: Entry) -> io::Result<Change> {
+        match self.at(&at) {
+            Some(_) => Err(ErrorKind::AlreadyExists.into()),
+            None => Ok(Change::Put { at, entry }),
+        }
     }
 
     /// The end of a file's name.
-    pub(super) fn plan_remove(&self, path: &Path) -> io::Result<Change> {
-        let file = self.file(path)?;
-        Ok(Change::Take { at: self.place(path)?, entry: Entry::File(file) })
+    pub(super) fn plan_remove(&self, at: Place) -> io::Result<Change> {
+        let file = self.file_at(&at)?;
+        Ok(Change::Take { at, entry: Entry::File(file) })
     }
 
     /// The end of an empty directory.
@@ -149,23 +185,35 @@ impl Tree {
         Ok(Change::Take { at: self.place(path)?, entry: Entry::Dir(dir) })
     }
 
-    /// Another name; `None` if both names already stand for the same thing.
+    /// Another path; `None` if both already stand for the same thing.
     pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
         let (left, right) = (self.place(from)?, self.place(to)?);
         let entry = self.at(&left).ok_or(ErrorKind::NotFound)?;
-        let replaced = self.at(&right);
+        let same = self.at(&right) == Some(entry);
+        if !same && names(from)?.starts_with(&names(to)?) {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        let replaces_file = matches!(self.at(&right), Some(Entry::File(_)));
+        if !same && !replaces_file && matches!(entry, Entry::Dir(_)) && names(to)?.starts_with(&names(from)?) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        self.plan_move(left, right)
+    }
+
+    /// The same for two places, neither of which is inside the other.
+    pub(super) fn plan_move(&self, from: Place, to: Place) -> io::Result<Option<Change>> {
+        let entry = self.at(&from).ok_or(ErrorKind::NotFound)?;
+        let replaced = self.at(&to);
         match (entry, replaced) {
             _ if replaced == Some(entry) => return Ok(None),
-            _ if names(from)?.starts_with(&names(to)?) => return Err(ErrorKind::DirectoryNotEmpty.into()),
             (Entry::File(_), Some(Entry::Dir(_))) => return Err(ErrorKind::IsADirectory.into()),
             (Entry::Dir(_), Some(Entry::File(_))) => return Err(ErrorKind::NotADirectory.into()),
-            (Entry::Dir(_), _) if names(to)?.starts_with(&names(from)?) => return Err(ErrorKind::InvalidInput.into()),
             (Entry::Dir(_), Some(Entry::Dir(dir))) if !self.entries(dir).is_empty() => {
                 return Err(ErrorKind::DirectoryNotEmpty.into());
             }
             _ => {}
         }
-        Ok(Some(Change::Move { from: left, to: right, entry, replaced }))
+        Ok(Some(Change::Move { from, to, entry, replaced }))
     }
 
     /// The directories of a path that are not there yet, outermost first.
@@ -188,10 +236,14 @@ impl Tree {
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Put { at, entry } => self.put(at, *entry),
-            Change::Take { at, entry } => self.take(at, *entry),
-            Change::Move { from, to, entry, .. } => {
+            Change::Take { at, entry } => {
+                self.take(at, *entry);
+                self.forget_dir(*entry);
+            }
+            Change::Move { from, to, entry, replaced } => {
                 self.take(from, *entry);
                 self.put(to, *entry);
+                replaced.iter().for_each(|replaced| self.forget_dir(*replaced));
             }
         }
     }
@@ -205,6 +257,13 @@ impl Tree {
             && entries.get(&at.name) == Some(&entry)
         {
             entries.remove(&at.name);
+        }
+    }
+
+    /// A directory that has no name any more takes no new entries, for those who still have it open.
+    fn forget_dir(&mut self, entry: Entry) {
+        if let Entry::Dir(dir) = entry {
+            self.dirs.remove(&dir);
         }
     }
 

@@ -16,6 +16,12 @@ pub enum Mode {
     Stepped,
 }
 
+/// Waits a moment, where no signal can be waited for.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Starts a named thread. A `low` one yields the processor to the caller's threads (nice 5).
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {

@@ -2,8 +2,8 @@
 //!
 //! Where it stands is told by a `Walk` over the tree's leaves, or by `Runs` of the skip list's nodes; neither allocates once it has its room.
 //!
-//! A user's cursor checks the record that it stands on, as often as its policy says. One that does not match its companion is
-//! shown as a fence at its own place: older versions of its key do not decide.
+//! A user's cursor checks the record that it stands on, as often as its policy says. One that does not match its companion is shown as a fence over
+//! the places where it may have stood (`doubt`): older versions of its key do not decide, and no range that may have held it ends without an error.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,9 +13,8 @@ use super::sync::LEAF;
 use super::tree::Probe;
 use super::walk::Walk;
 use super::{List, Memtable};
-use crate::checksum::hash_key;
 use crate::cursor::Cursor;
-use crate::error::{Result, Verdict};
+use crate::error::Result;
 use crate::fence::Fence;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
@@ -24,26 +23,31 @@ use crate::turn::first_turn;
 
 /// A position among the records of a memtable. Its moves do not fail.
 pub struct MemtableCursor {
-    table: Arc<Memtable>,
-    stand: Stand,
-    judge: Option<Judge>,
+    pub(super) table: Arc<Memtable>,
+    pub(super) stand: Stand,
+    pub(super) judge: Option<Judge>,
     /// Somebody would check, but not this one: what it has seen is not told to others.
     looks_away: bool,
     /// The fence that stands for a damaged record under the cursor; empty: the record is shown.
     fence: Vec<u8>,
+    /// The end of that fence by which the cursor came to it.
+    fence_place: (Vec<u8>, Seqno),
+    /// The group of records whose order was found to be right last.
+    believed: Option<(u32, u32)>,
 }
 
 /// Where it stands, in the list of its memtable.
+#[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "the usual one is the large one, and cursors are boxed")]
-enum Stand {
+pub(super) enum Stand {
     Leaves(Walk),
     Nodes(Runs),
 }
 
 /// One move, in whichever list it is.
 macro_rules! go {
-    ($self:ident, $move:ident $(, $argument:expr)*) => {
-        match (&mut $self.stand, &$self.table.list) {
+    ($stand:expr, $list:expr, $move:ident $(, $argument:expr)*) => {
+        match (&mut $stand, $list) {
             (Stand::Leaves(walk), List::Arena(tree)) => walk.$move(tree $(, $argument)*),
             (Stand::Nodes(runs), List::Skiplist(list)) => runs.$move(list $(, $argument)*),
             _ => {}
@@ -51,8 +55,50 @@ macro_rules! go {
     };
 }
 
+impl Stand {
+    /// Nowhere.
+    pub(super) fn new(table: &Memtable) -> Stand {
+        match &table.list {
+            List::Arena(_) => Stand::Leaves(Walk::new()),
+            List::Skiplist(_) => Stand::Nodes(Runs::new()),
+        }
+    }
+
+    /// To the record at one end.
+    pub(super) fn go_to_end(&mut self, list: &List, is_last: bool) {
+        go!(*self, list, end, is_last);
+    }
+
+    /// One record on, or back; from nowhere to the end on that side.
+    pub(super) fn step(&mut self, list: &List, forward: bool) {
+        match (self.valid(), forward) {
+            (false, _) => self.go_to_end(list, !forward),
+            (true, true) => go!(*self, list, next),
+            (true, false) => go!(*self, list, prev),
+        }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        match self {
+            Stand::Leaves(walk) => walk.valid(),
+            Stand::Nodes(runs) => runs.valid(),
+        }
+    }
+
+    /// The record there, as it is stored.
+    #[inline]
+    pub(super) fn record<'a>(&'a self, list: &'a List) -> Option<Record<'a>> {
+        match (self, list) {
+            (Stand::Leaves(walk), List::Arena(tree)) => walk.record(tree),
+            (Stand::Nodes(runs), _) => runs.record(),
+            _ => None,
+        }
+    }
+}
+
 /// Who checks, and how often.
-struct Judge {
+pub(super) struct Judge {
     keeper: Arc<dyn Companions>,
     protection: Protection,
     /// Records until the next one is checked.
@@ -64,11 +110,16 @@ struct Judge {
 
 impl MemtableCursor {
     pub(super) fn new(table: Arc<Memtable>) -> MemtableCursor {
-        let stand = match &table.list {
-            List::Arena(_) => Stand::Leaves(Walk::new()),
-            List::Skiplist(_) => Stand::Nodes(Runs::new()),
-        };
-        MemtableCursor { table, stand, judge: None, looks_away: false, fence: Vec::new() }
+        let stand = Stand::new(&table);
+        MemtableCursor {
+            table,
+            stand,
+            judge: None,
+            looks_away: false,
+            fence: Vec::new(),
+            fence_place: Default::default(),
+            believed: None,
+        }
     }
 
     pub(super) fn checked(table: Arc<Memtable>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
@@ -117,98 +168,164 @@ impl MemtableCursor {
         has_moved
     }
 
-    /// Checks the record that the cursor has come to, if it is its turn.
+    /// Checks the record that the cursor has come to in a direction, if it is its turn.
     #[inline]
-    fn arrive(&mut self) {
+    fn arrive(&mut self, forward: bool) {
         if let Some(judge) = &mut self.judge {
             self.fence.clear();
             judge.left -= 1;
             if judge.left == 0 || judge.closely > 0 {
                 judge.closely = judge.closely.saturating_sub(1);
                 judge.left = judge.every;
-                self.check();
+                self.check(forward);
             }
         }
     }
 
-    fn check(&mut self) {
+    #[inline]
+    fn check(&mut self, forward: bool) {
         let (Some(judge), Some(record)) = (&self.judge, self.stored()) else { return };
-        if judge.serves(&self.table, &record) {
-            return;
+        if !judge.serves(&self.table, &record) {
+            self.show_fence(forward);
+        } else if let Stand::Leaves(walk) = &self.stand
+            && judge.every == 1
+            && let Some(name) = walk.group_name(walk.at())
+            && self.believed != Some(name)
+        {
+            self.check_group(name, forward);
         }
-        let place = (record.key.to_vec(), record.seqno);
-        let bound = self.table.greatest_seqno().unwrap_or(record.seqno);
-        let (file, offset) = (String::new(), 0);
-        let fence = Fence { from: place.clone(), to: place, bound, file, offset, verdict: Verdict::Seal };
+    }
+
+    /// Checks the other records of a group, whose order a hit record may have changed.
+    #[inline(never)]
+    fn check_group(&mut self, name: (u32, u32), forward: bool) {
+        let Stand::Leaves(walk) = &self.stand else { return };
+        match self.stand.doubt_of_group(&self.table, self.judge.as_ref(), walk.at()) {
+            Some(fence) => self.put_fence(fence, forward),
+            None => self.believed = Some(name),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn show_fence(&mut self, forward: bool) {
+        if let Some(doubt) = self.stand.doubt(&self.table, self.judge.as_ref()) {
+            self.put_fence(doubt.fence, forward);
+        }
+    }
+
+    #[cold]
+    fn put_fence(&mut self, fence: Fence, forward: bool) {
         fence.encode(&mut self.fence);
+        self.fence_place = if forward { fence.from } else { fence.to };
+    }
+
+    /// A search has ended here. Where every record is checked, what stands beside the place is too: a key that was hit may have led the search astray.
+    #[inline]
+    fn arrive_from_search(&mut self, place: (&[u8], Seqno), forward: bool) {
+        self.arrive(forward);
+        if self.judge.as_ref().is_some_and(|judge| judge.every == 1)
+            && (!self.fence.is_empty() || !self.is_sound_beside(!forward))
+        {
+            self.search_anew(place, forward);
+        }
+    }
+
+    /// True if the record beside the cursor is what was written, and its group is in order, or there is none.
+    #[inline]
+    fn is_sound_beside(&self, forward: bool) -> bool {
+        let Some(judge) = &self.judge else { return true };
+        if let (Stand::Leaves(walk), List::Arena(tree)) = (&self.stand, &self.table.list)
+            && let Some(record) = walk.record_beside(tree, forward)
+        {
+            let at = if forward { walk.at() + 1 } else { walk.at().wrapping_sub(1) };
+            return judge.serves(&self.table, &record) && self.is_group_in_order(&self.stand, at);
+        }
+        let mut beside = self.stand.clone();
+        beside.step(&self.table.list, forward);
+        let Some(record) = beside.record(&self.table.list) else { return true };
+        let at = if let Stand::Leaves(walk) = &beside { walk.at() } else { 0 };
+        judge.serves(&self.table, &record) && self.is_group_in_order(&beside, at)
+    }
+
+    /// True if no record in the group of the one at a place of a leaf was hit and may have moved.
+    #[inline]
+    fn is_group_in_order(&self, stand: &Stand, at: usize) -> bool {
+        let Stand::Leaves(walk) = stand else { return true };
+        walk.group_name(at).is_none_or(|name| self.believed == Some(name))
+            || stand.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
+    }
+
+    /// The search met a record that was hit: looks at one record after the other, from the end on this side.
+    #[cold]
+    #[inline(never)]
+    fn search_anew(&mut self, place: (&[u8], Seqno), forward: bool) {
+        let Some(judge) = &mut self.judge else { return };
+        judge.left = 1;
+        self.stand = Stand::found(&self.table, judge, place, forward);
+        self.arrive(forward);
     }
 
     /// The record under the cursor, as it is stored.
     #[inline]
     fn stored(&self) -> Option<Record<'_>> {
-        match (&self.stand, &self.table.list) {
-            (Stand::Leaves(walk), List::Arena(tree)) => walk.record(tree),
-            (Stand::Nodes(runs), _) => runs.record(),
-            _ => None,
-        }
+        self.stand.record(&self.table.list)
     }
 }
 
 impl Judge {
-    fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
+    #[inline]
+    pub(super) fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
         // A record that came in later may be the first without a companion.
         let protection = table.protection(self.protection);
-        self.keeper.verify(record, hash_key(record.key), protection).serves()
+        self.keeper.serves(record, protection)
     }
 }
 
 impl Cursor for MemtableCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        go!(self, seek, key, seqno);
-        self.arrive();
+        go!(self.stand, &self.table.list, seek, key, seqno);
+        self.arrive_from_search((key, seqno), true);
         Ok(())
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        go!(self, seek_for_prev, key, seqno);
-        self.arrive();
+        go!(self.stand, &self.table.list, seek_for_prev, key, seqno);
+        self.arrive_from_search((key, seqno), false);
         Ok(())
     }
 
     fn first(&mut self) -> Result<()> {
-        go!(self, end, false);
-        self.arrive();
+        self.stand.go_to_end(&self.table.list, false);
+        self.arrive(true);
         Ok(())
     }
 
     fn last(&mut self) -> Result<()> {
-        go!(self, end, true);
-        self.arrive();
+        self.stand.go_to_end(&self.table.list, true);
+        self.arrive(false);
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid());
-        go!(self, next);
-        self.arrive();
+        go!(self.stand, &self.table.list, next);
+        self.arrive(true);
         Ok(())
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.valid());
-        go!(self, prev);
-        self.arrive();
+        go!(self.stand, &self.table.list, prev);
+        self.arrive(false);
         Ok(())
     }
 
     #[inline]
     fn valid(&self) -> bool {
-        match &self.stand {
-            Stand::Leaves(walk) => walk.valid(),
-            Stand::Nodes(runs) => runs.valid(),
-        }
+        self.stand.valid()
     }
 
     #[inline]
@@ -216,7 +333,10 @@ impl Cursor for MemtableCursor {
         debug_assert!(self.valid());
         match self.stored() {
             Some(record) if self.fence.is_empty() => record,
-            Some(record) => Record { kind: Kind::Fence, value: &self.fence, companion: &[], ..record },
+            Some(_) => {
+                let (key, seqno) = (&self.fence_place.0, self.fence_place.1);
+                Record { key, seqno, kind: Kind::Fence, value: &self.fence, companion: &[] }
+            }
             None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
         }
     }

@@ -15,6 +15,7 @@
 mod arena;
 mod cursor;
 mod deleted;
+mod doubt;
 mod filter;
 mod growing;
 mod node;
@@ -71,6 +72,7 @@ const MOST_REACH: u64 = 12 << 30;
 /// Records of one family in internal order, in memory.
 #[derive(Debug)]
 pub struct Memtable {
+    order: Order,
     list: List,
     /// None in an order in which keys of other bytes are equal.
     filter: Option<Filter>,
@@ -96,10 +98,10 @@ impl Memtable {
     pub fn of_kind(kind: MemtableKind, order: Order, budget: usize) -> Memtable {
         let filter = order.is_hashable().then(|| Filter::new(budget));
         let list = match kind {
-            MemtableKind::Arena => List::Arena(Tree::new(order, budget)),
-            MemtableKind::Skiplist => List::Skiplist(Skiplist::new(order)),
+            MemtableKind::Arena => List::Arena(Tree::new(order.clone(), budget)),
+            MemtableKind::Skiplist => List::Skiplist(Skiplist::new(order.clone())),
         };
-        Memtable { list, filter, totals: Totals::default() }
+        Memtable { order, list, filter, totals: Totals::default() }
     }
 
     /// Puts a record in its place. One thread at a time, each after the one before it; readers run beside it.

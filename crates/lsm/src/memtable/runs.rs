@@ -12,7 +12,7 @@ const FIRST_RUN: usize = 4;
 const LONGEST_RUN: usize = 64;
 
 /// A position in a skip list, which is given with every call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Runs {
     /// Neighbours in the list, ascending.
     run: Vec<Node>,

@@ -59,7 +59,7 @@ fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
 }
 
 /// Words of a leaf in internal order, with room for one more than it has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sorted {
     words: [u64; ROOM],
     len: usize,

@@ -3,8 +3,10 @@
 //! Nothing is copied but the places of a leaf's records, and nothing is allocated. A record that came in after its leaf was looked at may be missed: its
 //! seqno is above that of every reader who was there before it. The order cannot break: leaves follow each other (`tree.rs`).
 
+use std::ops::Range;
+
 use super::deleted::Deleted;
-use super::node::{Leaf, NONE, of};
+use super::node::{Leaf, NONE, half_of, of};
 use super::sorted::Sorted;
 use super::sync::Ordering::Acquire;
 use super::tree::{Probe, Tree};
@@ -15,7 +17,7 @@ use crate::record::{Record, Seqno};
 const AHEAD: usize = 6;
 
 /// A position in a tree, which is given with every call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Walk {
     /// The leaf that was looked at.
     leaf: u32,
@@ -81,6 +83,43 @@ impl Walk {
     #[inline]
     pub(super) fn record<'a>(&self, tree: &'a Tree) -> Option<Record<'a>> {
         if self.valid() { tree.record(self.run.place(self.at)) } else { None }
+    }
+
+    /// The record beside the position, if it is in the same leaf.
+    #[inline]
+    pub(super) fn record_beside<'a>(&self, tree: &'a Tree, forward: bool) -> Option<Record<'a>> {
+        let at = if forward { self.at + 1 } else { self.at.checked_sub(1)? };
+        tree.record(of(*self.run.words().get(at)?))
+    }
+
+    /// The records of the leaf whose halves are that of the one at a position: they were put in order by their bytes, which may have been hit since.
+    pub(super) fn group(&self, at: usize) -> Range<usize> {
+        let words = self.run.words();
+        let Some(half) = words.get(at).map(|word| half_of(*word)) else { return at..at };
+        let is_alike = |word: &&u64| half_of(**word) == half;
+        let before = words[..at].iter().rev().take_while(is_alike).count();
+        at - before..at + words[at..].iter().take_while(is_alike).count()
+    }
+
+    /// What tells a group from others: its leaf and its half; none: the record at the position is alone in its group.
+    #[inline]
+    pub(super) fn group_name(&self, at: usize) -> Option<(u32, u32)> {
+        let words = self.run.words();
+        let half = |at: Option<usize>| at.and_then(|at| words.get(at)).map(|word| half_of(*word));
+        let own = half(Some(at))?;
+        let is_alone = half(at.checked_sub(1)) != Some(own) && half(Some(at + 1)) != Some(own);
+        (!is_alone).then_some((self.leaf, own))
+    }
+
+    /// The position in the leaf.
+    #[inline]
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The same walk at another position of the leaf.
+    pub(super) fn moved(&self, at: usize) -> Walk {
+        Walk { at, ..self.clone() }
     }
 
     /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key in the rest of this leaf, goes to the last of its records

@@ -2,7 +2,8 @@
 //!
 //! In:     the fences of a family's manifest, or the one that stands for a table that cannot be opened. There are few.
 //! Out:    each fence once in each direction, in the order in which the walk enters them; after a search into a span, at the place
-//!         that was sought.
+//!         that was sought. Forward it comes behind the versions of that key which are newer than its bound: they were not among
+//!         what was lost, so one of them may decide.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl FenceCursor {
                 Some(start) if is_ahead(near, start) => start,
                 _ => near,
             };
+            let entered = if forward { behind_newer(order, entered, fence) } else { entered };
             self.queue.push(((entered.0.to_vec(), entered.1), number));
         }
         let queue = std::mem::take(&mut self.queue);
@@ -76,6 +78,12 @@ impl FenceCursor {
             self.line_up(Some((&key, seqno)), forward, Some(number));
         }
     }
+}
+
+/// A place at which a walk forward enters a fence, moved behind the versions that are newer than its bound, if that is still inside.
+fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &Fence) -> (&'a [u8], Seqno) {
+    let behind = (key, seqno.min(fence.bound));
+    if order.compare_internal(behind, (&fence.to.0, fence.to.1)).is_le() { behind } else { (key, seqno) }
 }
 
 impl Cursor for FenceCursor {

@@ -19,6 +19,7 @@
 //! no bound comes before the block's next keys, the table's cursor is lent for these, and a step is a step of its own (`run`).
 
 mod closer;
+mod lost;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -26,14 +27,14 @@ use std::sync::Arc;
 use super::run::Run;
 use super::saved::{SavedRecord, SeenKey};
 use crate::cursor::Cursor;
-use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
 use crate::merge::{MergeCursor, Walk};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Companions, Life, life_of};
+use crate::seam::{Companions, Life};
 use crate::values::Room;
 
 /// The user keys that a cursor may show: from, to.
@@ -72,8 +73,8 @@ pub struct UserCursor {
     pending: usize,
     /// The family's name, for errors.
     family: Arc<str>,
-    /// Who says whether the time of a record is over, and what time it is.
-    expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
+    /// Who says when a record expires, the clock, and the time that the cursor judges by.
+    expiry: Option<(Arc<dyn Companions>, Arc<ExpiryClock>, AsOf)>,
     /// Who reads values that stand elsewhere; none: the record is shown as it lies.
     values: Option<Arc<dyn Values>>,
     /// The value read last.
@@ -149,10 +150,10 @@ impl UserCursor {
         self
     }
 
-    /// The same, but a record whose time is over is passed over like a tombstone.
+    /// The same, but a record that has expired by a time is passed over like a tombstone.
     #[must_use]
-    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<dyn Clock>) -> UserCursor {
-        self.expiry = Some((keeper, clock));
+    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<ExpiryClock>, as_of: AsOf) -> UserCursor {
+        self.expiry = Some((keeper, clock, as_of));
         self
     }
 
@@ -357,7 +358,9 @@ impl UserCursor {
                 break;
             }
             if record.kind == Kind::Fence {
-                self.meet(false)?;
+                if !self.is_decided()? {
+                    self.meet(false)?;
+                }
                 self.inner.next()?;
                 continue;
             }
@@ -416,12 +419,15 @@ impl UserCursor {
     fn walk_backward(&mut self) -> Result<()> {
         let mut passed = 0;
         while self.inner.valid() && !self.begin_run(false) {
+            if self.pending > 0 && self.order.compare(self.inner.record().key, self.saved.record().key).is_ne() {
+                self.tell_pending()?; // no version of the key decides
+            }
             let record = self.inner.record();
             if self.is_below(record.key) {
                 break;
             }
             if record.kind == Kind::Fence {
-                self.meet(false)?;
+                self.meet_backward()?;
                 self.inner.prev()?;
                 continue;
             }
@@ -441,9 +447,12 @@ impl UserCursor {
             passed = 0;
             self.saved.set(&record);
             let place = self.leave_key_backward()?;
-            if !self.fences.is_empty() && self.is_saved_covered() {
-                self.tell_pending()?;
-                continue;
+            if !self.fences.is_empty() {
+                if self.is_saved_covered() {
+                    self.tell_pending()?;
+                    continue;
+                }
+                self.drop_decided();
             }
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
             let life = if newest.kind.is_value() { self.life(&newest) } else { Life::Over };
@@ -458,7 +467,7 @@ impl UserCursor {
                 self.inner.prev()?;
             }
         }
-        Ok(())
+        self.tell_pending_unless_shown()
     }
 
     /// The oldest version of a key is saved and the inner cursor stands on it: goes back through its versions to the newest
@@ -477,10 +486,11 @@ impl UserCursor {
                 self.meet(true)?;
                 continue;
             }
-            if record.seqno > self.seqno || is_other {
+            if is_other {
                 return Ok(Place::Saved);
             }
-            if !planted::active(Bug::ReverseCursorSkipsVersion) {
+            // Versions that are too new are passed over to the end of the key: a damaged one whose seqno was hit may stand among them.
+            if record.seqno <= self.seqno && !planted::active(Bug::ReverseCursorSkipsVersion) {
                 self.saved.set(&record);
             }
             passed += 1;
@@ -548,73 +558,17 @@ impl UserCursor {
         self.pending = 0;
     }
 
-    /// The inner cursor stands on a fence. If it was not known, answers its error, now or (`later`) at the next step.
-    #[cold]
-    #[inline(never)]
-    fn meet(&mut self, later: bool) -> Result<()> {
-        let fence = Fence::shown(&self.inner.record())?;
-        let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
-        if is_outside || self.fences.contains(&fence) {
-            return Ok(());
-        }
-        self.fences.push(fence);
-        if later {
-            self.pending += 1;
-            return Ok(());
-        }
-        self.place = Place::Fence;
-        Err(self.error_of(self.fences.len() - 1))
-    }
-
-    /// Answers the error of a fence that was met on the way and is not told of; the cursor then stands where it did and shows
-    /// nothing.
-    #[inline]
-    fn tell_pending(&mut self) -> Result<()> {
-        if self.pending == 0 {
-            return Ok(());
-        }
-        self.place = Place::Told;
-        let number = self.fences.len() - self.pending;
-        self.pending -= 1;
-        Err(self.error_of(number))
-    }
-
-    #[cold]
-    fn error_of(&self, number: usize) -> Error {
-        let none = || Error::structural("a fence that is not there");
-        let fence = self.fences.get(number);
-        let error = self.named(fence.map_or_else(none, Fence::error));
-        // One of a single place, in no file, stands for a record in memory.
-        if let (Some(fence), Some(values)) = (fence, &self.values)
-            && fence.file.is_empty()
-            && fence.from == fence.to
-        {
-            values.damaged_in_memory(fence.from.1, &error);
-        }
-        error
-    }
-
     /// Names the family in an error.
     #[cold]
     fn named(&self, error: Error) -> Error {
         if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
     }
 
-    /// True if the saved record may be older than one that was lost.
-    #[cold]
-    fn is_saved_covered(&mut self) -> bool {
-        let (record, order) = (self.saved.record(), &self.order);
-        if self.pending == 0 {
-            self.fences.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
-        }
-        self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
-    }
-
     /// Whether the time of a record is over.
     #[inline]
     fn life(&self, record: &Record<'_>) -> Life {
         match &self.expiry {
-            Some((keeper, clock)) => life_of(&**keeper, record, &|| clock.wall_micros()),
+            Some((keeper, clock, as_of)) => clock.life(&**keeper, record, *as_of),
             None => Life::Alive,
         }
     }

@@ -125,6 +125,14 @@ fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bo
     seen
 }
 
+/// True if a fence spans versions of a single key alone, and one that no fence hides decides what is seen of it.
+fn is_decided(order: &Order, left: &[Owned], fences: &[Fence], fence: &Fence, seqno: Seqno) -> bool {
+    let Some(key) = fence.only_key(order) else { return false };
+    let visible = left.iter().filter(|record| record.key == key && record.seqno <= seqno);
+    let newest = visible.max_by_key(|record| record.seqno);
+    newest.is_some_and(|newest| !fences.iter().any(|fence| fence.covers_at(order, key, newest.seqno, seqno)))
+}
+
 /// True if a fence spans a key that a cursor with these bounds may show.
 fn reaches_into((low, high): &Bounds, fence: &Fence) -> bool {
     let from_low = match low {
@@ -209,6 +217,9 @@ proptest! {
             for record in truth.iter().filter(|record| !found.contains(record)) {
                 let mut told = fences.iter().filter(|fence| met.contains(&fence.file));
                 prop_assert!(told.any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} lost in silence", record);
+            }
+            for fence in fences.iter().filter(|fence| met.contains(&fence.file)) {
+                prop_assert!(!is_decided(&order, &left, &fences, fence, seqno), "told of a key that is decided: {:?}", fence);
             }
             let count = met.len();
             met.sort();

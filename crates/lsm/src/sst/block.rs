@@ -296,6 +296,18 @@ impl Block {
         Record { key, seqno: entry.seqno(self.base), kind: entry.kind, value, companion }
     }
 
+    /// `record` of an entry that ends where the next one begins, at `end`.
+    #[inline(always)]
+    pub(super) fn record_to<'a>(&'a self, at: usize, entry: &Entry, end: usize, key: &'a [u8]) -> Record<'a> {
+        match self.bytes.get(entry.value_end..end) {
+            Some(companion) if self.column_at == 0 => {
+                let (seqno, kind, value) = (entry.seqno(self.base), entry.kind, self.value(entry));
+                Record { key, seqno, kind, value, companion }
+            }
+            _ => self.record(at, entry, key),
+        }
+    }
+
     /// The entry's seqno.
     #[inline]
     pub(super) fn seqno(&self, entry: &Entry) -> Seqno {

@@ -399,6 +399,20 @@ impl Cache {
         self.clock.since(moment).is_some_and(|since| since <= blocks / SOON_PART || (since <= blocks && is_one_of_few))
     }
 
+    /// Frees all blocks, values and spare buffers: the store that it belongs to is closed.
+    pub(crate) fn release(&self) {
+        for shard in &self.shards {
+            let Shard { probation, main, .. } = std::mem::take(&mut *lock(shard));
+            for Resident { slots, number, .. } in probation.into_iter().chain(main) {
+                if let Some(block) = slots.upgrade().and_then(|slots| slots.evict(number as usize, &self.clock)) {
+                    self.used.fetch_sub(block.memory(), Relaxed);
+                    self.blocks.fetch_sub(1, Relaxed);
+                }
+            }
+        }
+        self.spares.release();
+    }
+
     /// Evicts what is too much since more was charged.
     fn shrink(&self) {
         let is_too_much = || self.used.load(Relaxed) + self.spares.legacy_bytes() > self.room();

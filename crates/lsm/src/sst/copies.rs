@@ -4,14 +4,15 @@
 //! what to ask for.
 
 use super::ends::read_framed;
-use super::entry::Entry;
-use super::format::{Handle, Stored, check, companion_of};
+use super::entry::{Entry, LEAST_ENTRY_BYTES};
+use super::format::{Handle, LOST, Stored, check, companion_of};
 use super::heal::mismatch;
 use super::steps::{Keys, walk};
 use super::table::{Table, promised};
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
 use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
@@ -93,7 +94,20 @@ impl Table {
     /// True if the device gives the block that begins at an offset, whatever it is like.
     pub fn gives(&self, offset: u64) -> bool {
         let handle = self.at_offset(offset).ok().flatten();
-        handle.is_some_and(|(_, handle)| read_framed(&self.name, &*self.file, &handle).is_ok())
+        handle.is_some_and(|(_, handle)| self.read_or_probe(&handle).is_ok())
+    }
+
+    /// Returns the most records that can have been lost in these gaps of the table. `None` if that is not known: a gap is not the place
+    /// of one block that the index names.
+    pub fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
+        let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let room = |offset: u64| {
+            let (_, handle) = self.at_offset(offset).ok().flatten()?;
+            (handle.crc != LOST).then_some(u64::from(handle.raw_len) / LEAST_ENTRY_BYTES as u64)
+        };
+        offsets.into_iter().map(room).sum()
     }
 
     /// The block that begins at an offset, and its number.
@@ -108,8 +122,8 @@ impl Table {
     /// fit. Packed blocks that do not unpack have none.
     pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
         let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
-        let Ok(framed) = read_framed(&self.name, &*self.file, &handle) else { return };
-        let (stored, behind) = framed.split_at(handle.stored_len as usize);
+        let Ok(framed) = self.read_or_probe(&handle) else { return };
+        let Some((stored, behind)) = framed.split_at_checked(handle.stored_len as usize) else { return };
         let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();
         let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };

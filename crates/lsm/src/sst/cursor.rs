@@ -23,7 +23,6 @@ use super::key::WholeKey;
 use super::prove::{Checks, Side};
 use super::table::Table;
 use super::wreck::Wreck;
-use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::options::{Reading, Verify};
@@ -219,8 +218,8 @@ impl TableCursor {
     pub(super) fn is_right(&mut self) -> bool {
         self.left = self.every;
         let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
-        let key = self.key.get();
-        self.table.judge().serves(&block.record(self.at, entry, key), hash_key(key)) && block.ends_beside(self.at)
+        let record = block.record(self.at, entry, self.key.get());
+        self.table.judge().passes(&record) && block.ends_beside(self.at)
     }
 
     /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.

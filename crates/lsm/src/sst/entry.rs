@@ -13,7 +13,7 @@ use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 const TAIL_BYTES: usize = 8;
 
 /// The least an entry takes: kind and four varints.
-const LEAST_ENTRY_BYTES: usize = 5;
+pub(super) const LEAST_ENTRY_BYTES: usize = 5;
 
 /// The fixed part of an entry.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@
 use super::dictionary::{Dictionary, Packer, may_unpack_to, unpack_zstd, zstd_length};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::codec::Reader;
+use crate::env::check_room;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::header::HEADER_BYTES;
 use crate::options::Compression;
@@ -18,6 +19,10 @@ pub(super) const TRAILER_BYTES: usize = 5;
 
 /// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
 pub(super) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
+
+/// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
+/// what separates it from the next may be a key of the next.
+pub(super) const LOST: u32 = 0;
 
 /// Length of the footer.
 pub(super) const FOOTER_BYTES: usize = 136;
@@ -233,11 +238,13 @@ impl<'a> Stored<'a> {
             PLAIN if self.packed.len() == raw_len as usize => Ok(self.packed),
             PLAIN => Err(Error::structural("an unpacked block has another length than its handle says")),
             LZ4 => {
+                room_for(raw_len)?;
                 scratch.resize(raw_len as usize, 0);
                 unpack_lz4(self.packed, scratch)?;
                 Ok(scratch)
             }
             ZSTD => {
+                room_for(raw_len)?;
                 scratch.clear();
                 scratch.resize(raw_len as usize, 0);
                 unpack_zstd(self.packed, dictionary, scratch)?;
@@ -270,6 +277,11 @@ impl Stored<'_> {
             _ => Err(Error::structural("a block is packed by an unknown codec")),
         }
     }
+}
+
+/// Fails if there is no memory to unpack so many bytes.
+fn room_for(raw_len: u32) -> Result<()> {
+    check_room(raw_len as usize).map_err(|error| Error::io("unpacking a block", error))
 }
 
 /// The bytes that stored ones stand for, where there is no column: those themselves, or unpacked into `scratch`.

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use super::ends::read_error;
-use crate::env::{File, read_exact, read_into};
+use crate::env::{File, check_room, read_exact, read_into};
 use crate::error::{Error, Result};
 use crate::frame::PAGE_BYTES;
 
@@ -44,8 +44,12 @@ impl<'a> Given<'a> {
         self.noted(read).ok_or_else(|| Error::structural("a part of the file is not read"))
     }
 
-    /// Bytes of the file, with zeros where a page cannot be read. The range was checked against the file's length.
+    /// Bytes of the file, with zeros where a page cannot be read. The range was checked against the file's length. Nothing if there is no
+    /// memory for so many.
     pub(super) fn read(&self, at: u64, length: usize) -> Vec<u8> {
+        if check_room(length).is_err() {
+            return Vec::new();
+        }
         let mut bytes = vec![0; length];
         if read_into(self.file, at, &mut bytes).is_err() {
             for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {

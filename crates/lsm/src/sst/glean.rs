@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::entry::{Entry, Shape, checked_seqno};
+use super::entry::{Entry, LEAST_ENTRY_BYTES, Shape, checked_seqno};
 use super::format::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
 use super::remains::{Item, Kept, Remains, Site, after, before, gap, nothing};
 use crate::checksum::{crc, hash_key};
@@ -25,9 +25,6 @@ const SEARCHED_BYTES: usize = 4096;
 
 /// The most a header of an entry takes.
 const HEADER_BYTES: usize = 1 + 4 * 10;
-
-/// The least an entry takes.
-const LEAST_ENTRY_BYTES: usize = 5;
 
 /// Offsets behind the entries take four bytes each, count and the rest eight.
 const TAIL_BYTES: usize = 8;

@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::block::Block;
-use super::ends::read_framed;
-use super::format::{Handle, check};
+use super::ends::{read_error, read_framed};
+use super::format::{Handle, LOST, check};
 use super::glean::glean;
 use super::index::Index;
 use super::prove::{Checks, Wanted};
 use super::remains::{Answer, Item, Remains, Site, after, nothing};
 use super::table::{Outcome, Table, promised};
 use crate::checksum::{Role, block_seed, hash_key};
+use crate::env::read_into;
 use crate::env::work::lock;
 use crate::error::{Damage, Error, Remedy, Result, Verdict};
 use crate::planted::{self, Bug};
@@ -127,6 +128,9 @@ pub(super) enum Recovered {
     /// Not to be made whole; what was wrong.
     Broken(Remains, Error),
 }
+
+/// A longer gap of a rebuilt table is not taken into memory as one block: nothing in it can be told from anything else.
+const MOST_GAP_BYTES: usize = 4 << 20;
 
 /// Corrections are held against every seal of the block.
 fn is_confirmed() -> bool {
@@ -383,7 +387,7 @@ impl Table {
             if again > 0 {
                 self.drop_pages(handle);
             }
-            let read = read_framed(&self.name, &*self.file, handle);
+            let read = self.read_or_probe(handle);
             match read.map(|framed| (self.whole(&framed, handle, keeper, protection), framed)) {
                 Ok((Ok((block, check)), _)) => {
                     return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
@@ -406,6 +410,22 @@ impl Table {
         let site = self.site(index, number, keeper, before, (&error, fits));
         let left = if bytes.is_empty() { nothing(&site) } else { glean(&bytes, handle, &site) };
         Ok(Recovered::Broken(left, error))
+    }
+
+    /// Reads a block with its trailer. A long gap of a rebuilt table is read piece by piece, and nothing of it is kept. Errors: what the
+    /// device does not give.
+    pub(super) fn read_or_probe(&self, handle: &Handle) -> Result<Vec<u8>> {
+        if handle.crc != LOST || handle.bytes() <= MOST_GAP_BYTES {
+            return read_framed(&self.name, &*self.file, handle);
+        }
+        let mut piece = vec![0; MOST_GAP_BYTES];
+        let mut at = handle.offset;
+        while at < handle.end() {
+            let part = (handle.end() - at).min(MOST_GAP_BYTES as u64) as usize;
+            read_into(&*self.file, at, &mut piece[..part]).map_err(|error| read_error(&self.name, at, error))?;
+            at += part as u64;
+        }
+        Ok(Vec::new())
     }
 
     /// The block, if its sum fits, it reads as it should and every record of it may be given out; and what all of them are, where that is

@@ -88,6 +88,12 @@ impl Judge<'_> {
     pub(super) fn serves(&self, record: &Record<'_>, key_hash: u64) -> bool {
         self.keeper.verify(record, key_hash, self.protection).serves()
     }
+
+    /// The same for a cursor, which has no hash of the key.
+    #[inline]
+    pub(super) fn passes(&self, record: &Record<'_>) -> bool {
+        self.keeper.serves(record, self.protection)
+    }
 }
 
 impl Table {
@@ -244,7 +250,14 @@ impl Block {
     /// False if the offset behind a record, which was hit, leaves out some of what stands beside it: each of the others is whole.
     #[inline]
     pub(super) fn ends_beside(&self, at: usize) -> bool {
-        self.has_column() || self.body().get(self.offset(at + 1)).is_none_or(|byte| !companion::begins(*byte))
+        self.ends_at(self.offset(at + 1))
+    }
+
+    /// The same of an offset that is at hand.
+    #[inline]
+    pub(super) fn ends_at(&self, end: usize) -> bool {
+        // Without a column nothing stands behind the body.
+        self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))
     }
 
     /// True if the bytes of the entry at a place end where those of the next begin.

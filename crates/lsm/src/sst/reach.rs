@@ -11,7 +11,6 @@ use std::cmp::Ordering;
 use super::block::Block;
 use super::cursor::TableCursor;
 use super::entry::Entry;
-use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::order::Order;
 use crate::planted::{self, Bug};
@@ -24,17 +23,28 @@ impl TableCursor {
     /// Backwards it ends before the first entry of a block: a newer version of its key may stand in the block before.
     pub(crate) fn reach(&self, forward: bool, limit: Option<&[u8]>) -> Option<usize> {
         let block = self.block.as_deref().filter(|block| self.entry.is_some() && !block.has_versions)?;
-        // Where every record is checked, a search that nothing proves is not believed.
-        if limit.is_some() && self.every == 1 {
-            return None;
-        }
         let limit = limit.filter(|_| !planted::active(Bug::ScanOverrunsItsReach));
         let farthest = match limit {
             None if forward => block.len() - 1,
             None => 0,
-            Some(limit) => block.last_before(self.at, forward, limit, &self.table.order)?,
+            Some(limit) => {
+                let farthest = block.last_before(self.at, forward, limit, &self.table.order)?;
+                // Heads that were hit in memory may lead too far. Where every record is checked, the last one is, and compared with the limit:
+                // all others of the run come before it.
+                if self.every == 1 && farthest != self.at && !self.is_before_limit(block, farthest, forward, limit) {
+                    return None;
+                }
+                farthest
+            }
         };
         if forward { Some(farthest) } else { Some(farthest.max(1)).filter(|first| *first <= self.at) }
+    }
+
+    /// True if the record at a place is what was written and comes before `limit` in a direction.
+    #[inline(never)]
+    fn is_before_limit(&self, block: &Block, at: usize, forward: bool, limit: &[u8]) -> bool {
+        let ahead = if forward { Ordering::Less } else { Ordering::Greater };
+        block.is_whole(at, self.table.judge(), |key, _| self.table.order.compare(key, limit) == ahead)
     }
 
     /// Key and seqno of the record under the cursor.
@@ -59,6 +69,12 @@ impl TableCursor {
     #[inline]
     pub(crate) fn place_in_block(&self) -> usize {
         self.at
+    }
+
+    /// How many of the records of a block come before the cursor, and how many there are; `None` if the cursor is not in that block.
+    pub(super) fn share_before(&self, number: usize) -> Option<(usize, usize)> {
+        let block = self.block.as_deref().filter(|_| self.entry.is_some() && self.number == number)?;
+        Some((self.at, block.len()))
     }
 
     /// True if the record under the cursor is to be shown at a seqno, whatever else there is.
@@ -96,30 +112,28 @@ impl TableCursor {
             return false;
         }
         self.left = self.left.wrapping_sub(1);
-        if self.left == 0 && !self.passes(at, &entry) {
-            return false;
+        if self.left == 0 {
+            let record = block.record_to(at, &entry, end, self.key.get());
+            if !self.table.judge().passes(&record) || !block.ends_at(end) {
+                self.step_back_to_standing();
+                return false;
+            }
+            self.left = self.every;
         }
         self.at = at;
         self.entry = Some(entry);
         true
     }
 
-    /// Checks the entry that the cursor is about to stand on, whose key it holds. If it does not pass, the key is the one before again,
-    /// and the next entry is checked.
+    /// The entry that the cursor was about to stand on has not passed its check: the key is the one before again, and the next entry is checked.
+    #[cold]
     #[inline(never)]
-    fn passes(&mut self, at: usize, entry: &Entry) -> bool {
-        let Some(block) = self.block.as_deref() else { return false };
-        let key = self.key.get();
-        if self.table.judge().serves(&block.record(at, entry, key), hash_key(key)) && block.ends_beside(at) {
-            self.left = self.every;
-            return true;
-        }
+    fn step_back_to_standing(&mut self) {
         self.left = 1;
-        if let Some(entry) = &self.entry {
+        if let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) {
             // It was put together from the same bytes.
             let _ = self.key.put(block, self.at, entry);
         }
-        false
     }
 
     /// The key under the cursor, which stands in a block.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::dictionary::Dictionary;
 use super::ends::read_error;
-use super::format::{FOOTER_BYTES, Footer, Handle, LEAST_BLOCK_BYTES, Stored, TRAILER_BYTES, check};
+use super::format::{FOOTER_BYTES, Footer, Handle, LEAST_BLOCK_BYTES, LOST, Stored, TRAILER_BYTES, check};
 use super::given::Given;
 use super::guide::PartSource;
 use super::index::{Filling, Index, Range as Place};
@@ -100,15 +100,16 @@ pub fn rebuild(
         }
         None => {
             let blocks = scan.blocks();
+            let mut end = DataEnd { offset: scan.end, is_proven: true };
             if ends.base.is_none() || ends.may_be_cut {
-                scan.end = ends.find_data_end(&blocks, &scan);
+                end = ends.find_data_end(&blocks, &scan);
             }
             if ends.base.is_none() {
                 ends.find_base(&blocks, known, &scan, size, &*keeper)?;
             }
             let own = ends.properties.as_ref().map(|properties| &properties.largest);
             let largest = known.keys.as_ref().map(|keys| &keys.1).or(own).map_or(&[][..], Vec::as_slice);
-            Found::of(&blocks, scan.end, largest, order)?
+            Found::of(&blocks, end, largest, order)?
         }
     };
     let damaged = std::mem::take(&mut ends.damaged);
@@ -260,17 +261,18 @@ impl Ends {
         }
     }
 
-    /// Where the data ends if no footer says so, or only a top that is lost: where a block of another role follows the last one, or
-    /// that is the last of as many as there were. If none can be found there everything up to the footer may have been data.
-    fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> u64 {
+    /// Returns the end of the data where no footer states it, or where the top of a cut index is lost. A block of another role that
+    /// follows the last block found proves it; so does the number of blocks in the properties. Without proof everything up to the
+    /// footer may have been data, and the file may have been longer.
+    fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> DataEnd {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
-        if self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64) {
-            return at;
-        }
+        let is_last = self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64);
         let sides = [Role::Side, Role::Filter, Role::Properties, Role::Index];
-        let follows = sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some());
+        if is_last || sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some()) {
+            return DataEnd { offset: at, is_proven: true };
+        }
         let footer_bytes = if self.base.is_none() { FOOTER_BYTES as u64 } else { 0 };
-        if follows { at } else { scan.end.saturating_sub(footer_bytes).max(at) }
+        DataEnd { offset: scan.end.saturating_sub(footer_bytes).max(at), is_proven: false }
     }
 
     /// Where the seqnos of the blocks begin: bounds that somebody knows against those that were found. If they disagree (what
@@ -320,6 +322,14 @@ struct Block {
     seqs: Option<(Seqno, Seqno)>,
 }
 
+/// Where the data blocks of a table end.
+#[derive(Clone, Copy, Debug)]
+struct DataEnd {
+    offset: u64,
+    /// False if more blocks may have followed.
+    is_proven: bool,
+}
+
 /// The data blocks of a table, gaps among them.
 struct Found {
     index: Index,
@@ -328,8 +338,9 @@ struct Found {
 
 impl Found {
     /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have. `largest`: the last key
-    /// of the table, if somebody knows it.
-    fn of(blocks: &[Block], data_end: u64, largest: &[u8], order: &Order) -> Result<Found> {
+    /// of the table, if somebody knows it. A table whose last blocks may be gone ends with a gap, even if no byte is left of them:
+    /// another gap must not account for their records.
+    fn of(blocks: &[Block], end: DataEnd, largest: &[u8], order: &Order) -> Result<Found> {
         // Not judged as one that was written is: nobody knows how long a key a gap had room for.
         let mut index = Filling::new(Place::whole(), order, (blocks.len(), 0));
         let mut gaps = Vec::new();
@@ -340,7 +351,7 @@ impl Found {
             // One block, most likely; how long it was before it was packed nobody says.
             let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
             gaps.push(from..to);
-            index.add(separator, Handle { offset: from, stored_len, raw_len, crc: 0 })
+            index.add(separator, Handle { offset: from, stored_len, raw_len, crc: LOST })
         };
         for block in blocks {
             if block.handle.offset > at {
@@ -352,9 +363,10 @@ impl Found {
         let Some(last) = blocks.last() else {
             return Err(Error::structural("no block of the table can be found"));
         };
-        if data_end.saturating_sub(at) >= LEAST_BLOCK_BYTES {
-            let is_behind = order.compare(&last.last_key, largest).is_lt();
-            gap(&mut index, at, data_end, if is_behind { largest } else { &last.last_key })?;
+        let lacks_largest = order.compare(&last.last_key, largest).is_lt();
+        if end.offset > at || !end.is_proven || lacks_largest {
+            let to = end.offset.max(at + LEAST_BLOCK_BYTES);
+            gap(&mut index, at, to, if lacks_largest { largest } else { &last.last_key })?;
         }
         Ok(Found { index: index.finish()?, gaps })
     }
@@ -406,10 +418,6 @@ pub(super) fn rebuilt_part(
     }
     Ok((index.finish()?, is_it, given.refused()))
 }
-
-/// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
-/// what separates it from the next may be a key of the next.
-const LOST: u32 = 0;
 
 /// A block and its separator, or a gap.
 struct Named {

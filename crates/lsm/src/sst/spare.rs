@@ -64,6 +64,11 @@ impl Spares {
         self.legacy.put_shell(block);
     }
 
+    /// Frees everything that it keeps.
+    pub(super) fn release(&self) {
+        [&self.latest, &self.legacy].into_iter().for_each(Pile::clear);
+    }
+
     /// Lets go of a piece of the legacy; false if there is none.
     pub(super) fn let_go(&self) -> bool {
         let buffer = self.legacy.take(|each| each.len().checked_sub(1));
@@ -139,6 +144,11 @@ impl Pile {
 
     fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
+    }
+
+    fn clear(&self) {
+        while self.take(|each| each.len().checked_sub(1)).is_some() {}
+        while self.take_shell().is_some() {}
     }
 
     fn put(&self, buffer: Vec<u8>) {

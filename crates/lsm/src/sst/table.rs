@@ -28,16 +28,21 @@ use super::prove::{Checks, Wanted};
 use super::stream::TableStream;
 use super::walked::Walked;
 use crate::checksum::{Role, Uid, hash_key};
-use crate::env::{File, read_into};
-use crate::error::{Error, Remedy, Result};
+use crate::cursor::Cursor;
+use crate::env::{File, check_room, read_into};
+use crate::error::{Error, IoContext, Remedy, Result};
+use crate::header::HEADER_BYTES;
 use crate::ledger::Ledger;
-use crate::options::Reading;
+use crate::options::{KIB, Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::policy::FilterPolicy;
 use crate::prefetch::prefetch_counters;
-use crate::record::{Record, Seqno};
+use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
+
+/// Estimates of sizes look into a block that counts more bytes than this: values of 100 MB may be behind the pointers of one block.
+const COARSE_BYTES: u64 = 64 * KIB as u64;
 
 /// What the manifest says of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +55,7 @@ pub struct Expected {
     pub digest: u64,
 }
 
-/// One open table. Shared by all readers; the file is closed with the last of them.
+/// One open table: what leads to its blocks, in memory, and its file. Shared by all readers.
 pub struct Table {
     pub(super) name: String,
     pub(super) file: Arc<dyn File>,
@@ -238,6 +243,11 @@ impl Table {
     /// What the device did not give while the table, or a part of its index, was made anew: what was not found then may be there.
     pub fn refused(&self) -> Option<&Error> {
         self.refused.get()
+    }
+
+    /// Frees its blocks in the cache. Readers that hold a block keep it.
+    pub(crate) fn release_blocks(&self) {
+        self.slots.empty();
     }
 
     /// Who checks what is read here.
@@ -449,6 +459,28 @@ impl Table {
         part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
     }
 
+    /// Estimates how many of `total` bytes, which the table's records take in the order of their keys, belong to keys before `key`, or up to it
+    /// with `and_key`. The start of its block stands for the key, unless the block's share is more than `COARSE_BYTES`: then the block is read.
+    pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
+        let index = &self.part_for(key)?.index;
+        let number = index.find(key, &self.order);
+        let Some(handle) = index.handle(number) else { return Ok(total) };
+        let (begin, end) = (HEADER_BYTES as u64, self.data_end());
+        let share =
+            |bytes: u64| (u128::from(bytes) * u128::from(total) / u128::from(end.saturating_sub(begin).max(1))) as u64;
+        let mut position = handle.offset.saturating_sub(begin);
+        if share(handle.stored_len.into()) > COARSE_BYTES {
+            let mut cursor = self.cursor_checked(Verify::Never);
+            cursor.seek(key, if and_key { 0 } else { MAX_SEQNO })?;
+            let stays_before = |(before, records): (usize, usize)| {
+                let and_found = usize::from(and_key && self.order.compare(cursor.record().key, key).is_eq());
+                u64::from(handle.stored_len) * (before + and_found) as u64 / records.max(1) as u64
+            };
+            position += cursor.share_before(number).map_or(handle.stored_len.into(), stays_before);
+        }
+        Ok(share(position).min(total))
+    }
+
     /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work: where the index is
     /// cut that of the last block of its range, which is known without a read.
     pub fn separator(&self, block: usize) -> Option<Vec<u8>> {
@@ -584,6 +616,7 @@ impl Table {
     /// Reads a block from the file, past the cache.
     pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
         let handle = self.handle(number)?;
+        check_room(handle.bytes()).map_err(|error| read_error(&self.name, handle.offset, error))?;
         // What is to be searched stays in memory: its bytes, or those that it is unpacked to.
         let mut buffer = match searched && !handle.is_packed() {
             true => self.slots.buffer(handle.bytes()),
@@ -599,6 +632,7 @@ impl Table {
         let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
             .and_then(|codec| {
+                check_room(handle.raw_len as usize).during(|| format!("loading a block of {}", self.name))?;
                 let base = (self.base, self.dictionary.as_deref());
                 let room = |length| match searched {
                     true => self.slots.buffer(length),

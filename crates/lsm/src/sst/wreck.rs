@@ -44,9 +44,12 @@ impl TableCursor {
                 Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
                 _ => (&end.0[..], end.1),
             };
+            // Forward it comes behind the versions that are newer than all that was lost.
+            let behind = (key, seqno.min(fence.bound));
+            let is_inside = forward && order.compare_internal(behind, (&fence.to.0, fence.to.1)) != Ordering::Greater;
+            wreck.seqno = if is_inside { behind.1 } else { seqno };
             wreck.key.clear();
             wreck.key.extend_from_slice(key);
-            wreck.seqno = seqno;
             wreck.fence.clear();
             fence.encode(&mut wreck.fence);
             self.table.watch.gap_met();

@@ -24,6 +24,7 @@ use super::{filter, index, policed};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::expiry::Expiries;
 use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header};
 use crate::ledger::{Entry, Ledger};
 use crate::options::{Compression, KIB, PART_BLOCKS};
@@ -84,6 +85,8 @@ pub struct Finished {
     pub ledger: Ledger,
     /// The value files that records in the finished blocks point into: pointers, and bytes of the entries that they point to.
     pub values: BTreeMap<Uid, (u64, u64)>,
+    /// When records in the finished blocks expire; none if none does.
+    pub expiry: Option<Expiries>,
 }
 
 /// Writes one table. After an error it is of no more use.
@@ -142,6 +145,7 @@ struct Checked {
     /// By value file: pointers into it, bytes of the entries.
     values: BTreeMap<Uid, (u64, u64)>,
     collector: Option<Box<dyn Collector>>,
+    expiry: Option<Expiries>,
     /// Records whose key stands before them in a newer version.
     versions: u64,
     /// What the blocks so far hold, as they were read back.
@@ -194,6 +198,7 @@ impl Writer {
                 adopted: 0,
                 values: BTreeMap::new(),
                 collector,
+                expiry: None,
                 versions: 0,
                 first_key: Vec::new(),
                 least_seqno: MAX_SEQNO,
@@ -340,6 +345,7 @@ impl Writer {
             digest,
             ledger: self.checked.ledger,
             values: self.checked.values,
+            expiry: self.checked.expiry,
         })
     }
 
@@ -359,8 +365,7 @@ impl Writer {
     }
 
     fn note(&mut self, record: &Record<'_>) {
-        let first = self.records() == 0;
-        let seen = &mut self.seen;
+        let (first, seen) = (self.records() == 0, &mut self.seen);
         seen.least_seqno = if first { record.seqno } else { seen.least_seqno.min(record.seqno) };
         seen.greatest_seqno = seen.greatest_seqno.max(record.seqno);
         seen.key_bytes += record.key.len() as u64;
@@ -506,9 +511,7 @@ impl Writer {
     }
 
     fn properties(&mut self, has_filter: bool) -> Properties {
-        let seen = &self.seen;
-        let beside = self.checked.with_companion > 0;
-        let more = self.checked.more_than_a_word;
+        let (seen, more) = (&self.seen, self.checked.more_than_a_word);
         let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
         Properties {
             family: self.settings.family,
@@ -528,7 +531,7 @@ impl Writer {
             protection: self.checked.protection(self.judges(), self.carried.complete),
             // Where nothing but words stands beside records there is nothing to describe.
             providers: if more > 0 { self.carried.descriptors.clone() } else { Vec::new() },
-            seal_algorithm: if beside { self.carried.algorithm } else { 0 },
+            seal_algorithm: if self.checked.with_companion > 0 { self.carried.algorithm } else { 0 },
             adopted: self.checked.adopted,
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
@@ -610,7 +613,10 @@ impl Checked {
         self.validated += (check == Check::Validated) as u64;
         if !record.companion.is_empty() {
             self.with_companion += 1;
-            self.more_than_a_word += word_of(record.companion).is_none() as u64;
+            if word_of(record.companion).is_none() {
+                self.more_than_a_word += 1;
+                self.expiry = Expiries::with(self.expiry, keeper, record, check);
+            }
             self.adopted += companion::is_adopted(record.companion) as u64;
         }
         if let Some(hashes) = &mut self.hashes {

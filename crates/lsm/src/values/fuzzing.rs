@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LoggedValues, ValueFile, walk};
+use super::{LoggedValues, Losses, ValueFile, walk};
 use crate::batch::Operations;
 use crate::env::{Fs, MemoryFs, Open};
 use crate::pointer::Pointer;
@@ -24,7 +24,7 @@ pub fn pointer(bytes: &[u8]) {
 pub fn frame(bytes: &[u8]) {
     let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
     let mut values = LoggedValues::new(fs, Path::new("/"), Arc::new(Plain));
-    if let Ok(body) = values.expand(bytes, &mut |_, _| true) {
+    if let Ok(body) = values.expand(bytes, &mut |_, _| true, &mut Losses::default()) {
         let operations = Operations::new(body).into_iter().flatten();
         assert!(operations.flatten().all(|operation| operation.kind != Kind::BlobPointer));
     }

@@ -3,7 +3,7 @@
 //! In:    the body of a frame. Out: the same operations as they were put, those that are asked for: each value read and checked against V; or for whoever
 //!        keeps the pointers, since the files stay, these.
 //! Holds: all of a frame's values are there and right before any of its operations is handed out. Where one is not, the frame was not
-//!        whole on the disk: the log ends there, or is damaged, as whatever proves that it was whole decides.
+//!        whole on the disk and the log ends there; or something proves that it was, and that value alone is lost (`Losses`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,41 @@ use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::seam::Companions;
-use crate::wal::Stop;
+use crate::wal::{Stop, Tolerates};
+
+/// Values of a frame that are lost while the frame counts as whole.
+#[derive(Debug, Default)]
+pub struct Losses {
+    tolerates: Tolerates,
+    lost: Vec<(u64, Error)>,
+}
+
+impl Losses {
+    /// None yet, of a frame that tolerates these.
+    pub fn of(tolerates: Tolerates) -> Losses {
+        Losses { tolerates, lost: Vec::new() }
+    }
+
+    /// True if no value is lost.
+    pub fn is_empty(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// Why the value of an operation is lost, by its number in the frame.
+    pub fn at(&self, at: u64) -> Option<&Error> {
+        self.lost.iter().find(|(lost, _)| *lost == at).map(|(_, error)| error)
+    }
+
+    /// Takes what became of a value: `None` if it is lost.
+    fn take<T>(&mut self, at: u64, outcome: std::result::Result<T, Stop>) -> std::result::Result<Option<T>, Stop> {
+        match outcome {
+            Err(Stop::NotWhole(error)) if self.tolerates.damaged => self.lost.push((at, error)),
+            Err(Stop::Unread(error)) if self.tolerates.unread => self.lost.push((at, error)),
+            outcome => return outcome.map(Some),
+        }
+        Ok(None)
+    }
+}
 
 /// Reads values that a log points to.
 #[derive(Debug)]
@@ -49,12 +83,14 @@ impl LoggedValues {
         self.kept_open.extend(files);
     }
 
-    /// The body of a frame with the values of the operations that are `wanted`, by their number in it; of others a pointer is left. Errors:
-    /// `Stop::NotWhole` if a value is not there or not what was put, `Stop::Refused` if it cannot be read.
+    /// The body of a frame with the values of the operations that are `wanted`, by their number in it; of others, and of those that are lost, a pointer
+    /// is left. Errors: `Stop::NotWhole` if a value is not there or not what was put, `Stop::Unread` if the device does not return it,
+    /// `Stop::Refused` if its file cannot be opened.
     pub fn expand<'a>(
         &'a mut self,
         body: &'a [u8],
         wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
+        losses: &mut Losses,
     ) -> std::result::Result<&'a [u8], Stop> {
         let mut asked = Vec::new();
         for (at, operation) in (0..).zip(Operations::new(body)?) {
@@ -78,10 +114,14 @@ impl LoggedValues {
                 self.whole.push_hashed(family, kind, (key, 0), value, beside)?;
                 continue;
             }
-            match self.check(key, value) {
+            let checked = match self.check(key, value) {
                 Err(_) if planted::active(Bug::FrameWithoutItsValues) => continue,
-                checked => checked?,
+                checked => losses.take(at, checked)?,
             };
+            if checked.is_none() {
+                self.whole.push_hashed(family, kind, (key, 0), value, beside)?;
+                continue;
+            }
             let value = self.room.value();
             if self.whole.encoded_bytes() + value.len() > MAX_BATCH_BYTES {
                 return Err(Stop::NotWhole(Error::structural("a frame points to more than a batch can hold")));
@@ -92,12 +132,13 @@ impl LoggedValues {
     }
 
     /// For whoever keeps the pointers of the operations that are `wanted`: their files, each open and held for the shelf of its family while the answer
-    /// is. Their values are there, and what was put. Errors: those of `expand`.
+    /// is. Their values are there, and what was put, but those that are lost. Errors: those of `expand`.
     pub fn hold_pointed(
         &mut self,
         body: &[u8],
         wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
         shelf_of: &dyn Fn(u32) -> Option<Arc<ValueShelf>>,
+        losses: &mut Losses,
     ) -> std::result::Result<Vec<Arc<ValueFile>>, Stop> {
         let mut held = Vec::new();
         for (at, operation) in (0..).zip(Operations::new(body)?) {
@@ -105,9 +146,10 @@ impl LoggedValues {
             if operation.kind != Kind::BlobPointer || !wanted(&operation, at) {
                 continue;
             }
-            let (uid, file) = self.check(operation.key, operation.value)?;
+            let checked = self.check(operation.key, operation.value);
+            let Some((uid, file)) = losses.take(at, checked)? else { continue };
             if let Some(shelf) = shelf_of(operation.family) {
-                let open = file.file().map_err(Stop::of)?;
+                let open = file.descriptor().map_err(Stop::of)?;
                 held.push(shelf.hold_unfinished(file.number(), uid, Some(&open)));
             }
         }
@@ -127,7 +169,7 @@ impl LoggedValues {
         }
     }
 
-    /// Reads a value of a frame into the room, out of this file. One that the device does not give is damage, as a page of the log is.
+    /// Reads a value of a frame into the room, and returns its file.
     fn check(&mut self, key: &[u8], logged: &[u8]) -> std::result::Result<(Uid, Arc<ValueFile>), Stop> {
         let (pointer, file) = self.open(logged).map_err(Stop::of)?;
         match self.read(key, &pointer) {
@@ -136,7 +178,7 @@ impl LoggedValues {
                 let key_range = Some((key.to_vec(), key.to_vec()));
                 let (file, verdict) = (file.name().to_string(), Verdict::Missing);
                 let damage = Damage { file, offset: pointer.offset, verdict, key_range, ..Damage::default() };
-                Err(Stop::Damage(Error::corruption(damage, format!("a value that cannot be read: {error}"))))
+                Err(Stop::Unread(Error::corruption(damage, format!("a value that cannot be read: {error}"))))
             }
             Err(error) => Err(Stop::of(error)),
         }
@@ -152,7 +194,7 @@ impl LoggedValues {
     fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<ValueFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
         let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
-        file.file()?;
+        file.ensure_open()?;
         Ok((pointer, self.files.entry(pointer.uid).or_insert(file).clone()))
     }
 }

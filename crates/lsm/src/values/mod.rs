@@ -23,7 +23,6 @@ mod format;
 pub mod fuzzing;
 mod intake;
 mod logged;
-mod open;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -35,8 +34,7 @@ use std::sync::Arc;
 use crate::checksum::Uid;
 
 pub use intake::{Added, Intake, Making, Unsynced};
-pub use logged::LoggedValues;
-pub use open::OpenValues;
+pub use logged::{LoggedValues, Losses};
 pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
 pub use walk::{Entry, identify, walk};
 pub use writer::ValueWriter;

@@ -4,7 +4,7 @@
 //!         that point into it (`intake`). Each of these counts as naming it until it is retired, which
 //!         happens when an edit that removes the table is durable. The last holder of a file that nobody names puts its number on a list;
 //!         whoever works in the background deletes the files on it (I06). Dropping does no I/O.
-//!         A file is opened when it is first read, and closed where too many are (`open`).
+//!         A file is opened when it is read, and closed where too many are (`descriptors`).
 //! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
 //!         stored; the CRC is taken where V is not, and to find the bits that were hit.
 //! Ladder: what does not check is read once more, then corrected by its CRC, if V confirms it.
@@ -13,15 +13,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::format::Head;
-use super::{OpenValues, ValueMeta, ValueRef, walk};
+use super::{ValueMeta, ValueRef, walk};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
-use crate::env::{File, Fs, Open, read_exact, read_into};
+use crate::env::{File, Fs, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
 use crate::names::Name;
 use crate::planted::{self, Bug};
@@ -64,11 +65,9 @@ impl DeadValues {
 
 /// The value files that the tables of one family point into.
 pub struct ValueShelf {
-    fs: Arc<dyn Fs>,
-    dir: PathBuf,
     keeper: Arc<dyn Companions>,
     dead: Arc<DeadValues>,
-    open: Arc<OpenValues>,
+    open: Arc<Descriptors>,
     files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
     /// Values in memory, if they are kept, and who hears of those that were hit.
     cached: Option<(LargeValues, Arc<dyn Watch>)>,
@@ -101,19 +100,18 @@ pub struct Fetch {
 impl ValueShelf {
     /// An empty shelf over the files of a directory. No value of it is kept in memory, and no more than a few files stay open.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<ValueShelf> {
-        let (dead, open) = (Arc::default(), OpenValues::bounded(FEW));
-        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, open, files: Mutex::default(), cached: None })
+        let (dead, open) = (Arc::default(), Arc::new(Descriptors::bounded(fs, dir, FEW)));
+        Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached: None })
     }
 
     /// An empty shelf of a store; values that users read stay in this cache. Those that are hit there are told of.
     pub fn cached(
-        (fs, dir): (Arc<dyn Fs>, &Path),
         keeper: Arc<dyn Companions>,
-        (dead, open): (Arc<DeadValues>, Arc<OpenValues>),
+        (dead, open): (Arc<DeadValues>, Arc<Descriptors>),
         (cache, watch): (Arc<Cache>, Arc<dyn Watch>),
     ) -> Arc<ValueShelf> {
         let cached = Some((LargeValues::of(cache), watch));
-        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, open, files: Mutex::default(), cached })
+        Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached })
     }
 
     /// The values in memory, if any are kept.
@@ -152,7 +150,7 @@ impl ValueShelf {
         });
         drop(files);
         if let Some(open) = open {
-            file.keep_open(open.clone());
+            file.file.adopt(open.clone());
         }
         file
     }
@@ -319,9 +317,7 @@ pub struct ValueFile {
     /// None: it is not finished.
     meta: OnceLock<Arc<ValueMeta>>,
     shelf: Arc<ValueShelf>,
-    opened: Mutex<Option<Arc<dyn File>>>,
-    /// Since its turn to be closed came last.
-    was_asked: AtomicBool,
+    file: CachedFile,
     /// Tables that name it, in the newest version or in one that is being made.
     named: AtomicUsize,
 }
@@ -337,8 +333,7 @@ impl ValueFile {
             number,
             meta,
             shelf: shelf.clone(),
-            opened: Mutex::default(),
-            was_asked: AtomicBool::new(false),
+            file: CachedFile::new(&shelf.open, Name::Values(number)),
             named: AtomicUsize::new(0),
         }
     }
@@ -375,60 +370,34 @@ impl ValueFile {
         }
     }
 
-    /// The file, opened. An error is met again, or not, by the next call.
-    pub fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
-        if let Some(file) = &*lock(&self.opened) {
-            self.was_asked.store(true, Ordering::Relaxed);
-            return Ok(file.clone());
-        }
-        let name = self.name().to_string();
-        let file = match self.shelf.fs.open(&self.shelf.dir.join(&name), Open::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
-                return Err(Error::corruption(damage, "a value file that a table points into is missing"));
-            }
-            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
-        };
-        Ok(self.keep_open(file))
+    /// The file, for reading.
+    pub fn file(&self) -> &dyn File {
+        &self.file
     }
 
-    /// Keeps its file open until its turn to be closed comes. Of two that opened it at once, the first is kept.
-    fn keep_open(self: &Arc<Self>, file: Arc<dyn File>) -> Arc<dyn File> {
-        let mut opened = lock(&self.opened);
-        if let Some(first) = &*opened {
-            return first.clone();
-        }
-        *opened = Some(file.clone());
-        self.was_asked.store(true, Ordering::Relaxed);
-        drop(opened);
-        self.shelf.open.opened(self);
-        file
+    /// A descriptor of the file, open for as long as the caller holds it. Errors: as for `ensure_open`.
+    pub(super) fn descriptor(&self) -> Result<Arc<dyn File>> {
+        self.file.descriptor()
     }
 
-    /// Whether it was asked since the last call.
-    pub(super) fn was_asked(&self) -> bool {
-        self.was_asked.swap(false, Ordering::Relaxed)
-    }
-
-    /// Gives its file away, which is closed when those who read it at this moment have done so, and the caller. To be dropped with no lock held.
-    pub(super) fn close(&self) -> Option<Arc<dyn File>> {
-        lock(&self.opened).take()
+    /// Opens the file if it is not open. Errors: `Corruption` if it is missing, `Io`; the next call tries again.
+    pub fn ensure_open(&self) -> Result<()> {
+        self.file.ensure_open()
     }
 
     /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.
-    pub fn check_ends(self: &Arc<Self>) -> Result<()> {
+    pub fn check_ends(&self) -> Result<()> {
         match self.meta() {
-            Some(meta) => walk::check_ends(&self.name().to_string(), &*self.file()?, meta),
+            Some(meta) => walk::check_ends(&self.name().to_string(), self.file(), meta),
             None => Ok(()),
         }
     }
 
     /// Whether the head of an entry and the key in it are those of a record.
-    fn check_head(self: &Arc<Self>, key: &[u8], pointer: &Pointer) -> Result<()> {
+    fn check_head(&self, key: &[u8], pointer: &Pointer) -> Result<()> {
         let length = HEAD_BYTES + key.len();
         let name = || self.name().to_string();
-        let bytes = read_exact(&*self.file()?, pointer.offset, length).during(|| format!("reading {}", name()))?;
+        let bytes = read_exact(self.file(), pointer.offset, length).during(|| format!("reading {}", name()))?;
         let (head, found) = bytes.split_at(HEAD_BYTES);
         let Pointer { stored_len, raw_len, value_hash, .. } = *pointer;
         let is_of_it = |(head, sum): (Head, u32)| {
@@ -443,13 +412,7 @@ impl ValueFile {
 
     /// The value that a pointer of a record with a key of this length points to, as it was put. `checked` by V, or by the CRC alone;
     /// `mends` what does not check.
-    fn read(
-        self: &Arc<Self>,
-        key_len: usize,
-        pointer: &Pointer,
-        (checked, mends): (bool, bool),
-        room: &mut Room,
-    ) -> Result<()> {
+    fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
         let name = || self.name().to_string();
         let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
         if self.meta().is_some_and(|meta| end > meta.size) {
@@ -457,7 +420,7 @@ impl ValueFile {
         }
         let at = pointer.offset + (HEAD_BYTES + key_len) as u64;
         let length = pointer.stored_len as usize + FRAME_BYTES;
-        let file = self.file()?;
+        let file = self.file();
         if room.framed.len() < length {
             // Where no manifest says how long the file is, it says so itself, before much room is made for what it cannot hold (I10).
             if length > UNASKED && self.meta().is_none() {
@@ -474,7 +437,7 @@ impl ValueFile {
         let seed = block_seed(&pointer.uid, at, Role::Value);
         let mut outcome = Ok(());
         for _ in 0..2 {
-            match read_into(&*file, at, framed) {
+            match read_into(file, at, framed) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                     return Err(Error::structural("a value file ends too early").in_file(&name(), at));

@@ -21,7 +21,7 @@ pub(super) struct Current {
 }
 
 /// No line is longer: a manifest's number has at most twenty digits.
-const MAX_BYTES: u64 = 128;
+pub(super) const MAX_BYTES: usize = 128;
 
 impl Current {
     pub(super) fn encode(&self) -> String {
@@ -59,7 +59,7 @@ impl Current {
             Err(error) => return Err(Error::io(format!("open {name}"), error)),
         };
         let length = file.len().during(|| format!("length of {name}"))?;
-        if length > MAX_BYTES {
+        if length > MAX_BYTES as u64 {
             return Err(Error::structural("is longer than one line").in_file(&name, 0));
         }
         let bytes = read_exact(&*file, 0, length as usize).during(|| format!("read {name}"))?;
@@ -69,7 +69,10 @@ impl Current {
     /// The error for a store without this file.
     pub(super) fn missing() -> Error {
         let damage = Damage { file: Name::Current.to_string(), verdict: Verdict::Missing, ..Damage::default() };
-        Error::corruption(damage, "the directory holds files of a store, but not the one that names its manifest")
+        Error::corruption(
+            damage,
+            "the directory holds files of a store, but not the one that names its manifest: salvage reads what can still be read",
+        )
     }
 }
 
@@ -83,7 +86,7 @@ mod tests {
         fn lines_come_back(manifest: u64, uid: [u8; 16]) {
             let current = Current { manifest, store: Uid(uid) };
             prop_assert_eq!(Current::decode(current.encode().as_bytes()).unwrap(), current);
-            prop_assert!(current.encode().len() as u64 <= MAX_BYTES);
+            prop_assert!(current.encode().len() <= MAX_BYTES);
         }
 
         #[test]

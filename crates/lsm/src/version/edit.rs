@@ -9,6 +9,7 @@ use super::LEVELS;
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
+use crate::expiry::Expiries;
 use crate::fence::Fence;
 use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
@@ -151,6 +152,15 @@ pub enum Change {
         /// Up to this number.
         through: u64,
     },
+    /// A compaction dropped expired records of a family.
+    Expired {
+        /// The family.
+        family: u32,
+        /// All of them had expired by this time, in microseconds since 1970.
+        through: u64,
+        /// Counts and sums of what was dropped.
+        dropped: Ledger,
+    },
     /// Something that a later version wrote and this one may ignore.
     Skipped {
         /// An odd tag.
@@ -185,6 +195,8 @@ pub struct TableMeta {
     pub ledger: Ledger,
     /// The value files that it points into, and how much of each is its own.
     pub values: Vec<ValueRef>,
+    /// When its records expire; none if none does, or nobody has looked.
+    pub expiry: Option<Expiries>,
 }
 
 impl TableMeta {
@@ -218,6 +230,8 @@ const LINE: u64 = 27;
 const LOG_POINTS: u64 = 28;
 const TABLE_BARRED: u64 = 29;
 const LINES_TAKEN_OUT: u64 = 31;
+const EXPIRED: u64 = 33;
+const TABLE_EXPIRES: u64 = 35;
 
 impl Edit {
     /// The body of the edit's frame.
@@ -229,6 +243,12 @@ impl Edit {
             let tag = change.encode(&mut body);
             put_varint(&mut out, tag);
             put_bytes(&mut out, &body);
+            if let Some((number, expiry)) = change.expires() {
+                body.clear();
+                put_varints(&mut body, [number, expiry.count, expiry.least, expiry.greatest - expiry.least]);
+                put_varint(&mut out, TABLE_EXPIRES);
+                put_bytes(&mut out, &body);
+            }
         }
         out
     }
@@ -251,8 +271,11 @@ impl Edit {
         let mut reader = Reader::new(bytes);
         let mut changes = Vec::new();
         while !reader.is_empty() {
-            let tag = reader.varint()?;
-            changes.push(Change::decode(tag, reader.length_prefixed()?)?);
+            let (tag, body) = (reader.varint()?, reader.length_prefixed()?);
+            match tag {
+                TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
+                _ => changes.push(Change::decode(tag, body)?),
+            }
         }
         Ok(Edit { changes })
     }
@@ -265,10 +288,20 @@ impl From<Vec<Change>> for Edit {
 }
 
 impl Change {
+    /// Number and expiries of a table that is added, if its records expire. They follow in a change of their own, which older versions skip.
+    fn expires(&self) -> Option<(u64, Expiries)> {
+        match self {
+            Change::TableAdded { table, .. } => table.expiry.map(|expiry| (table.number, expiry)),
+            _ => None,
+        }
+    }
+
     /// True for what the chronicle and the system's families give rise to, and for what stands in every edit.
     fn is_light(&self) -> bool {
         match self {
-            Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } => true,
+            Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } | Change::Expired { .. } => {
+                true
+            }
             Change::FamilyCreated { id: family, .. }
             | Change::FamilyDropped { id: family }
             | Change::TableAdded { family, .. }
@@ -366,6 +399,11 @@ impl Change {
                 put_varint(out, *through);
                 LINES_TAKEN_OUT
             }
+            Change::Expired { family, through, dropped } => {
+                put_varints(out, [*family as u64, *through]);
+                put_ledger(out, dropped);
+                EXPIRED
+            }
             Change::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -420,6 +458,7 @@ impl Change {
             LINE => return Ok(Change::Line { number: reader.varint()?, bytes: reader.rest().into() }),
             LOG_POINTS => Change::LogPoints,
             LINES_TAKEN_OUT => Change::LinesTakenOut { through: reader.varint()? },
+            EXPIRED => Change::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? },
             _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");
@@ -457,7 +496,11 @@ fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     put_varints(out, [table.least_seqno, table.greatest_seqno]);
     out.extend_from_slice(&table.digest.to_le_bytes());
     put_varint(out, table.ingest_seqno);
-    for (kind, entry) in [(0x33, &table.ledger.puts), (0x5A, &table.ledger.deletes), (0x00, &table.ledger.others)] {
+    put_ledger(out, &table.ledger);
+}
+
+fn put_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
+    for (kind, entry) in [(0x33, &ledger.puts), (0x5A, &ledger.deletes), (0x00, &ledger.others)] {
         out.push(kind);
         put_varint(out, entry.count);
         out.extend_from_slice(&entry.sum.to_le_bytes());
@@ -475,9 +518,26 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
         greatest_seqno: seqno(reader)?,
         digest: reader.u64()?,
         ingest_seqno: seqno(reader)?,
-        ledger: Ledger { puts: entry(reader, 0x33)?, deletes: entry(reader, 0x5A)?, others: entry(reader, 0x00)? },
+        ledger: ledger(reader)?,
         values: Vec::new(),
+        expiry: None,
     })
+}
+
+/// Reads the expiries of the table that the change before adds.
+fn set_expiry(before: Option<&mut Change>, body: &[u8]) -> Result<()> {
+    let reader = &mut Reader::new(body);
+    let (number, count, least) = (reader.varint()?, reader.varint()?, reader.varint()?);
+    let greatest = least.checked_add(reader.varint()?);
+    match (before, greatest) {
+        (Some(Change::TableAdded { table, .. }), Some(greatest))
+            if table.number == number && table.expiry.is_none() && count > 0 && reader.is_empty() =>
+        {
+            Arc::make_mut(table).expiry = Some(Expiries { count, least, greatest });
+            Ok(())
+        }
+        _ => Err(Error::structural("expiries of a table that the change before does not add")),
+    }
 }
 
 fn put_values(out: &mut Vec<u8>, values: &[ValueRef]) {
@@ -505,6 +565,10 @@ fn values(reader: &mut Reader<'_>) -> Result<Vec<ValueRef>> {
         return Err(Error::structural("a table with values has none"));
     }
     Ok(values)
+}
+
+fn ledger(reader: &mut Reader<'_>) -> Result<Ledger> {
+    Ok(Ledger { puts: entry(reader, 0x33)?, deletes: entry(reader, 0x5A)?, others: entry(reader, 0x00)? })
 }
 
 fn entry(reader: &mut Reader<'_>, kind: u8) -> Result<Entry> {
@@ -567,8 +631,13 @@ pub(crate) mod tests {
     fn metas() -> impl Strategy<Value = TableMeta> {
         let words = (any::<u64>(), any::<[u8; 16]>(), any::<u64>(), any::<u64>(), 0..=MAX_SEQNO, 0..=MAX_SEQNO);
         let entries = any::<[(u64, u64); 3]>();
-        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), (0..=MAX_SEQNO, value_refs()), entries).prop_map(
-            |(words, smallest, largest, (ingest_seqno, values), entries)| {
+        let expiry = proptest::option::of((1u64.., any::<u64>(), any::<u64>()).prop_map(|(count, a, b)| Expiries {
+            count,
+            least: a.min(b),
+            greatest: a.max(b),
+        }));
+        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), (0..=MAX_SEQNO, value_refs(), expiry), entries)
+            .prop_map(|(words, smallest, largest, (ingest_seqno, values, expiry), entries)| {
                 let (number, uid, size, digest, least_seqno, greatest_seqno) = words;
                 let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
                 TableMeta {
@@ -583,9 +652,9 @@ pub(crate) mod tests {
                     ingest_seqno,
                     ledger: Ledger { puts, deletes, others },
                     values,
+                    expiry,
                 }
-            },
-        )
+            })
     }
 
     pub(crate) fn fences() -> impl Strategy<Value = Fence> {
@@ -608,6 +677,10 @@ pub(crate) mod tests {
                 Change::FamilyCreated { id, name, comparator, options }
             }),
             any::<u32>().prop_map(|id| Change::FamilyDropped { id }),
+            (any::<u32>(), any::<u64>(), any::<[(u64, u64); 3]>()).prop_map(|(family, through, entries)| {
+                let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
+                Change::Expired { family, through, dropped: Ledger { puts, deletes, others } }
+            }),
             (any::<u32>(), 0u8..7, metas()).prop_map(|(family, level, table)| Change::TableAdded {
                 family,
                 level,

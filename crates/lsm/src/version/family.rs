@@ -3,6 +3,8 @@
 //! What is not written has its default; what a later version adds is skipped. The order is not among them: it has its own
 //! field in the edit, and only its name is kept.
 
+use std::time::Duration;
+
 use crate::codec::{Reader, put_bytes, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::options::{CfOptions, Compression, SealLayout};
@@ -21,6 +23,7 @@ const KEY_ENDS_IN_SEQNO: u64 = 10;
 const LARGE_VALUE_BYTES: u64 = 11;
 const ZSTD_LEVELS: u64 = 16;
 const BOTTOM_COMPRESSION: u64 = 17;
+const DEFAULT_TTL: u64 = 18;
 
 /// The level of zstd when only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -66,6 +69,9 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     if let Some(bottom) = bottom {
         put_varint(&mut out, BOTTOM_COMPRESSION);
         put_bytes(&mut out, &[number(bottom)]);
+    }
+    if let Some(ttl) = options.default_ttl {
+        put_number(&mut out, DEFAULT_TTL, u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX));
     }
     out
 }
@@ -113,6 +119,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             ZSTD_LEVELS => levels = [value.u8()?, value.u8()?],
             BOTTOM_COMPRESSION => options.bottom_compression = Some(compression(value.u8()?)?),
             KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
+            DEFAULT_TTL => options.default_ttl = Some(Duration::from_micros(value.varint()?)),
             LARGE_VALUE_BYTES => options.large_value_bytes = size(&mut value)?,
             _ => {}
         }
@@ -159,7 +166,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Kept = ([u64; 8], [Option<Compression>; 2], SealLayout, bool);
+    type Kept = ([u64; 8], [Option<Compression>; 2], SealLayout, bool, Option<Duration>);
 
     fn numbers(options: &CfOptions) -> Kept {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
@@ -168,12 +175,12 @@ mod tests {
         let large = options.large_value_bytes as u64;
         let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout, large];
         let packed = [Some(options.compression), options.bottom_compression];
-        (words, packed, options.seals, options.key_ends_in_seqno)
+        (words, packed, options.seals, options.key_ends_in_seqno, options.default_ttl)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in [0..4usize, 0..5usize], level in 1..20, seals in 0..3usize, ends: bool) {
+        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in [0..4usize, 0..5usize], level in 1..20, seals in 0..3usize, ends: bool, ttl: Option<u64>) {
             let codecs = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zstd(level)];
             let options = CfOptions {
                 block_bytes: sizes[0],
@@ -189,6 +196,7 @@ mod tests {
                 order: Order::bytewise(),
                 seals: [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column][seals],
                 key_ends_in_seqno: ends,
+                default_ttl: ttl.map(Duration::from_micros),
                 ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();

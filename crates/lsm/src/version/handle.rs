@@ -7,20 +7,25 @@
 //! tables and deletes the files on it (I06). So a reader that lets go of an old picture never waits for the disk, nor for the memory of
 //! all blocks of a table that died, which takes a tenth of a second to give back. One that is put back is freed where that is done.
 //!
-//! Open tables are bounded (`OpenTables`). Who opens one too many has others put back: the next picture holds a fresh handle of the
-//! same table, which is opened when it is asked again, and the old one closes with the last picture that holds it. Nothing on the
-//! path of a read knows of this. A table and all handles of it have one `Life`, so that its file dies with the last of them.
+//! An open table is its index and filter in memory (`OpenTables` bounds them) and, apart from that, a file whose descriptor comes and goes
+//! (`Descriptors`). Where indexes take too much, tables are put back: the next picture holds a fresh handle of the same table, which is opened
+//! when it is asked again, and the old one closes with the last picture that holds it. Nothing on the path of a read knows of this.
+//! All handles of a table, and the table while somebody reads it, share one `Life`, which is also its file: the file dies with the last of them.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::dead::{Dead, DeadFiles, Late};
 use super::edit::TableMeta;
+use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
+use crate::env::{File, Mapped};
 use crate::error::Result;
+use crate::names::Name;
 use crate::planted::{self, Bug};
-use crate::values::{OpenValues, ValueFile, ValueShelf};
+use crate::values::{ValueFile, ValueShelf};
 
 /// What the tables of one family share: how they are opened, and where the dead ones go.
 pub struct Shelf<T> {
@@ -36,8 +41,8 @@ pub struct Shelf<T> {
 /// The bound on open tables that those of a shelf count for, and what one takes in memory.
 pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
 
-/// Opens one table.
-pub type Opener<T> = dyn Fn(&TableMeta) -> Result<T> + Send + Sync;
+/// Opens one table. The file is that of the table if its shelf is `bounded`.
+pub type Opener<T> = dyn Fn(&TableMeta, Arc<dyn File>) -> Result<T> + Send + Sync;
 
 impl<T> Shelf<T> {
     /// The shelf of the family with this name, whose tables stay open once they are.
@@ -46,15 +51,16 @@ impl<T> Shelf<T> {
         dead: Arc<DeadFiles>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None, values: None, late: None })
+        let open = Box::new(move |meta: &TableMeta, _: Arc<dyn File>| open(meta));
+        Arc::new(Shelf { family: family.into(), open, dead, bound: None, values: None, late: None })
     }
 
-    /// The same, for tables that are put back where there are too many. `bound` says how many, and what an open one takes.
+    /// The same, for tables that are put back where their indexes take too much. `bound` counts them, and says what an open one takes.
     pub fn bounded(
         family: impl Into<String>,
         dead: Arc<DeadFiles>,
         bound: Bound<T>,
-        open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
+        open: impl Fn(&TableMeta, Arc<dyn File>) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
         Arc::new(Shelf {
             family: family.into(),
@@ -104,10 +110,9 @@ pub trait Holder: Send + Sync {
     fn put_back(&self, most: usize, any: bool) -> usize;
 }
 
-/// How many tables of a store are open and what they take in memory, both bounded, and the value files besides, half as many. Cursors and jobs keep the tables that they are
-/// at work on besides, but for these a bound is exceeded by no more than the tables that threads open at the same time.
+/// The open tables of a store: what their indexes and filters take in memory, bounded, and the descriptors of their files. Cursors and jobs keep the
+/// indexes of tables that they read. Apart from these the bound is exceeded by no more than the tables that threads open at the same time.
 pub struct OpenTables {
-    most: usize,
     most_bytes: usize,
     open: AtomicUsize,
     bytes: AtomicUsize,
@@ -115,40 +120,39 @@ pub struct OpenTables {
     is_sweeping: AtomicBool,
     /// So many open files the system was told to expect.
     expected: AtomicUsize,
-    values: Arc<OpenValues>,
+    files: Arc<Descriptors>,
 }
 
 /// Files that a store of few tables has open, with room to grow.
 const FEW_FILES: usize = 1000;
 
 impl OpenTables {
-    /// At most so many, which take so many bytes beside the blocks that are cached.
-    pub fn bounded(most: usize, most_bytes: usize) -> OpenTables {
+    /// Tables that take at most so many bytes beside the blocks that are cached, and whose files are open among these.
+    pub fn bounded(most_bytes: usize, files: Arc<Descriptors>) -> OpenTables {
         OpenTables {
-            most: most.max(1),
             most_bytes,
             open: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             holders: Mutex::default(),
             is_sweeping: AtomicBool::new(false),
             expected: AtomicUsize::new(0),
-            values: OpenValues::bounded(if most == usize::MAX { most } else { most / 2 }),
+            files,
         }
     }
 
-    /// The value files that are open.
-    pub fn values(&self) -> &Arc<OpenValues> {
-        &self.values
+    /// The open files of tables, and the value files among them.
+    pub fn files(&self) -> &Arc<Descriptors> {
+        &self.files
     }
 
-    /// There are so many tables now: how many open files the system is to expect, where those and the value files that are open are more than it
-    /// was told of before. Twice as many, so that it is asked seldom; never many more than may be open.
+    /// There are so many tables now: how many open files the system is to expect, where that is more than it was told of before. Twice as many, so
+    /// that it is asked seldom; never many more than may be open.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
-        let files = tables.min(self.most).saturating_add(self.values.now());
+        let most = self.files.most();
+        let files = tables.max(self.files.count()).min(most);
         if files < self.expected.load(Ordering::Relaxed) {
             return None;
         }
-        let most = self.most.saturating_add(self.most / 2);
         let wanted = files.saturating_mul(2).max(FEW_FILES).min(most.saturating_add(FEW_FILES));
         self.expected.store(wanted, Ordering::Relaxed);
         Some(wanted)
@@ -161,7 +165,11 @@ impl OpenTables {
 
     fn add(&self, holder: Weak<dyn Holder>) {
         let mut holders = lock(&self.holders);
-        holders.retain(|holder| holder.strong_count() > 0);
+        if holders.len() == holders.capacity() {
+            holders.retain(|holder| holder.strong_count() > 0);
+            let live = holders.len();
+            holders.reserve(live + 1); // a look at all of them for each new one would take the square of their number
+        }
         holders.push(holder);
     }
 
@@ -189,15 +197,14 @@ impl OpenTables {
     /// How many tables have to go, a quarter more than one would have to, so that not every table that is opened takes a walk.
     fn excess(&self) -> usize {
         let (open, bytes) = self.now();
-        if open <= self.most && bytes <= self.most_bytes {
+        if bytes <= self.most_bytes {
             return 0;
         }
         let spare = self.most_bytes - self.most_bytes / 4;
-        let heavy = bytes.saturating_sub(spare).div_ceil((bytes / open.max(1)).max(1));
-        open.saturating_sub(self.most - self.most / 4).max(heavy).min(open)
+        bytes.saturating_sub(spare).div_ceil((bytes / open.max(1)).max(1)).min(open)
     }
 
-    /// Has tables put back if there are too many: first those that were not asked of late, then any. One thread at a time; others
+    /// Has tables put back if they take too much: first those that were not asked of late, then any. One thread at a time; others
     /// go on.
     fn make_room(&self) {
         let mut excess = self.excess();
@@ -216,9 +223,10 @@ impl OpenTables {
     }
 }
 
-/// What all handles of one table share: its file dies with the last of them, if it is retired.
+/// What all handles of one table share: its file, which dies with the last of them if it is retired. Readers of the table hold it too.
 struct Life {
     meta: Arc<TableMeta>,
+    file: Option<CachedFile>,
     dead: Arc<DeadFiles>,
     is_retired: AtomicBool,
     /// The value files that it points into: they live as long as it does.
@@ -229,6 +237,54 @@ impl Drop for Life {
     fn drop(&mut self) {
         if *self.is_retired.get_mut() {
             self.dead.bury(Dead::Table(Arc::clone(&self.meta)));
+        }
+    }
+}
+
+impl Life {
+    fn file(&self) -> io::Result<&CachedFile> {
+        self.file.as_ref().ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file of table {:06}", self.meta.number)
+    }
+}
+
+impl File for Life {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file()?.read_at(buf, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file()?.write_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file()?.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file()?.len()
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file()?.set_len(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.file()?.allocate(length)
+    }
+
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        self.file()?.map(length)
+    }
+
+    fn advise(&self, offset: u64, length: u64, will_need: bool) {
+        if let Some(file) = &self.file {
+            file.advise(offset, length, will_need);
         }
     }
 }
@@ -249,7 +305,9 @@ impl<T> Handle<T> {
         let is_retired = AtomicBool::new(false);
         let values = shelf.values.as_ref();
         let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
-        let life = Arc::new(Life { meta: Arc::clone(&meta), dead: Arc::clone(&shelf.dead), is_retired, values });
+        let file = |(tables, _): &Bound<T>| CachedFile::new(tables.files(), Name::Table(meta.number));
+        let file = shelf.bound.as_ref().map(file);
+        let life = Arc::new(Life { meta: Arc::clone(&meta), file, dead: Arc::clone(&shelf.dead), is_retired, values });
         Handle::living(meta, shelf, life)
     }
 
@@ -307,7 +365,8 @@ impl<T> Handle<T> {
     #[cold]
     fn open(&self) -> Result<&T> {
         let keys = (&self.meta.smallest[..], &self.meta.largest[..]);
-        let table = (self.shelf.open)(&self.meta).map_err(|error| error.in_family(&self.shelf.family, Some(keys)))?;
+        let opened = (self.shelf.open)(&self.meta, Arc::clone(&self.life) as Arc<dyn File>);
+        let table = opened.map_err(|error| error.in_family(&self.shelf.family, Some(keys)))?;
         let mut is_first = false;
         let table = self.opened.get_or_init(|| {
             is_first = true;
@@ -321,6 +380,17 @@ impl<T> Handle<T> {
             self.was_asked.store(false, Ordering::Relaxed);
         }
         Ok(table)
+    }
+
+    /// Opens the files of the table and of the values that it points into. Errors: `Corruption` if one is missing, `Io`.
+    pub fn open_files(&self) -> Result<()> {
+        self.life.file.iter().try_for_each(CachedFile::ensure_open)?;
+        self.life.values.iter().try_for_each(|values| values.ensure_open())
+    }
+
+    /// How many files `open_files` opens.
+    pub fn files(&self) -> usize {
+        1 + self.life.values.len()
     }
 
     /// No version names it from now on; call it after the edit that removes the table is durable, never before.
@@ -353,7 +423,9 @@ impl<T> fmt::Debug for Handle<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::SimFs;
     use crate::error::Error;
+    use std::path::Path;
     use std::sync::atomic::AtomicUsize;
 
     fn meta(number: u64) -> Arc<TableMeta> {
@@ -463,10 +535,15 @@ mod tests {
         }
     }
 
-    fn picture(tables: u64, bound: OpenTables) -> (Arc<Picture>, Arc<OpenTables>, Arc<DeadFiles>) {
-        let (bound, dead) = (Arc::new(bound), Arc::new(DeadFiles::default()));
+    fn bounded(most_bytes: usize, files: usize) -> OpenTables {
+        OpenTables::bounded(most_bytes, Arc::new(Descriptors::bounded(SimFs::new(1).env(1).fs, Path::new("/"), files)))
+    }
+
+    /// Tables of ten bytes each.
+    fn picture(tables: u64, most_bytes: usize) -> (Arc<Picture>, Arc<OpenTables>, Arc<DeadFiles>) {
+        let (bound, dead) = (Arc::new(bounded(most_bytes, 8)), Arc::new(DeadFiles::default()));
         let weigh: fn(&u64) -> usize = |_| 10;
-        let shelf = Shelf::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta| Ok(meta.number));
+        let shelf = Shelf::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta, _| Ok(meta.number));
         let handles = (0..tables).map(|number| Handle::new(meta(number), Arc::clone(&shelf))).collect();
         let picture = Arc::new(Picture(Mutex::new(handles)));
         let holder: Arc<dyn Holder> = Arc::clone(&picture) as _;
@@ -481,34 +558,32 @@ mod tests {
 
     #[test]
     fn no_more_tables_stay_open_than_may_be() {
-        for bound in [OpenTables::bounded(8, usize::MAX), OpenTables::bounded(usize::MAX, 80)] {
-            let (picture, bound, _) = picture(100, bound);
-            for number in (0..100).chain((0..100).rev()) {
-                ask(&picture, number);
-                let (open, bytes) = bound.now();
-                assert!(open <= 8 && bytes == open * 10, "{open} {bytes}");
-            }
-            drop(picture);
-            assert_eq!(bound.now(), (0, 0));
+        let (picture, bound, _) = picture(100, 80);
+        for number in (0..100).chain((0..100).rev()) {
+            ask(&picture, number);
+            let (open, bytes) = bound.now();
+            assert!(open <= 8 && bytes == open * 10, "{open} {bytes}");
         }
+        drop(picture);
+        assert_eq!(bound.now(), (0, 0));
     }
 
     #[test]
     fn the_system_is_told_of_twice_as_many_tables_before_there_are_more_than_it_knows_of() {
-        let tables = OpenTables::bounded(5000, usize::MAX);
+        let tables = bounded(usize::MAX, 5000);
         assert_eq!((tables.outgrown(0), tables.outgrown(999)), (Some(1000), None));
         assert_eq!(
             (tables.outgrown(1000), tables.outgrown(1999), tables.outgrown(2000)),
             (Some(2000), None, Some(4000))
         );
-        assert_eq!((tables.outgrown(4500), tables.outgrown(10_000)), (Some(8500), None), "value files come on top");
-        let few = OpenTables::bounded(8, usize::MAX);
+        assert_eq!((tables.outgrown(4500), tables.outgrown(10_000)), (Some(6000), None), "no more may be open");
+        let few = bounded(usize::MAX, 8);
         assert_eq!((few.outgrown(100), few.outgrown(10_000)), (Some(1000), None));
     }
 
     #[test]
     fn tables_that_are_asked_again_and_again_stay_open() {
-        let (picture, _, _) = picture(100, OpenTables::bounded(8, usize::MAX));
+        let (picture, _, _) = picture(100, 80);
         let mut kept = 0;
         for number in 2..100 {
             let hot = Arc::clone(&lock(&picture.0)[1]);
@@ -521,7 +596,7 @@ mod tests {
 
     #[test]
     fn a_retired_table_lives_as_long_as_any_handle_of_it() {
-        let (picture, _, dead) = picture(1, OpenTables::bounded(8, usize::MAX));
+        let (picture, _, dead) = picture(1, 80);
         let old = Arc::clone(&lock(&picture.0)[0]);
         ask(&picture, 0);
         assert_eq!(picture.put_back(1, true), 1);

@@ -3,7 +3,8 @@
 //! Path:   Edit -> chained frame -> write -> sync -> witness (not synced: the next sync takes it along)
 //! Before: every file that the edit names is durable (I04), and the log through what it makes permanent (I15).
 //! After:  the edit is durable; only then may its files be relied on, or those it removes be deleted.
-//! Fails:  a failed sync, or a write that failed for another reason than want of space, ends it: every later call answers
+//! Before: LOCK is the file that this store locked, and CURRENT names this manifest: else another process may have opened the store.
+//! Fails:  so does a lock or a CURRENT that is another one; a failed sync, or a write that failed for another reason than want of space, ends it: every later call answers
 //!         `Halted` until the store is opened again (I09). After *any* error neither the files that the edit adds nor those
 //!         it removes may be touched: whether it holds is known at the next open. Only want of space leaves it as it was.
 //! Crash:  the edit is there as a whole or not at all; one that was never confirmed is left out by `recover`.
@@ -26,7 +27,7 @@ use crate::env::{Env, File, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileKind, Header};
-use crate::names::Name;
+use crate::names::{Name, check_lock};
 use crate::planted::{Bug, active};
 
 /// The open manifest of a store.
@@ -119,7 +120,7 @@ impl Manifest {
 
     /// Appends one edit and makes it durable. An edit that cannot follow is `Invalid` and nothing is written.
     pub fn append(&mut self, edit: &Edit) -> Result<()> {
-        self.alive()?;
+        self.check_place()?;
         let mut next = self.state.clone();
         next.apply(edit).map_err(refused)?;
         let written = self.chain.append(&edit.encode());
@@ -141,7 +142,7 @@ impl Manifest {
     /// Goes over to a fresh manifest with this number. If there is no room for it (or no file can be made), the error says
     /// so and the old one goes on.
     pub fn rotate(&mut self, number: u64) -> Result<()> {
-        self.alive()?;
+        self.check_place()?;
         self.state.next_file = self.state.next_file.max(number.saturating_add(1));
         let published = publish(&self.env, &self.dir, number, self.store, &self.state);
         let fresh = published.map_err(|failure| self.note(failure))?;
@@ -152,9 +153,9 @@ impl Manifest {
 
     /// Makes the witness durable. Nothing can be appended afterwards.
     pub fn close(&mut self) -> Result<()> {
-        self.alive()?;
+        self.check_place()?;
         let synced = self.chain.file.sync_data().during(|| format!("sync {}", self.chain.name()));
-        synced.map_err(|error| self.note(fatal(error)))?;
+        synced.and_then(|()| check_lock(&self.env)).map_err(|error| self.note(fatal(error)))?;
         self.ended = Some(Error::closed());
         Ok(())
     }
@@ -182,6 +183,20 @@ impl Manifest {
     /// True if nothing can be appended any more: after a failure that reopening has to clear up, or after `close`.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
+    }
+
+    /// Whether an edit may follow: the store is this process's, and CURRENT names this manifest.
+    fn check_place(&mut self) -> Result<()> {
+        self.alive()?;
+        let ours = Current { manifest: self.chain.number, store: self.store };
+        let checked = check_lock(&self.env).and_then(|()| match Current::read(&self.env, &self.dir)? {
+            Some(current) if current == ours => Ok(()),
+            found => Err(Error::of(ErrorKind::Halted, displaced(found))),
+        });
+        checked.map_err(|error| match error.kind() {
+            ErrorKind::Halted | ErrorKind::Corruption(_) => self.note(fatal(error)),
+            _ => error, // it could not be read now
+        })
     }
 
     fn alive(&self) -> Result<()> {
@@ -289,6 +304,17 @@ fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
         .during(|| "rename CURRENT.tmp")
         .map_err(half_named)?;
     env.fs.sync_dir(dir).during(|| "sync the directory").map_err(half_named)
+}
+
+/// What CURRENT says instead of naming the open manifest.
+fn displaced(found: Option<Current>) -> String {
+    let what = match found {
+        Some(Current { manifest, .. }) => format!("names {}", Name::Manifest(manifest)),
+        None => "is missing".to_owned(),
+    };
+    format!(
+        "CURRENT {what} since it was written: another process changed or removed the open store, so nothing more is written"
+    )
 }
 
 fn remove_leftover(env: &Env, path: &Path) -> Result<()> {

@@ -12,8 +12,12 @@
 //! current   the file that names the manifest            family    the options of a family, encoded
 //! handle    one table, open while it is asked            dead      what nobody can read any more
 //! levels    the picture of one family                  lines     what was done, line by line
+//! contents  what a directory holds: a store, or what else
 //! ```
 
+mod contents;
+#[cfg(test)]
+mod contents_tests;
 #[cfg(test)]
 mod crash_tests;
 mod current;
@@ -29,13 +33,14 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
+pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
 pub use dead::{Dead, DeadFiles};
 pub use edit::{Change, Edit, TableMeta};
 pub use handle::{Handle, Holder, OpenTables, Shelf};
 pub use levels::{Level, Levels};
 pub use lines::{Line, Lines};
 pub use manifest::Manifest;
-pub use recover::{Recovered, Torn, recover};
+pub use recover::{Recovered, Torn, is_unfinished, recover};
 pub use state::{Cut, Family, State};
 
 /// Levels of a family: 0, whose tables may overlap, to 6, the bottom.

@@ -12,6 +12,7 @@
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
+use super::contents::{Contents, contents};
 use super::current::Current;
 use super::edit::Edit;
 use super::state::State;
@@ -52,6 +53,17 @@ pub struct Recovered {
     pub next_file: u64,
 }
 
+impl Recovered {
+    /// True if the creation of this store was interrupted, so that nobody was told of it. Its first manifest, which names no log, has the number 1, and no
+    /// other has.
+    pub fn is_unfinished(&self) -> bool {
+        self.number == 1 && self.state.log.is_none()
+    }
+}
+
+/// No session uses so many numbers: files numbered above that are not ones that a crash left behind the manifest's counter.
+const MOST_UNNAMED: u64 = 1 << 32;
+
 /// The end of a manifest that was left out: an edit that nobody was told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
@@ -72,8 +84,8 @@ pub(super) struct Replay {
     pub(super) torn: Option<Torn>,
 }
 
-/// Reads the store in `dir`; none if there is none. A directory with tables or log files but without CURRENT is damage;
-/// one with nothing but manifests is a store whose creation was interrupted, and nobody was told of it.
+/// Reads the store in `dir`; none if there is none. A directory with tables or log files of ours but without CURRENT is damage;
+/// one with nothing but manifests is a store whose creation was interrupted, and nobody was told of it (`contents`).
 pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     let names = match env.fs.list(dir) {
         Ok(names) => names,
@@ -81,19 +93,31 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
         Err(error) => return Err(Error::io(format!("list {}", dir.display()), error)),
     };
     let names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
-    let Some((current, replay)) = follow(env, dir)? else {
-        let holds_data = |name: &Name| name.number().is_some() && !matches!(name, Name::Manifest(_));
-        return if names.iter().any(holds_data) { Err(Current::missing()) } else { Ok(None) };
-    };
+    match contents(env, dir)? {
+        Contents::Store => {}
+        Contents::Damaged => return Current::read(env, dir)?.map_or_else(|| Err(Current::missing()), |_| Ok(None)),
+        _ => return Ok(None),
+    }
+    let Some((current, replay)) = follow(env, dir)? else { return Ok(None) };
     let Replay { store, read_compatible, state, torn } = replay;
     if store != current.store {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         let error = Error::corruption(damage, "the manifest of another store");
         return Err(error.in_file(&Name::Manifest(current.manifest).to_string(), 0));
     }
-    let greatest = names.iter().filter_map(|name| name.number()).max().unwrap_or(0);
-    let next_file = state.next_file.max(greatest.saturating_add(1)).max(current.manifest.saturating_add(1));
+    let counter = state.next_file.max(current.manifest.saturating_add(1));
+    let numbers = names.iter().filter_map(|name| name.number());
+    let greatest = numbers.filter(|number| *number < counter.saturating_add(MOST_UNNAMED)).max().unwrap_or(0);
+    let next_file = counter.max(greatest.saturating_add(1));
     Ok(Some(Recovered { state, store, read_compatible, number: current.manifest, torn, next_file }))
+}
+
+/// True if the store in `dir` is one whose creation was interrupted (`Recovered::is_unfinished`). Reads no manifest but the first.
+pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
+    match Current::read(env, dir)? {
+        Some(current) if current.manifest == 1 => Ok(recover(env, dir)?.is_some_and(|found| found.is_unfinished())),
+        _ => Ok(false),
+    }
 }
 
 /// Reads the manifest that CURRENT names, again if a writer has just replaced it. None without CURRENT.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::edit::{Change, Edit, TableMeta};
 use super::lines::{Line, Lines};
 use crate::fence::Fence;
+use crate::ledger::Ledger;
 use crate::names::system_number;
 use crate::planted::{Bug, active};
 use crate::record::Seqno;
@@ -18,6 +19,8 @@ use crate::wal::{LogStart, Place};
 pub struct State {
     /// The column families by id.
     pub families: BTreeMap<u32, Arc<Family>>,
+    /// Their ids by name.
+    ids: Arc<BTreeMap<Arc<str>, u32>>,
     /// Where reading of the log begins; none before the first log was named.
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
@@ -38,6 +41,8 @@ pub struct State {
     pub next_family: u32,
     /// What recoveries cut from the log.
     pub cuts: Vec<Cut>,
+    /// Compactions have dropped records that expired by this time, in microseconds since 1970.
+    pub expired_through: u64,
     /// What was done, line by line.
     pub lines: Lines,
 }
@@ -61,6 +66,8 @@ pub struct Family {
     pub fences: BTreeMap<u64, Arc<Fence>>,
     /// Numbers of the tables that compactions leave alone.
     pub barred: BTreeSet<u64>,
+    /// Counts and sums of the records that compactions dropped since they had expired.
+    pub expired: Ledger,
 }
 
 /// What a recovery cut from the log.
@@ -107,6 +114,9 @@ impl State {
                 id: *id,
                 fence: Arc::clone(fence),
             }));
+            let (family, through, dropped) = (family.id, self.expired_through, family.expired);
+            let any = dropped.count() > 0;
+            changes.extend(any.then_some(Change::Expired { family, through, dropped }));
         }
         if let Some(LogStart { place, ring, ring_nonce }) = self.log {
             changes.push(Change::LogStart { place, ring, ring_nonce });
@@ -147,7 +157,7 @@ impl State {
 
     /// The family of this name.
     pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
-        self.families.values().find(|family| family.name == name)
+        self.ids.get(name).and_then(|id| self.families.get(id))
     }
 
     fn change(&mut self, change: &Change) -> Result<(), &'static str> {
@@ -165,14 +175,17 @@ impl State {
                     tables: BTreeMap::new(),
                     fences: BTreeMap::new(),
                     barred: BTreeSet::new(),
+                    expired: Ledger::default(),
                 };
                 self.families.insert(*id, Arc::new(family));
+                Arc::make_mut(&mut self.ids).insert(name.as_str().into(), *id);
                 if system_number(*id).is_none() {
                     self.next_family = self.next_family.max(id.saturating_add(1));
                 }
             }
             Change::FamilyDropped { id } => {
-                self.families.remove(id).ok_or("drops a family that does not exist")?;
+                let dropped = self.families.remove(id).ok_or("drops a family that does not exist")?;
+                Arc::make_mut(&mut self.ids).remove(&dropped.name[..]);
             }
             Change::TableAdded { family, level, table } => {
                 if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
@@ -244,6 +257,10 @@ impl State {
                 if !self.lines.add(*number, Arc::clone(bytes)) {
                     return Err("gives the number of a line again");
                 }
+            }
+            Change::Expired { family, through, dropped } => {
+                self.named(*family)?.expired.merge(dropped);
+                self.expired_through = self.expired_through.max(*through);
             }
             Change::LinesTakenOut { through } => self.lines.take_out(*through),
             Change::Skipped { .. } => {}

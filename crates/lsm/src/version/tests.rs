@@ -13,6 +13,7 @@ use super::state::State;
 use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};
+use crate::header::{FileKind, Header};
 use crate::wal::Place;
 
 const STORE: Uid = Uid([7; 16]);
@@ -176,7 +177,9 @@ fn no_directory_or_an_interrupted_creation_is_no_store_and_a_lost_pointer_is_dam
     drop(create(&env, dir.path()));
     env.fs.remove(&dir.path().join("CURRENT")).unwrap();
     assert!(recover(&env, dir.path()).unwrap().is_none());
-    put(dir.path(), "000002.log", b"");
+    put(dir.path(), "000002.log", b"somebody's own notes");
+    assert!(recover(&env, dir.path()).unwrap().is_none(), "a name proves nothing");
+    put(dir.path(), "000002.log", &Header::new(FileKind::Segment, Uid([8; 16])).encode());
     let error = recover(&env, dir.path()).unwrap_err();
     let damage = error.damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.verdict), ("CURRENT", Verdict::Missing));

@@ -65,7 +65,8 @@ pub fn recover_beside(
     until: Until,
     visit: &mut Visit<'_>,
 ) -> Result<Beside> {
-    let mut reading = Reading::begin(env, dir, from, facts, true)?;
+    let mut reading = Reading::begin((env, dir), from, facts, machine, true)?;
+    reading.gives_up_unread = true; // a reader loses nothing for good
     let is_here = reading.ring.as_ref().is_ok_and(|ring| machine.is_same_kernel(&ring.header.machine));
     let marks = match until {
         Until::Own(marks) => Some(marks),
@@ -84,7 +85,7 @@ pub fn recover_beside(
         return Ok(Beside::Moved);
     }
     let (is_gone, by_marks) = (reading.is_file_gone(), marks.is_some());
-    let end = reading.judge(machine, false);
+    let end = reading.judge(false);
     if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(|end| Beside::Read { end, by_marks }) }
 }
 

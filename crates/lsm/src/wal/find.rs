@@ -9,10 +9,13 @@ use super::LogStart;
 use super::recover::{Facts, Reading, Visit};
 use super::ring::RingHeader;
 use super::segment::{Place, SegmentHeader};
-use crate::env::{Env, Open, read_exact};
+use crate::env::{Env, File, Machine, Open, read_exact, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::names::Name;
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// What there is of a log.
 #[derive(Debug, Default)]
@@ -21,28 +24,50 @@ pub struct Segments {
     pub starts: Vec<LogStart>,
     /// One for each whose first page the device does not give: nobody can tell whether there was anything in it.
     pub unread: Vec<Error>,
-    /// One for each whose first page has something in it and is not whole: it was hit, or a crash has cut off the making of the segment.
-    pub damaged: Vec<Error>,
+    /// Segments whose first page is not whole.
+    pub damaged: Vec<Headless>,
+}
+
+/// A segment without a header: it was damaged, or a crash interrupted the creation of the segment.
+#[derive(Clone, Debug)]
+pub struct Headless {
+    /// What is wrong with its first page.
+    pub error: Error,
+    /// True if bytes other than zero follow the first page: frames may have been written there.
+    pub is_used: bool,
 }
 
 /// Looks at the first page of every segment.
 pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let page = |name: Name| -> io::Result<Vec<u8>> {
-        read_exact(&*env.fs.open(&dir.join(name.to_string()), Open::Read)?, 0, PAGE_BYTES)
+    let open = |name: Name| env.fs.open(&dir.join(name.to_string()), Open::Read);
+    let page = |name: Name| -> io::Result<Vec<u8>> { read_exact(&*open(name)?, 0, PAGE_BYTES) };
+    let headless = |error: Error, name: Name| {
+        let is_used = open(name).and_then(|file| is_used(&*file)).unwrap_or(true);
+        Headless { error: of_segment(error, name), is_used }
     };
     let (mut starts, mut unread, mut damaged, mut ring) = (Vec::new(), Vec::new(), Vec::new(), (0, 0));
     for name in names.iter().filter_map(|name| Name::parse(name)) {
         match name {
             Name::Segment(number) => {
                 let header = match page(name) {
-                    Ok(page) if page.iter().all(|byte| *byte == 0) => None, // it is being made
-                    Ok(page) => {
-                        let header = SegmentHeader::decode(&page);
-                        header.map_err(|error| damaged.push(of_segment(error, name))).ok()
+                    Ok(page) => match SegmentHeader::decode(&page) {
+                        Ok(header) => Some(header),
+                        Err(error) => {
+                            let headless = headless(error, name);
+                            // Without a byte in it the segment is being created.
+                            if headless.is_used || page.iter().any(|byte| *byte != 0) {
+                                damaged.push(headless);
+                            }
+                            None
+                        }
+                    },
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                        damaged.push(headless(Error::structural("the segment has no header"), name));
+                        None
                     }
                     Err(error) => {
-                        if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) {
+                        if error.kind() != ErrorKind::NotFound {
                             unread.push(Error::io(format!("reading the header of {name}"), error));
                         }
                         None
@@ -67,6 +92,21 @@ pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
     Ok(Segments { starts, unread, damaged })
 }
 
+/// True if the file has a byte other than zero behind its first page.
+fn is_used(file: &dyn File) -> io::Result<bool> {
+    let (length, mut piece) = (file.len()?, vec![0; PIECE_BYTES]);
+    let mut at = PAGE_BYTES as u64;
+    while at < length {
+        let part = (length - at).min(PIECE_BYTES as u64) as usize;
+        read_into(file, at, &mut piece[..part])?;
+        if piece[..part].iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        at += part as u64;
+    }
+    Ok(false)
+}
+
 fn of_segment(error: Error, name: Name) -> Error {
     // A bit of the version may have been hit: then it seems to be too new.
     let error = if error.is_corruption() { error } else { Error::structural(&error.to_string()) };
@@ -76,7 +116,7 @@ fn of_segment(error: Error, name: Name) -> Error {
 /// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
 pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
     let facts = Facts::default();
-    let mut reading = Reading::begin(env, dir, from, &facts, false)?;
+    let mut reading = Reading::begin((env, dir), from, &facts, Machine::default(), false)?;
     reading.run(env, dir, visit)?;
     Ok(reading.segments.iter().map(|segment| segment.header.number).collect())
 }

@@ -11,6 +11,9 @@
 //! | a witness: ring, manifest, padding frames | the offset it names |
 //! | same kernel and device: no page can have been lost | the acknowledged mark |
 //!
+//! A frame that points to values counts as whole without those that are damaged, if something proves that it was: such a value is lost by itself
+//! (`Tolerates`). Without a proof the frame was not whole, and the log ends there.
+//!
 //! A ring that is missing, or a mark of which no copy checks, takes proofs away, so it is damage too, unless the last segment
 //! is sealed. A page that cannot be read is damage. With `accept_loss` the log is cut at the damage instead, and the damage
 //! is told with the cut.
@@ -54,6 +57,17 @@ pub struct Replayed<'a> {
     pub seqno: Seqno,
     /// Count and operations.
     pub body: &'a [u8],
+    /// Values that may be missing although the frame counts as whole.
+    pub tolerates: Tolerates,
+}
+
+/// The values that a whole frame may point to in vain: each of them is lost by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerates {
+    /// Damaged or missing values: a proof says that the frame was whole.
+    pub damaged: bool,
+    /// Values that the device does not return now.
+    pub unread: bool,
 }
 
 /// What was cut off the end of the log.
@@ -71,9 +85,6 @@ pub struct Cut {
     pub acknowledged: u64,
     /// The damage that the operator accepted; None: a torn tail.
     pub accepted: Option<Error>,
-    /// If the damage is that what the frame at `offset` points to is not whole: frames below this offset, it among them, must be taken for
-    /// promised.
-    pub promised: Option<u64>,
     /// The ring wraps round at this many bytes behind its first page; 0: the file is a segment.
     capacity: u64,
 }
@@ -89,6 +100,8 @@ pub struct LogEnd {
     pub cut: Option<Cut>,
     /// The acknowledged mark.
     pub acknowledged: u64,
+    /// The log was written under another kernel or on another device, or nobody can tell, and it was not closed.
+    pub may_lack_unsynced: bool,
     /// A multiple of 4096 above every offset that this log can have used: where the next log begins.
     pub next_start: u64,
     /// Numbers of the segments that were read.
@@ -111,15 +124,26 @@ pub fn recover(
     accept_loss: bool,
     visit: &mut Visit<'_>,
 ) -> Result<LogEnd> {
-    let mut reading = Reading::begin(env, dir, from, facts, false)?;
+    let mut reading = Reading::begin((env, dir), from, facts, machine, false)?;
+    reading.gives_up_unread = accept_loss;
     reading.run(env, dir, visit)?;
-    reading.judge(machine, accept_loss)
+    reading.judge(accept_loss)
 }
 
 /// A log being read.
 pub(super) struct Reading<'a> {
     from: LogStart,
     facts: &'a Facts,
+    /// The kernel and device now.
+    machine: Machine,
+    /// Values that the device does not return are lost, instead of the log from their frame on.
+    pub(super) gives_up_unread: bool,
+    /// The frames behind the one at the place were followed for a witness.
+    looked_ahead: bool,
+    /// A value file was missing, or another one.
+    is_value_file_gone: bool,
+    /// The damage is that the device does not return a value.
+    is_value_unread: bool,
     /// Nothing from this offset on is read or judged (beside a writer).
     pub(super) stop: Option<u64>,
     pub(super) ring: Result<RingSource>,
@@ -144,6 +168,8 @@ pub enum Stop {
     Damage(Error),
     /// What it points to is not what it must be: it was not whole on the disk, or is not any more.
     NotWhole(Error),
+    /// The device does not return what it points to.
+    Unread(Error),
     /// The visitor refused.
     Refused(Error),
     /// The visitor failed at something else than the frame.
@@ -170,10 +196,10 @@ impl<'a> Reading<'a> {
     /// Beside a writer takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
     /// An error of the operating system is one; damage is kept to be judged.
     pub(super) fn begin(
-        env: &Env,
-        dir: &Path,
+        (env, dir): (&Env, &Path),
         from: &LogStart,
         facts: &'a Facts,
+        machine: Machine,
         is_beside: bool,
     ) -> Result<Reading<'a>> {
         let mut ring = match RingSource::open(env, dir, from) {
@@ -186,6 +212,11 @@ impl<'a> Reading<'a> {
         let mut reading = Reading {
             from: *from,
             facts,
+            machine,
+            gives_up_unread: false,
+            looked_ahead: false,
+            is_value_file_gone: false,
+            is_value_unread: false,
             stop: None,
             ring,
             segments: Vec::new(),
@@ -218,11 +249,15 @@ impl<'a> Reading<'a> {
                 }
             };
             self.from_ring += in_ring as u64;
-            match self.take(env, dir, &header, visit) {
+            match self.take_tolerantly((env, dir), &header, visit) {
                 Ok(()) => {}
                 Err(Stop::Refused(error)) => return Err(self.in_frame(error, in_ring)),
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::NotWhole(error)) => self.missed = Some(error),
+                Err(Stop::Unread(error)) => {
+                    self.is_value_unread = true;
+                    self.damage = Some(error);
+                }
                 Err(Stop::Damage(error)) if error.is_corruption() => {
                     self.damage = Some(self.in_frame(error, in_ring));
                 }
@@ -254,12 +289,67 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Takes a frame whose own sums hold. Values that it points to and that are damaged do not end the log where something proves that the frame was
+    /// whole: then the visitor is shown the frame again, and loses them one by one.
+    fn take_tolerantly(
+        &mut self,
+        (env, dir): (&Env, &Path),
+        header: &FrameHeader,
+        visit: &mut Visit<'_>,
+    ) -> std::result::Result<(), Stop> {
+        let mut tolerates = Tolerates::default();
+        loop {
+            match self.take((env, dir), header, tolerates, visit) {
+                Err(Stop::NotWhole(error)) if !tolerates.damaged => {
+                    self.is_value_file_gone |= is_of_another_file(&error);
+                    if !self.is_promised((env, dir)) {
+                        return Err(Stop::NotWhole(error));
+                    }
+                    tolerates.damaged = true;
+                }
+                Err(Stop::Unread(_)) if self.gives_up_unread && !tolerates.unread => tolerates.unread = true,
+                outcome => return outcome,
+            }
+            self.next_frame(); // its body is in the buffer again
+        }
+    }
+
+    /// Whether something proves that the frame at the place was whole.
+    fn is_promised(&mut self, of: (&Env, &Path)) -> bool {
+        let at = self.place.offset;
+        // Without the ring nobody can tell, and the end of the log is refused or accepted anyway: the loss of one value is the smaller one.
+        if self.ring.is_err() || at < self.proof().0 {
+            return true;
+        }
+        if !self.looked_ahead {
+            self.looked_ahead = true;
+            self.look_ahead(of);
+        }
+        at < self.proof().0
+    }
+
+    /// Follows the frames behind the place to their end, and keeps the greatest witness that they carry. Nothing is visited.
+    fn look_ahead(&mut self, of: (&Env, &Path)) {
+        let (place, expected, opened, counts) =
+            (self.place, self.expected, self.segments.len(), (self.batches, self.from_ring));
+        while self.stop.is_none_or(|stop| self.place.offset < stop)
+            && let (Look::Whole(header), _) = self.next_frame()
+            && self.take(of, &header, Tolerates::default(), &mut |_| Ok(())).is_ok()
+        {}
+        if self.stop.is_none() {
+            self.witness = self.witness.max(self.signs().0.witness);
+        }
+        self.segments.truncate(opened);
+        (self.place, self.expected) = (place, expected);
+        (self.batches, self.from_ring) = counts;
+    }
+
     /// Takes a whole frame: visits its batch, or follows it to the next segment.
     fn take(
         &mut self,
-        env: &Env,
-        dir: &Path,
+        (env, dir): (&Env, &Path),
         header: &FrameHeader,
+        tolerates: Tolerates,
         visit: &mut Visit<'_>,
     ) -> std::result::Result<(), Stop> {
         let offset = self.place.offset;
@@ -272,7 +362,7 @@ impl<'a> Reading<'a> {
         match header.kind {
             FrameKind::Batch | FrameKind::LargeBatch => {
                 count = Operations::new(&self.body).map_err(Stop::Damage)?.remaining();
-                visit(Replayed { offset, end, seqno: header.seqno, body: &self.body })?;
+                visit(Replayed { offset, end, seqno: header.seqno, body: &self.body, tolerates })?;
                 self.batches += 1;
             }
             FrameKind::Padding => {
@@ -325,9 +415,15 @@ impl<'a> Reading<'a> {
         !in_segment && scan::is_torn_frame(ring, offset, expected)
     }
 
+    /// Whether the log was written under this kernel and on this device: then no page of it can have been lost.
+    fn is_same_machine(&self) -> bool {
+        let is_same = |written: &Machine| self.machine.is_same_kernel(written);
+        let ring = self.ring.as_ref().is_ok_and(|ring| is_same(&ring.header.machine));
+        ring && self.segments.last().is_some_and(|last| is_same(&last.header.machine))
+    }
+
     /// The offset up to which frames must be there, and why.
-    fn proof(&self, machine: Machine) -> (u64, &'static str) {
-        let last = self.segments.last();
+    fn proof(&self) -> (u64, &'static str) {
         let sealed = self.facts.sealed.iter().map(|seal| seal.offset).max().unwrap_or(0);
         let mut proofs = vec![
             (sealed, "in a segment that was sealed"),
@@ -337,8 +433,7 @@ impl<'a> Reading<'a> {
         ];
         if let Ok(ring) = &self.ring {
             proofs.push((ring.marks.synced, "below the ring's witness"));
-            let same_kernel = |written: &Machine| machine.is_same_kernel(written);
-            if same_kernel(&ring.header.machine) && last.is_some_and(|last| same_kernel(&last.header.machine)) {
+            if self.is_same_machine() {
                 proofs.push((ring.marks.acknowledged, "below the acknowledged mark, on the kernel that wrote it"));
             }
         }
@@ -362,20 +457,17 @@ impl<'a> Reading<'a> {
 
     /// True if a file was not there, or was another one: beside a writer it may have been used again.
     pub(super) fn is_file_gone(&self) -> bool {
-        let damage = [self.damage.as_ref(), self.missed.as_ref(), self.ring.as_ref().err()]
-            .into_iter()
-            .flatten()
-            .filter_map(Error::damage);
-        damage.into_iter().any(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
+        let found = [self.damage.as_ref(), self.missed.as_ref(), self.ring.as_ref().err()];
+        self.is_value_file_gone || found.into_iter().flatten().any(is_of_another_file)
     }
 
     /// What is wrong with this end, if anything is.
-    pub(super) fn fault(&mut self, machine: Machine) -> Option<Error> {
+    pub(super) fn fault(&mut self) -> Option<Error> {
         let at = self.place.offset;
         if let Some(damage) = self.damage.take() {
             return Some(damage);
         }
-        let (reach, why) = self.proof(machine);
+        let (reach, why) = self.proof();
         if at < reach {
             let in_ring = self.is_in_ring();
             let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
@@ -417,8 +509,9 @@ impl<'a> Reading<'a> {
     }
 
     /// Judges the end: an error for damage, else where the log ends and what is cut.
-    pub(super) fn judge(mut self, machine: Machine, accept_loss: bool) -> Result<LogEnd> {
-        let mut fault = self.fault(machine);
+    pub(super) fn judge(mut self, accept_loss: bool) -> Result<LogEnd> {
+        let is_value_unread = self.is_value_unread;
+        let mut fault = self.fault();
         let closed = fault.is_none() && self.seal().is_some();
         let beside = self.stop.is_some();
         let at = self.place.offset;
@@ -432,15 +525,12 @@ impl<'a> Reading<'a> {
             fault = Some(self.in_frame(Error::corruption(damage, message), in_ring));
         }
         if let Some(error) = fault.take_if(|_| !accept_loss) {
-            return Err(error);
+            return Err(error.advise(way_on(is_value_unread, self.ring.is_err() && at >= self.proof().0)));
         }
         let acknowledged = self.ring.as_ref().map_or(0, |ring| ring.marks.acknowledged);
-        let (reach, _) = self.proof(machine);
+        let (reach, _) = self.proof();
         let lost = acknowledged.max(signs.end).max(if fault.is_some() { reach } else { 0 });
         let is_cut = !closed && !beside && (lost > at || fault.is_some());
-        // Where a proof is gone, nobody can say of any frame that it was not promised.
-        let proven = reach.max(signs.witness);
-        let promised = if proven > at { proven } else { u64::MAX };
         let cut = (is_cut && !planted::active(Bug::TornTailNotReported)).then(|| {
             let source = self.source(in_ring);
             let capacity = self.ring.as_ref().map_or(0, |ring| ring.header.capacity);
@@ -450,7 +540,6 @@ impl<'a> Reading<'a> {
                 file: source.map_or_else(|| Name::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
                 position: source.map_or(0, |source| source.position(at)),
                 acknowledged,
-                promised: (self.missed.is_some() && fault.is_some()).then_some(promised),
                 accepted: fault,
                 capacity: if in_ring { capacity } else { 0 },
             }
@@ -461,6 +550,7 @@ impl<'a> Reading<'a> {
             next_seqno: self.expected,
             cut,
             acknowledged,
+            may_lack_unsynced: !closed && !beside && !self.is_same_machine(),
             next_start: used.next_multiple_of(PAGE),
             segments: self.segments.iter().map(|segment| segment.header.number).collect(),
             batches: self.batches,
@@ -468,6 +558,23 @@ impl<'a> Reading<'a> {
             closed,
         })
     }
+}
+
+/// What the caller of a refused open can do, the least lossy way first.
+fn way_on(is_value_unread: bool, is_proof_alone_missing: bool) -> &'static str {
+    if is_value_unread {
+        "open it again once the device returns the value; with `accept_loss` the values that it does not return are lost, and no others"
+    } else if is_proof_alone_missing {
+        "with `accept_loss` the store opens with every commit that can be read, but nothing proves that these are all"
+    } else {
+        "copy the directory first; `salvage` into a new directory keeps everything that can be read and marks what is lost, and with \
+         `accept_loss` this store opens without the commits from here on"
+    }
+}
+
+/// Whether damage is that a file is not there, or is not the one that it must be.
+fn is_of_another_file(error: &Error) -> bool {
+    error.damage().is_some_and(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
 }
 
 /// Hands out the bytes that were cut, piece by piece, as they stand in the file (zeros where they cannot be read).

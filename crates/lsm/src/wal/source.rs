@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::checksum::hash;
-use crate::env::{Env, File, Open, read_exact, read_into};
+use crate::env::{Env, File, Open, check_room, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, PAGE_BYTES};
 use crate::names::Name;
@@ -202,6 +202,7 @@ impl RingSource {
         if header.capacity > length - PAGE {
             return Err(missing(&name, length, "the ring is shorter than it says"));
         }
+        check_room(header.capacity as usize).during(|| format!("read {name}"))?;
         Ok(RingSource { header, marks, file, name, picture: None })
     }
 

@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::env::work::{Bell, lock};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::Mark;
+use crate::names;
 use crate::planted::{self, Bug};
 
 use super::Wal;
@@ -201,6 +202,11 @@ impl<T> Wal<T> {
         Ok(place)
     }
 
+    /// Frees the buffer between ring and segment: the log is closed.
+    pub fn release(&self) {
+        *lock(&self.staging) = Vec::new();
+    }
+
     /// The witness as padding frames carry it.
     pub(super) fn witness_word(&self) -> u64 {
         // Read without the group's lock: an older witness is a witness too.
@@ -209,7 +215,10 @@ impl<T> Wal<T> {
 
     fn lead(&self) -> Result<Place> {
         let (place, segment) = self.end_group()?;
-        let Some(segment) = segment else { return Ok(place) };
+        let Some(segment) = segment else {
+            self.check_lock()?;
+            return Ok(place);
+        };
         lock(&self.group).end = Some(place.offset);
         if planted::active(Bug::SyncBeforeDrain) {
             self.sync_segment(&segment, place)?;
@@ -222,10 +231,19 @@ impl<T> Wal<T> {
             self.sync_segment(&segment, place)?;
         }
         self.check()?;
+        self.check_lock()?;
         self.ring.mark(Mark::Synced, place.offset).map_err(|error| self.halt(error))?;
         self.witness.store(place.offset, Ordering::Relaxed);
         self.metrics.groups.fetch_add(1, Ordering::Relaxed);
         Ok(place)
+    }
+
+    /// What was synced counts only while the lock is this store's: a process that took a new lock file may have removed the log.
+    fn check_lock(&self) -> Result<()> {
+        names::check_lock(&self.env).map_err(|error| match error.kind() {
+            ErrorKind::Halted => self.halt(error),
+            _ => error, // the directory did not answer; the next sync asks again
+        })
     }
 
     /// The one fdatasync of a group.

@@ -6,7 +6,9 @@
 
 mod beside;
 mod care;
+mod displaced;
 mod events;
+mod expiring;
 mod flips;
 mod forged;
 mod history;

@@ -13,13 +13,14 @@ use waxseal_lsm::record::Kind;
 use waxseal_meta::care::{VerifyOptions, verify};
 use waxseal_meta::{Seal, Sealer};
 
+use crate::displaced::{lose_directory, lose_lock, move_directory};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 32] = [
+const KINDS: [(&str, u64); 35] = [
     ("put", 28),
     ("put synced", 4),
     ("put buffered", 4),
@@ -52,6 +53,9 @@ const KINDS: [(&str, u64); 32] = [
     ("verify", 3),
     ("exchange", 3),
     ("hurt and mend", 3),
+    ("move directory", 3),
+    ("lose lock", 3),
+    ("lose directory", 3),
 ];
 
 /// One operation in this many ends in a crash.
@@ -84,6 +88,7 @@ impl Run {
                 self.come_back();
             }
             self.hears_of_no_damage(kind, faulted);
+            self.keeps_its_log_short(kind);
         }
         self.world.told.borrow_mut().forget();
         self.world.check();
@@ -96,6 +101,15 @@ impl Run {
         let hurt = matches!(kind, "hurt and mend" | "fault") || faulted || self.world.fences != Some(0);
         assert!(hurt || heard == self.caused, "{kind}: {} reports of damage that nobody caused", heard - self.caused);
         self.caused = heard;
+    }
+
+    /// Whenever background work was done, no memtable keeps much more of the log than its bound, whatever else is due. (Nobody but the model's own
+    /// steps looks while commits are synced one by one, hence twice.)
+    fn keeps_its_log_short(&self, kind: &str) {
+        if kind == "step" && !self.faulted {
+            let wal = self.world.db().metrics().wal;
+            assert!(wal.needed_bytes <= 2 * wal.limit_bytes, "{wal:?}");
+        }
     }
 
     fn operation(&mut self) -> &'static str {
@@ -278,7 +292,17 @@ impl Run {
             "reopen" => {
                 self.snapshots.clear();
                 world.count_store();
+                let family = world.db().family("default").expect("default");
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let (snapshot, mut cursor) = (world.db().snapshot()?, world.db().cursor(&family, At::Latest, all)?);
+                let _ = cursor.first();
                 world.db().close()?;
+                assert_eq!(
+                    world.sim.open_files(),
+                    [] as [std::path::PathBuf; 0],
+                    "a closed store holds no file, whoever has a cursor"
+                );
+                drop((snapshot, cursor));
                 world.db = None;
                 world.oracle.sync();
                 world.open()?;
@@ -288,6 +312,15 @@ impl Run {
                 Ok(())
             }
             "fault" => self.fault(),
+            "move directory" => move_directory(world),
+            "lose lock" => {
+                self.snapshots.clear();
+                lose_lock(world)
+            }
+            "lose directory" => {
+                self.snapshots.clear();
+                lose_directory(world)
+            }
             "seal of get" => {
                 let (name, key) = (world.family_name(), world.key());
                 let family = world.db().family(&name).expect("family");
@@ -468,12 +501,17 @@ impl Run {
         for _ in 0..world.below(4) {
             world.db().step()?;
         }
-        assert_eq!(content_of(&reader)?, before, "a reader sees later commits only after refresh");
+        // Few files may be open here: of a table that the writer has replaced the reader says that it needs a refresh.
+        if let Some(content) = unless_outdated(content_of(&reader))? {
+            assert_eq!(content, before, "a reader sees later commits only after refresh");
+        }
         reader.refresh()?;
         assert_eq!(content_of(&reader)?, *world.oracle.now(), "after refresh");
         for (name, rows) in before.iter().filter(|(name, _)| *name != EVENTS) {
             let family = reader.family(name).expect("family");
-            assert_eq!(rows_of(&reader, &family, At::Snapshot(&snapshot))?, *rows, "a reader's snapshot of {name}");
+            if let Some(seen) = unless_outdated(rows_of(&reader, &family, At::Snapshot(&snapshot)))? {
+                assert_eq!(seen, *rows, "a reader's snapshot of {name}");
+            }
         }
         Ok(())
     }
@@ -560,8 +598,10 @@ impl Run {
         // No crash is pending from before, whether it struck or not.
         world.sim.crash_at(u64::MAX);
         let missing = self.faulted && world.db().recovery().acknowledged_bytes_missing > 0;
+        let given_up = world.give_up_lost_values();
+        assert!(self.faulted || !given_up, "a crash alone damages no value of a whole commit");
         self.faulted = false;
-        world.check_recovered(machine || missing);
+        world.check_recovered(machine || missing || given_up);
     }
 }
 
@@ -660,5 +700,13 @@ struct Replay {
 impl Drop for Replay {
     fn drop(&mut self) {
         eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-lsm --test simulation agrees", self.seed);
+    }
+}
+
+/// What a read answered; none if it asks for a refresh.
+fn unless_outdated<T>(read: waxseal_lsm::error::Result<T>) -> waxseal_lsm::error::Result<Option<T>> {
+    match read {
+        Err(error) if error.needs_refresh() => Ok(None),
+        read => read.map(Some),
     }
 }

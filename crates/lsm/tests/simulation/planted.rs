@@ -14,7 +14,7 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
-use crate::{care, forged, hurt, kept, memory, panics, rules, values};
+use crate::{care, expiring, forged, hurt, kept, memory, panics, rules, values};
 
 /// A kept batch is hit in the length of a value, which then ends where the seal behind it does, and seems to have none.
 fn a_swallowed_seal() {
@@ -105,9 +105,19 @@ fn planted_bugs_are_found() {
         }
         plant(None);
     }
+    let clean = clean && (only.is_some() || !expiring::is_found());
+    for bug in Bug::OF_EXPIRY.into_iter().filter(|bug| only.as_ref().is_none_or(|only| *only == format!("{bug:?}"))) {
+        plant(Some(bug));
+        if expiring::is_found() {
+            found.push(bug)
+        } else {
+            missed.push(bug)
+        }
+        plant(None);
+    }
     std::panic::set_hook(hook);
     println!("found: {found:?}");
     assert!(clean, "the suite fails without a planted bug");
     assert!(missed.is_empty(), "not found: {missed:?}");
-    assert!(only.is_some() || found.len() >= Bug::ALL.len());
+    assert!(only.is_some() || found.len() >= Bug::ALL.len() + Bug::OF_EXPIRY.len());
 }

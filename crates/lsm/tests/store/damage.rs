@@ -5,6 +5,23 @@ use waxseal_lsm::options::{CfOptions, Durability};
 
 use crate::support::*;
 
+/// As where a file system was shut down: the pages that were written last are gone, nobody writes, and that is what is said.
+#[test]
+fn marks_that_are_lost_are_not_a_log_that_keeps_changing() {
+    let (sim, dir) = sim(21);
+    let db = open(&sim, &dir);
+    let ring = dir.join(named(&sim, &dir, ".ring").remove(0));
+    let marks = sim.read_all(&ring).unwrap()[..4096].to_vec();
+    fill(&db, 0..40, 0);
+    db.flush().unwrap();
+    assert!(db.read_log(&mut |_, _| false).is_ok());
+    let mut bytes = sim.read_all(&ring).unwrap();
+    bytes[..4096].copy_from_slice(&marks);
+    sim.write_all(&ring, &bytes).unwrap();
+    let error = db.read_log(&mut |_, _| false).map(drop).unwrap_err();
+    assert!(error.damage().is_some_and(|damage| damage.file.ends_with(".ring")), "{error}");
+}
+
 #[test]
 fn writers_are_not_stopped_by_a_table_that_cannot_be_compacted() {
     let (sim, dir) = sim(20);

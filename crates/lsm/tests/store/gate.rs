@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open};
+use waxseal_lsm::env::{DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 #[derive(Debug)]
 pub(crate) struct GatedFs {
@@ -140,6 +140,9 @@ impl Fs for GatedFs {
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.inner.list(dir)
+    }
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries(dir)
     }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.inner.create_dir_all(dir)

@@ -482,7 +482,8 @@ fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
     assert_eq!(told.len(), 1, "{told:?}");
     let damage = told[0].damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.cf.as_deref()), ("", Some("default")));
-    assert_eq!(damage.key_range, Some((record(7, 0).0, record(7, 0).0)));
+    // The scan met it first. The record may have had any key behind its neighbour: nothing proves that its key is what was written.
+    assert_eq!(damage.key_range, Some((record(6, 0).0, record(7, 0).0)));
 }
 
 /// A leaf of the memtable in which every key is deleted is passed by whoever comes after one who looked at all of it; but not where a tombstone is not what
@@ -560,7 +561,8 @@ fn a_seal_is_made_once_and_looked_at_once_a_read() {
     assert_eq!(reads(), (0, 500), "in tables");
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 500);
     let (made, looked_at) = asked.take();
-    assert!(made == 0 && (1..=500).contains(&looked_at), "{looked_at} by a scan");
+    // Each record once, and once more where a seek checks the neighbours of its place.
+    assert!(made == 0 && (500..=550).contains(&looked_at), "{looked_at} by a scan");
 }
 
 /// A keeper over the test's own that counts how often a seal is made and looked at.

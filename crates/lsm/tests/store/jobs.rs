@@ -233,8 +233,9 @@ fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
         let (sim, dir) = sim(62);
         let db = open(&sim, &dir);
         let families = [default(&db), db.create_family("b", options()).unwrap()];
-        for family in &families {
-            put(&db, family, b"k", b"v", Durability::Os).unwrap();
+        // Too much for a group of families, which would be flushed one by one after the fault.
+        for (family, n) in families.iter().flat_map(|family| (0..8u8).map(move |n| (family, n))) {
+            put(&db, family, &[n], &[b'v'; 1000], Durability::Os).unwrap();
         }
         sim.fail_at(sim.steps() + step, Fault::Error(std::io::ErrorKind::Other));
         let flushed = db.flush();

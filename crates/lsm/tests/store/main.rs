@@ -2,12 +2,16 @@
 //! reader that shares nothing with the engine. Crashes at every step are the business of the simulation.
 
 mod at_once;
+mod closing;
 mod damage;
+mod directories;
 mod gate;
 mod integrity;
 mod jobs;
 mod keeper;
 mod limits;
+mod lost;
+mod moved;
 mod opening;
 mod panics;
 mod read_only;

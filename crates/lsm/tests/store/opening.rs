@@ -25,7 +25,7 @@ fn a_second_handle_of_this_process_is_told_who_holds_the_store() {
         assert_kind(Db::open(&dir, settings(), Parts::real()), ErrorKind::Locked, "open"),
         assert_kind(Db::destroy(&dir, &Env::real()), ErrorKind::Locked, "destroy"),
     ] {
-        assert!(error.to_string().contains(&here), "{error}");
+        assert!(error.to_string().contains(&format!("by this process ({here})")), "{error}");
     }
     db.close().unwrap();
     Db::open(&dir, settings(), Parts::real()).unwrap();
@@ -95,10 +95,12 @@ fn a_missing_store_is_created_only_if_asked_for() {
     assert_kind(read_only(&sim, &dir), ErrorKind::Invalid, "somebody else's directory, read-only");
     assert_kind(Db::destroy(&dir, &sim.env(1)), ErrorKind::Invalid, "destroying somebody else's directory");
     assert_eq!(sim.files(&dir), ["notes.txt"]);
-    open(&sim, &dir).close().unwrap();
+    let beside = Settings { beside_other_files: true, ..settings.clone() };
+    let beside = Settings { create_if_missing: true, ..beside };
+    Db::open(&dir, beside, parts(sim.env(1))).unwrap().close().unwrap();
     try_open().unwrap().close().unwrap();
     Db::destroy(&dir, &sim.env(1)).unwrap();
-    assert_eq!(sim.files(&dir), ["notes.txt"], "what is not ours stays");
+    assert_eq!(sim.files(&dir), ["LOCK", "notes.txt"], "what is not ours stays");
 }
 
 #[test]
@@ -250,7 +252,7 @@ fn a_checkpoint_holds_the_lock_of_its_copy() {
     fill(&db, 0..20, 0);
     let copy = Path::new("/copy");
     sim.create_dir_all(copy).unwrap();
-    let other = sim.lock(&copy.join("LOCK"), "another").unwrap().unwrap();
+    let other = sim.lock(&copy.join("LOCK"), "process another").unwrap().unwrap();
     let refused = assert_kind(db.checkpoint(copy), ErrorKind::Locked, "while another is at it");
     assert!(refused.to_string().contains("another"), "{refused}");
     assert_eq!(sim.files(copy), ["LOCK"]);

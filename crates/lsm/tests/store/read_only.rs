@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Fs;
-use waxseal_lsm::error::ErrorKind;
-use waxseal_lsm::options::Durability;
+use waxseal_lsm::error::{ErrorKind, Verdict};
+use waxseal_lsm::options::{Durability, Settings};
 
 use crate::gate::GatedFs;
 use crate::support::*;
@@ -96,6 +96,55 @@ fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
     db.drop_family("added").unwrap();
     reader.refresh().unwrap();
     assert!(reader.family("added").is_none());
+}
+
+/// A reader that may open few files cannot keep the tables that a writer replaces. It says so, and shows neither damage nor fewer rows.
+#[test]
+fn a_reader_without_a_table_that_the_writer_replaced_asks_for_a_refresh() {
+    let (sim, dir) = sim(43);
+    let db = open(&sim, &dir);
+    fill(&db, 0..1500, 0);
+    db.settle().unwrap();
+    let open = |most| {
+        let settings = Settings { open_tables: most, ..settings() };
+        Db::open_read_only(&dir, settings, parts(sim.env(sim.steps()))).unwrap()
+    };
+    let (reader, pinned) = (open(2), open(1000));
+    fill(&db, 0..1500, 1);
+    db.compact(&default(&db), &ALL).unwrap();
+    let family = default(&reader);
+    let (mut found, mut outdated) = (0, 0);
+    for (key, value) in filled(0..1500, 0) {
+        match get(&reader, &family, &key, At::Latest) {
+            Ok(stored) => {
+                assert_eq!(stored, Some(value));
+                found += 1;
+            }
+            Err(error) => {
+                assert!(error.needs_refresh(), "{error:?}");
+                outdated += 1;
+            }
+        }
+    }
+    assert!(found > 0 && outdated > 500, "{found} found, {outdated} outdated");
+    let error = rows(&reader, &family, At::Latest).unwrap_err();
+    assert!(error.needs_refresh() && error.to_string().contains("`refresh`"), "{error}");
+    assert_eq!(reader.metrics().integrity.damaged_blocks, 0);
+    assert_eq!(rows(&pinned, &default(&pinned), At::Latest).unwrap(), filled(0..1500, 0));
+    reader.refresh().unwrap();
+    assert_eq!(rows(&reader, &family, At::Latest).unwrap(), filled(0..1500, 1));
+    assert!(reader.metrics().open_files <= 2);
+
+    // The manifest names a table that is lost.
+    let tables = db.tables(&default(&db)).unwrap();
+    db.close().unwrap();
+    sim.env(1).fs.remove(&dir.join(tables[0].name())).unwrap();
+    let reader = open(2);
+    let error = rows(&reader, &default(&reader), At::Latest).unwrap_err();
+    assert_eq!(
+        error.damage().map(|damage| (damage.verdict, &damage.file[..])),
+        Some((Verdict::Missing, &tables[0].name()[..]))
+    );
 }
 
 /// Between the marks that a reader takes and the manifest that it reads then, a batch over two families comes in and one of them is flushed:

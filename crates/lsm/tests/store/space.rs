@@ -1,10 +1,10 @@
 //! Devices that fill up and syncs that fail. What was acknowledged stays, reads go on, and what cannot go on says so.
 
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::env::{Fs, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
-use waxseal_lsm::options::{Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 
 use crate::support::*;
 
@@ -258,6 +258,52 @@ fn the_log_does_not_outgrow_its_budget_when_families_come_and_go() {
     let live = db.metrics().wal.live_bytes;
     assert!(live <= limit, "{live} bytes of log for an empty store");
     assert!(sim.exists(&dir).unwrap());
+}
+
+/// The busy family's next flush is due whenever the log's lane looks; the idle family's few records must not keep the log meanwhile.
+#[test]
+fn an_idle_family_does_not_keep_the_log_while_flushes_are_due() {
+    let (sim, dir) = sim(15);
+    let db = open(&sim, &dir);
+    let idle = db.create_family("idle", options()).unwrap();
+    // No table of level 0 slows writers down: a writer that is slowed down does the steps itself.
+    let busy = db.create_family("busy", CfOptions { level0_tables: 64, ..options() }).unwrap();
+    let is_due = || db.metrics().families.iter().any(|family| family.name == "busy" && family.frozen > 0);
+    let mut written = 0;
+    for round in 0..100 {
+        let (key, value) = record(round, 0);
+        put(&db, &idle, &key, &value, Durability::Os).unwrap();
+        while !is_due() {
+            let (key, value) = record(written % 5_000, written);
+            put(&db, &busy, &key, &value, Durability::Os).unwrap();
+            written += 1;
+        }
+        assert!(db.step().unwrap());
+        let wal = db.metrics().wal;
+        assert!(wal.needed_bytes <= wal.limit_bytes, "round {round}: {wal:?}");
+        assert!(wal.live_bytes <= wal.limit_bytes + settings().segment_bytes, "round {round}: {wal:?}");
+    }
+    let wal = db.metrics().wal;
+    assert!(wal.frame_bytes > 3 * wal.limit_bytes && wal.early_freezes > 5, "{wal:?}");
+    kill(&sim, db);
+    let db = open(&sim, &dir);
+    let idle = db.family("idle").unwrap();
+    assert_eq!(rows(&db, &idle, At::Latest).unwrap(), filled(0..100, 0));
+}
+
+/// Without a look of the log's lane in between, writers wait at the bound for a flush of their own asking.
+#[test]
+fn writers_wait_where_the_log_reaches_its_bound() {
+    let (sim, dir) = sim(17);
+    let db = open(&sim, &dir);
+    let busy: Vec<Family> = (0..12).map(|n| db.create_family(&format!("busy {n}"), options()).unwrap()).collect();
+    for n in 0..6_000 {
+        let (key, value) = record(n % 500, n);
+        put(&db, &busy[n % 12], &key, &value, Durability::Os).unwrap();
+        let wal = db.metrics().wal;
+        assert!(wal.needed_bytes <= wal.limit_bytes + settings().segment_bytes, "{n}: {wal:?}");
+    }
+    assert!(db.metrics().wal.frame_bytes > 4 * db.metrics().wal.limit_bytes);
 }
 
 /// Whatever it is that a recovery has no room for, what it wrote until then goes again.

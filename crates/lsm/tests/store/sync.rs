@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, RealFs, TracedFs};
 use waxseal_lsm::error::{ErrorKind, Result};
@@ -252,4 +252,35 @@ fn zeros_ahead_of_the_log_leave_a_frame_alone_that_is_written_past_the_ring() {
         assert_eq!(get(&db, &default(&db), b"large", At::Latest).unwrap().as_ref(), Some(&large));
         assert_eq!(get(&db, &default(&db), &[before], At::Latest).unwrap().unwrap(), b"2");
     }
+}
+
+/// Families that hold little are flushed in groups. Each by itself would sync directory, log and manifest for one table.
+#[test]
+fn families_that_hold_little_share_the_syncs_of_their_flush() {
+    let (sim, dir) = sim(44);
+    let families: Vec<_> = (0..300).map(|n| (format!("family-{n:03}"), options())).collect();
+    let names: Vec<String> = families.iter().map(|(name, _)| name.clone()).collect();
+    let traced = TracedFs::new(Arc::new(sim.clone()), &dir);
+    let env = Env { fs: Arc::new(traced.clone()), ..sim.env(1) };
+    let settings = || Settings { memtable_bytes: 64 << 20, ..settings() };
+    let db = Db::open(&dir, settings(), Parts { families: families.clone(), ..parts(env) }).unwrap();
+    let count = |trace: &str, of: &dyn Fn(&str) -> bool| trace.lines().filter(|line| of(line)).count();
+    let is_shared = |line: &str| line.starts_with("sync") && !line.contains(".tbl");
+    let opened = traced.take();
+    assert!(count(&opened, &is_shared) < 40, "one edit makes the families:\n{opened}");
+    for (n, name) in names.iter().enumerate() {
+        put(&db, &db.family(name).unwrap(), b"key", &[n as u8], Durability::Os).unwrap();
+    }
+    traced.take();
+    db.flush().unwrap();
+    let flushed = traced.take();
+    let is_table = |line: &str| line.starts_with("sync") && line.contains(".tbl");
+    assert_eq!(count(&flushed, &is_table), 300, "each table is synced:\n{flushed}");
+    assert!(count(&flushed, &is_shared) < 40, "{flushed}");
+    kill(&sim, db);
+    let db = Db::open(&dir, settings(), Parts { families, ..parts(sim.env(2)) }).unwrap();
+    for (n, name) in names.iter().enumerate() {
+        assert_eq!(get(&db, &db.family(name).unwrap(), b"key", At::Latest).unwrap(), Some(vec![n as u8]), "{name}");
+    }
+    db.close().unwrap();
 }

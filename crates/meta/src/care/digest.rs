@@ -6,6 +6,7 @@
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{At, Bounds, Db, Family};
 use waxseal_lsm::error::Result;
+use waxseal_lsm::interrupt;
 use waxseal_lsm::seam::{Check, Protection};
 
 use crate::keeper::Sealer;
@@ -41,6 +42,7 @@ pub fn digest(db: &Db, family: &Family, bounds: &Bounds, at: At<'_>) -> Result<D
     let mut cursor = db.cursor(family, at, bounds.clone())?;
     cursor.first()?;
     while cursor.valid() {
+        interrupt::check()?;
         let record = cursor.record();
         let check = db.companions().verify(&record, hash_key(record.key), Protection::Partial);
         let seal = match (check, Sealer::seal_of(&record)) {

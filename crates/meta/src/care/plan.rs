@@ -1,5 +1,6 @@
 //! Decisions of repair, over values alone: what fills a loss, and what a loss comes down to.
 
+use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::order::Order;
@@ -22,6 +23,26 @@ pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
 /// True if a table has lost nothing.
 pub(super) fn is_whole(deficit: &Ledger, summed: bool) -> bool {
     if summed { *deficit == Ledger::default() } else { deficit.count() == 0 }
+}
+
+/// True if the gaps of a table explain what it lacks: there are any, they have room for as many records, and of each kind of which no
+/// record is missing the sum is right too. A wrong sum without a missing record means that some record is not the one counted.
+pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summed: bool) -> bool {
+    let is_of_missing = |lost: &Entry| !summed || lost.count > 0 || lost.sum == 0;
+    is_whole(deficit, summed)
+        || has_gaps
+            && room.is_none_or(|room| deficit.count() <= room)
+            && [deficit.puts, deficit.deletes, deficit.others].iter().all(is_of_missing)
+}
+
+/// Returns the gaps at the ends of a table: before the first place found in it and behind the last one, within `all` of it. A table
+/// that begins and ends with the keys that it is known to have has none.
+pub(super) fn gaps_at_ends(order: &Order, ends: Option<&(Place, Place)>, all: &Fence) -> [Option<Fence>; 2] {
+    let Some((first, last)) = ends else { return [Some(all.clone()), None] };
+    let is_short = |low: &[u8], high: &[u8]| order.compare(low, high).is_lt();
+    let before = is_short(&all.from.0, &first.0).then(|| between(order, None, Some(first), all)).flatten();
+    let behind = is_short(&last.0, &all.to.0).then(|| between(order, Some(last), None, all)).flatten();
+    [before, behind]
 }
 
 /// How many records of a table, all of which were found, have lost what stood beside them: it counts so many with more than a word, if
@@ -108,6 +129,24 @@ pub(super) enum Piece<R> {
     Record(R),
     /// A loss.
     Gap(Fence),
+}
+
+impl Piece<OwnedRecord> {
+    /// The first place that it takes.
+    pub(super) fn begin(&self) -> Place {
+        match self {
+            Piece::Record(record) => (record.key.clone(), record.seqno),
+            Piece::Gap(gap) => gap.from.clone(),
+        }
+    }
+
+    /// The last place that it takes.
+    pub(super) fn end(&self) -> Place {
+        match self {
+            Piece::Record(record) => (record.key.clone(), record.seqno),
+            Piece::Gap(gap) => gap.to.clone(),
+        }
+    }
 }
 
 /// A place in internal order.
@@ -215,6 +254,32 @@ mod tests {
     fn what_stood_beside_records_is_missed_where_it_was_counted() {
         let lost = [(None, 0), (Some(u64::MAX), 3), (Some(3), 3), (Some(3), 4), (Some(3), 1)];
         assert_eq!(lost.map(|(counted, found)| lost_beside(counted, found)), [0, 0, 0, 0, 2]);
+    }
+
+    #[test]
+    fn gaps_explain_no_more_than_they_have_room_for() {
+        let mut lost = Ledger::default();
+        lost.add(Kind::Put, 3);
+        lost.add(Kind::Put, 4);
+        assert!(explains(&lost, true, None, true) && explains(&lost, true, Some(2), true));
+        assert!(!explains(&lost, true, Some(1), true) && !explains(&lost, false, None, true));
+        // No tombstone is missing, and yet the sum of the tombstones is wrong: one of them is not the one that was written.
+        lost.deletes.sum = 9;
+        assert!(!explains(&lost, true, None, true) && explains(&lost, true, None, false));
+        assert!(explains(&Ledger::default(), false, Some(0), true));
+    }
+
+    #[test]
+    fn a_table_that_does_not_reach_its_own_keys_has_gaps_at_its_ends() {
+        let order = Order::bytewise();
+        let place = |key: &str, seqno| (key.as_bytes().to_vec(), seqno);
+        let all = Fence::over(b"b", b"x", 90, "t", Verdict::Ledger);
+        let ends = |first: &str, last: &str| gaps_at_ends(&order, Some(&(place(first, 7), place(last, 5))), &all);
+        assert_eq!(ends("b", "x"), [None, None]);
+        let [before, behind] = ends("c", "w").map(Option::unwrap);
+        assert_eq!((before.from, before.to), (place("b", MAX_SEQNO), place("c", 8)));
+        assert_eq!((behind.from, behind.to), (place("w", 4), place("x", 0)));
+        assert_eq!(gaps_at_ends(&order, None, &all), [Some(all.clone()), None]);
     }
 
     #[test]

@@ -534,7 +534,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
         let deficit = self.deficit();
         let explained = match &deficit {
-            Some(deficit) => !gaps.is_empty() || plan::is_whole(deficit, self.summed()),
+            Some(deficit) => plan::explains(deficit, !gaps.is_empty(), self.room_in(gaps), self.summed()),
             None => false,
         };
         let meta = self.table.meta();
@@ -547,6 +547,14 @@ impl<'a, 'o> Mending<'a, 'o> {
             steps: self.steps.clone(),
             ..Finding::default()
         })
+    }
+
+    /// Returns the most records that can have been lost in these gaps; `None` if that is not known.
+    fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
+        let of_table = |gap: &Fence| gap.file == self.table.name();
+        let (of_table, of_values): (Vec<Fence>, Vec<Fence>) = gaps.iter().cloned().partition(of_table);
+        let room = self.open.as_ref()?.room_in(&of_table)?;
+        Some(room + of_values.len() as u64) // a value that is lost costs the record of its pointer
     }
 
     /// What the handler is asked about a gap: each record of it that can be read, else the gap.

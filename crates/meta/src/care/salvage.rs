@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::{Batch, SystemPass};
-use waxseal_lsm::checksum::hash;
+use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts};
 use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
@@ -32,7 +32,7 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::Found;
 use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
-use waxseal_lsm::version::{self, State, TableMeta};
+use waxseal_lsm::version::{self, Contents, State, TableMeta};
 
 mod hole;
 mod log;
@@ -46,7 +46,7 @@ use unread::{Met, Unread};
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
-use super::plan;
+use super::plan::{self, Place};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 use super::spans::Spans;
@@ -73,11 +73,22 @@ pub fn salvage(
     parts: Parts,
     mut options: SalvageOptions<'_>,
 ) -> Result<Report> {
+    let parts = Parts { env: parts.env.within(from), ..parts };
     let fs = parts.env.fs.clone();
-    if fs.exists(to).during(|| "looking at the new store's directory")?
-        && !fs.list(to).during(|| "listing the new store's directory")?.is_empty()
-    {
-        return Err(Error::invalid(format!("{} exists and is not empty", to.display())));
+    match version::contents(&parts.env, to)? {
+        Contents::Empty => {}
+        contents => {
+            return Err(Error::invalid(format!(
+                "{} holds {contents}, and a salvage needs an empty directory",
+                to.display()
+            )));
+        }
+    }
+    match version::contents(&parts.env, from)? {
+        contents @ (Contents::Empty | Contents::Foreign(_)) => {
+            return Err(Error::invalid(format!("{} holds {contents}", from.display())));
+        }
+        Contents::Store | Contents::Damaged | Contents::Marked(_) => {}
     }
     let names = fs.list(from).during(|| "listing the old store's directory")?;
     let (state, unread) = match version::recover(&parts.env, from) {
@@ -104,6 +115,7 @@ pub fn salvage(
         in_tables: 0,
         seen: Vec::new(),
         strays: Vec::new(),
+        uids: BTreeMap::new(),
         batch: Batch::new(),
         last: 0,
         again: false,
@@ -189,6 +201,8 @@ struct Salvage<'a> {
     seen: Vec<Seen>,
     /// Tables that do not.
     strays: Vec<String>,
+    /// The names of the tables that were read without a manifest, by uid.
+    uids: BTreeMap<Uid, String>,
     batch: Batch,
     /// The seqno of the last commit into the new store.
     last: Seqno,
@@ -397,6 +411,7 @@ impl Salvage<'_> {
                 return Ok(None);
             }
         };
+        self.misses_another(&table, name, known);
         let properties = table.properties();
         // A table that was opened by its data alone does not say what else stood in it, nor whose it is.
         let is_described = known.is_some() || !properties.largest.is_empty() || !properties.creator.is_empty();
@@ -411,6 +426,11 @@ impl Salvage<'_> {
         let keeper = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
         let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
+        let mut ends = None::<(Place, Place)>;
+        let mut reach = |from: Place, to: Place| match &mut ends {
+            Some((_, last)) => *last = to,
+            None => ends = Some((from, to)),
+        };
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
@@ -418,9 +438,14 @@ impl Salvage<'_> {
                     with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
                     ledger.add(record.kind, term(&*keeper, record, check));
+                    let place = (record.key.to_vec(), record.seqno);
+                    reach(place.clone(), place);
                     self.take(id, &family, record, check, false)?;
                 }
-                Found::Gap(fence) => gaps.push(fence.clone()),
+                Found::Gap(fence) => {
+                    reach(fence.from.clone(), fence.to.clone());
+                    gaps.push(fence.clone());
+                }
                 Found::Refused { .. } => {} // the device may give it when the table is looked into again
                 Found::Healed { .. } => self.report.repaired += 1,
             }
@@ -434,7 +459,9 @@ impl Salvage<'_> {
             let (low, high) = keys.unwrap_or((&properties.smallest, &properties.largest));
             let all = Fence::over(low, high, seqnos.1, name, Verdict::Ledger);
             let lost_beside = plan::lost_beside(properties.beside, with_more);
-            self.closes(id, &family, (&counted, &ledger), gaps, (&all, seqnos.0), lost_beside);
+            gaps.extend(plan::gaps_at_ends(&order, ends.as_ref(), &all).into_iter().flatten());
+            let room = table.room_in(&gaps);
+            self.closes(id, &family, (&counted, &ledger), (gaps, room), (&all, seqnos.0), lost_beside);
             greatest = seqnos.1;
             if let Some(into) = self.families.get_mut(&id) {
                 into.greatest = into.greatest.max(greatest);

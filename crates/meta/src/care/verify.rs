@@ -136,6 +136,7 @@ fn look_into(
 ) -> Result<()> {
     let keeper = db.companions();
     let opened = match db.open_anew(table) {
+        Err(error) if error.needs_refresh() => return Err(error),
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(table.family().name())) });
@@ -315,6 +316,7 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
 /// Damage, and what a device does not give, are found; anything else is an error.
 pub(super) fn bearable(error: Error) -> Result<Error> {
     match error.kind() {
+        _ if error.needs_refresh() => Err(error), // of a file that is no part of the store any more
         ErrorKind::Corruption(_) | ErrorKind::Io(_) => Ok(error),
         _ => Err(error),
     }

@@ -22,6 +22,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::{Build, Companions, Plain, Protection, Row, Rows, Source, is_over};
 use waxseal_lsm::sst::{Writer, WriterSettings};
+use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
 use super::header::{self, File, Manifest};
 use super::{Form, Versions, has_end, has_seal, shown, term_of};
@@ -116,13 +117,20 @@ pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<
         At::Snapshot(snapshot) => snapshot.clone(),
         At::Latest => db.snapshot()?,
     };
-    let giver = Giver { db, family, snapshot: &snapshot, request, now: db.clock().wall_micros() };
+    let giver = Giver { db, family, snapshot: &snapshot, request, now: snapshot.micros() };
     if matches!(request.policy, Policy::PaperSafe | Policy::PaperLiteral) {
         giver.check_keys()?;
     }
     env.fs.create_dir_all(dir).during(|| format!("making {}", dir.display()))?;
+    let env = &env.clone().within(dir);
     if env.fs.exists(&dir.join(header::NAME)).during(|| "looking for an export")? {
         return Err(Error::invalid(format!("{} holds an export", dir.display())));
+    }
+    match version::contents(env, dir)? {
+        Contents::Empty | Contents::Foreign(Foreign::Other(_)) => {
+            version::mark_unfinished(env, dir, Marked::UnfinishedExport)?
+        }
+        contents => return Err(Error::invalid(format!("{} holds {contents}", dir.display()))),
     }
     let mut sinks = Sinks { env, dir, names: Vec::new() };
     let outcome = giver.write(&mut sinks);
@@ -131,7 +139,8 @@ pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<
             let _ = env.fs.remove(&dir.join(name));
         }
     }
-    outcome
+    let unmarked = version::mark_finished(env, dir);
+    outcome.and_then(|exported| unmarked.map(|()| exported))
 }
 
 fn check_request(order: &Order, request: &Export<'_>) -> Result<()> {

@@ -15,6 +15,7 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{Db, Family};
 use waxseal_lsm::env::{Env, File as OpenFile, Open, read_exact};
 use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
+use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::merge::merged;
 use waxseal_lsm::order::Order;
@@ -58,6 +59,7 @@ pub struct Imported {
 /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its seal
 /// or row says; `Invalid` for another order of keys, and for a record that expires where this store cannot keep when; `FormatTooNew`.
 pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Imported> {
+    let env = &env.clone().within(dir);
     let manifest = read_manifest(env, dir)?;
     if manifest.comparator != family.order().name() {
         let (theirs, ours) = (&manifest.comparator, family.order().name());
@@ -198,6 +200,7 @@ impl Receiver<'_> {
         let mut cursor = table.cursor(false);
         cursor.first()?;
         while cursor.valid() {
+            interrupt::check()?;
             let record = cursor.record();
             if rows.is_some_and(|form| form.read(&record).is_some()) {
                 counted.rows += 1;
@@ -249,6 +252,7 @@ impl Receiver<'_> {
         let mut key: Option<Vec<u8>> = None;
         cursor.first()?;
         while cursor.valid() {
+            interrupt::check()?;
             let record = cursor.record();
             if key.as_ref().is_none_or(|key| self.family.order().compare(key, record.key).is_ne()) {
                 if has_end(record.companion) && !self.is_known(cursor.source().protection) {
@@ -287,6 +291,7 @@ pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Ta
     let mut pairing = Pairing::new(form, Written::Nothing, on_fault);
     cursor.first()?;
     while cursor.valid() {
+        interrupt::check()?;
         let (record, source) = (cursor.record(), cursor.source());
         let outcome = pairing.takes(&record, source).and_then(|taken| match taken {
             true => Ok(()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::env::work::lock;
-use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open, SimFs};
+use waxseal_lsm::env::{DirEntry, File, Fs, Lock, Machine, Mapped, Open, SimFs};
 
 /// Which reads go astray.
 #[derive(Clone, Debug)]
@@ -62,6 +62,9 @@ impl Fs for RedirectFs {
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.inner.list(dir)
+    }
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries(dir)
     }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.inner.create_dir_all(dir)

@@ -249,6 +249,7 @@ fn copy_table(sim: &SimFs, from: &Path, dir: &Path, number: u64, order: &Order) 
         digest: expected.digest,
         ingest_seqno: 0,
         values: Vec::new(),
+        expiry: None,
         ledger: properties.ledger,
     }
 }

@@ -9,12 +9,13 @@ use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_registry::quarantine::Item;
-use waxseal_registry::{Case, Field, Operation, Query, Target, Values, Verb};
+use waxseal_registry::{Case, Field, Operation, Query, Scope, Target, Values, Verb};
 
 use crate::store::{DEFERRED, DIR, Store, Write, open_without_chronicle};
 
 const SESSIONS: &str = "system_metadata.sessions";
 const QUARANTINE: &str = "system_metadata.quarantine";
+const REGISTRY: &str = "system_metadata.registry";
 
 pub(crate) fn all() {
     told();
@@ -25,6 +26,7 @@ pub(crate) fn all() {
     a_session_behind_a_fence();
     a_session_given_up();
     a_session_given_up_and_what_told_of_it();
+    lost_registrations();
 }
 
 /// Nothing in the place of tables, and fences.
@@ -231,6 +233,36 @@ fn an_unknown_session() {
     assert_eq!(clients(&store), expected);
     store.restart().unwrap();
     assert_eq!(clients(&store), expected);
+}
+
+/// A table of the registry is lost, of one row and of several: no write to any family is refused, and what may have been watched is logged.
+fn lost_registrations() {
+    for targets in [&["default"][..], &["default", "kept"]] {
+        let mut store = Store::new(DEFERRED, &SimFs::new(39)).unwrap();
+        for target in targets {
+            store.register(Target::family(*target), Some(Operation::ROW_UPDATE), Values::New).unwrap();
+        }
+        store.put("default", b"k", b"first").unwrap();
+        store.db.flush().unwrap();
+        let (family, number) = (store.family(REGISTRY), table(&store, REGISTRY));
+        let meta = store.db.tables(&family).unwrap()[0].meta().clone();
+        let lost =
+            vec![Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, "000001.tbl", Verdict::Missing)];
+        let held = store.db.hold_tables(&family, &[number]).unwrap().unwrap();
+        held.replace(nothing(lost)).unwrap();
+        store.restart().unwrap();
+        store.put("default", b"k", b"second").unwrap();
+        store.put("kept", b"k", b"value").unwrap();
+        assert_eq!(clients(&store).len(), 2, "{targets:?}");
+        store.restart().unwrap();
+        // Registered anew the pair is known again, whatever was lost below it.
+        let options = store.options(Scope::Subtree, Values::New);
+        let target = Target::family("default");
+        store.registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+        store.restart().unwrap();
+        store.put("default", b"k", b"third").unwrap();
+        assert_eq!(clients(&store).len(), 3, "{targets:?}");
+    }
 }
 
 /// A row that is lost for good, as somebody said it might be, before anybody else got a number.

@@ -10,7 +10,7 @@ use waxseal_meta::Seal;
 
 use super::Shared;
 use super::family::AsyncColumnFamily;
-use crate::batch::Batch;
+use crate::batch::{Batch, WriteOptions};
 
 impl Shared {
     /// Commits a batch and empties it. On an error it keeps its writes, and nothing has happened; but if it cannot be made durable, it has.
@@ -101,6 +101,18 @@ impl AsyncBatch {
         entries: &[(u16, &[u8])],
     ) -> &mut AsyncBatch {
         self.batch.put_given(cf.blocking(), key, value, entries);
+        self
+    }
+
+    /// Sets a key to a value, with options: see [`Batch::put_with`].
+    pub fn put_with(
+        &mut self,
+        cf: &AsyncColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> &mut AsyncBatch {
+        self.batch.put_with(cf.blocking(), key, value, options);
         self
     }
 

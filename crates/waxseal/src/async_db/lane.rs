@@ -72,7 +72,17 @@ impl Lane {
     }
 }
 
+impl Lane {
+    /// Lets idle threads end now. Later work gets a thread that ends with it.
+    pub(super) fn end(&self) {
+        self.shared.ended.store(true, Ordering::Release);
+        drop(lock(&self.shared.queue)); // a thread that has just looked is asleep by now
+        self.shared.work.notify_all();
+    }
+}
+
 impl Drop for Lane {
+    /// Takes no lock, which a child of a fork might wait for without end.
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
         self.shared.work.notify_all();

@@ -128,6 +128,11 @@ impl Lanes {
             group: Group::new(),
         }
     }
+
+    /// Lets the threads of a closed store end.
+    fn end(&self) {
+        [&self.read, &self.write, &self.work].into_iter().for_each(Lane::end);
+    }
 }
 
 impl Shared {
@@ -323,7 +328,12 @@ impl AsyncDb {
     /// Futures that wait for durability still hear the truth. Without it the last handle to go closes the store on another thread, so that
     /// for a moment it cannot be opened anew.
     pub async fn close(&self) -> Result<()> {
-        self.run(Db::close).await
+        if self.blocking().inner.check_open().is_err() {
+            return Ok(());
+        }
+        let closed = self.run(Db::close).await;
+        self.shared.lanes.end();
+        closed
     }
 }
 

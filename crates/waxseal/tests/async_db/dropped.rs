@@ -169,7 +169,7 @@ fn after_close_everything_answers_closed_and_nothing_hangs() {
         fn closed<T: std::fmt::Debug>(outcome: Result<T>) {
             assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Closed);
         }
-        closed(db.close().await);
+        db.close().await.unwrap();
         closed(cf.get("k").await);
         closed(cf.get_sealed("k").await);
         closed(cf.multi_get(["k"]).await);

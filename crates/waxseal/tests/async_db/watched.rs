@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use waxseal::env::{File, Fs, Lock, Machine, Mapped, Open, RealFs};
+use waxseal::env::{DirEntry, File, Fs, Lock, Machine, Mapped, Open, RealFs};
 
 pub(crate) type Touched = Arc<Mutex<HashSet<ThreadId>>>;
 
@@ -48,6 +48,9 @@ impl Fs for WatchedFs {
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.real().list(dir)
+    }
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.real().entries(dir)
     }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.real().create_dir_all(dir)

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "fence 1: one shared mapping, seen as atomic words")]
 //! A shared file mapping as a slice of atomic words.
 //!
-//! Contract: the mapping lives as long as `Words`; its file is never cut while it lives (the ring file is ours alone; what
+//! Contract: the mapping lives as long as `Words`, and anonymous memory takes its place once it is released; its file is never cut while it lives (the ring file is ours alone; what
 //! happens when somebody else cuts it stands in docs/durability.md); all access is by relaxed atomic words, so that a drain
 //! may read beside writers without a data race. It is not inherited by fork.
 //! Proof: the tests below (store, load, another descriptor sees it, a child has no mapping); the words never leave this
@@ -9,10 +9,11 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::env::Mapped;
+use crate::env::work::lock;
 
 /// Maps the first `length` bytes of `file`.
 pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
@@ -47,7 +48,7 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
             0,
         )?
     };
-    let words = Words { base: base.cast(), words: length / 8, file: file.try_clone()? };
+    let words = Words { base: base.cast(), words: length / 8, file: Mutex::new(Some(file.try_clone()?)) };
     // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
     // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
     unsafe {
@@ -65,7 +66,8 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
 struct Words {
     base: *mut AtomicU64,
     words: usize,
-    file: File,
+    /// `None` once the file was released.
+    file: Mutex<Option<File>>,
 }
 
 // SAFETY: the mapping is plain shared memory reached only through atomic words.
@@ -164,7 +166,19 @@ impl Mapped for Words {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        lock(&self.file).as_ref().map_or(Ok(()), File::sync_data)
+    }
+
+    fn release(&self) {
+        let Some(_file) = lock(&self.file).take() else { return };
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+            let (flags, length) = (MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE, self.words * 8);
+            // SAFETY: replaces the whole mapping in one step with anonymous pages of the same length and protection, so that threads that
+            // still store or load find memory there. `self` unmaps it as before.
+            let _ = unsafe { mmap_anonymous(self.base.cast(), length, ProtFlags::READ | ProtFlags::WRITE, flags) };
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 /// Reserves blocks for `length` bytes and extends the file; where the file system cannot, only extends.
 pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
@@ -41,13 +40,13 @@ pub(super) fn expect_open(any: &File, files: u64) {
 }
 
 /// True for ext2/3/4, XFS and tmpfs, which never lose the reservation of a block that was written.
-pub(super) fn reserves_blocks(dir: &Path) -> io::Result<bool> {
+pub(super) fn reserves_blocks(dir: &File) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     {
         const EXT: u64 = 0xEF53;
         const XFS: u64 = 0x5846_5342;
         const TMPFS: u64 = 0x0102_1994;
-        Ok(matches!(rustix::fs::statfs(dir)?.f_type as u64, EXT | XFS | TMPFS))
+        Ok(matches!(rustix::fs::fstatfs(dir)?.f_type as u64, EXT | XFS | TMPFS))
     }
     #[cfg(not(target_os = "linux"))]
     {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::fault::Kind;
 use super::state::State;
+use crate::env::tree::Place;
 use crate::env::work::lock;
 use crate::env::{File, Lock, Mapped};
 
@@ -67,7 +69,13 @@ impl File for SimFile {
         }
         state.hold(self.file);
         drop(state);
-        Ok(Some(Arc::new(SimMapped { state: self.state.clone(), file: self.file, epoch: self.epoch, length })))
+        Ok(Some(Arc::new(SimMapped {
+            state: self.state.clone(),
+            file: self.file,
+            epoch: self.epoch,
+            length,
+            is_released: AtomicBool::new(false),
+        })))
     }
 }
 
@@ -83,6 +91,7 @@ struct SimMapped {
     file: u64,
     epoch: u64,
     length: usize,
+    is_released: AtomicBool,
 }
 
 impl fmt::Debug for SimMapped {
@@ -101,6 +110,9 @@ impl SimMapped {
 impl Mapped for SimMapped {
     fn store(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
+        if self.is_released.load(Ordering::Acquire) {
+            return;
+        }
         lock(&self.state).store(self.epoch, self.file, bytes, offset as u64);
     }
 
@@ -110,6 +122,7 @@ impl Mapped for SimMapped {
         // A mapping of a dead boot has nothing behind it any more.
         let state = lock(&self.state);
         if state.epoch == self.epoch
+            && !self.is_released.load(Ordering::Acquire)
             && let Some(content) = state.files.get(&self.file)
         {
             content.live.read_at(out, offset as u64);
@@ -119,34 +132,49 @@ impl Mapped for SimMapped {
     fn sync(&self) -> io::Result<()> {
         lock(&self.state).sync(self.epoch, self.file)
     }
+
+    fn release(&self) {
+        if !self.is_released.swap(true, Ordering::AcqRel) {
+            lock(&self.state).let_go(self.epoch, self.file);
+        }
+    }
 }
 
 impl Drop for SimMapped {
     fn drop(&mut self) {
-        lock(&self.state).let_go(self.epoch, self.file);
+        self.release();
     }
 }
 
-/// A lock that is held.
+/// A file or a directory that is held as a lock.
 pub(super) struct SimLock {
     pub(super) state: Arc<Mutex<State>>,
-    pub(super) file: u64,
+    pub(super) locked: u64,
+    /// Where the file stood; none: it is a directory.
+    pub(super) place: Option<Place>,
     pub(super) epoch: u64,
 }
 
 impl fmt::Debug for SimLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SimLock {}", self.file)
+        write!(f, "SimLock {}", self.locked)
     }
 }
 
-impl Lock for SimLock {}
+impl Lock for SimLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        match &self.place {
+            Some(place) => lock(&self.state).stands_for(self.epoch, place, self.locked),
+            None => Ok(true),
+        }
+    }
+}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         if state.epoch == self.epoch {
-            state.locks.remove(&self.file);
+            state.locks.remove(&self.locked);
         }
     }
 }

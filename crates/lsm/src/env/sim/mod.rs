@@ -13,12 +13,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::tree::Entry;
+use super::tree::{Entry, Place, Tree};
 use super::work::{self, lock};
-use super::{Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
+use super::{Dir, DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
 
 mod content;
 mod dice;
+mod dir;
 mod fault;
 mod handle;
 mod loss;
@@ -33,6 +34,7 @@ pub use loss::{Crash, Loss};
 use content::Content;
 #[cfg(test)]
 use content::SECTOR;
+use dir::SimDir;
 use fault::Kind;
 use handle::{SimFile, SimLock};
 use state::{Armed, State};
@@ -187,9 +189,7 @@ impl SimFs {
     /// The names of the files in a directory, sorted.
     pub fn files(&self, dir: impl AsRef<Path>) -> Vec<String> {
         let state = self.state();
-        let Ok(dir) = state.live.dir(dir.as_ref()) else { return Vec::new() };
-        let files = state.live.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
-        files.map(|(name, _)| name.to_string()).collect()
+        state.live.dir(dir.as_ref()).map_or_else(|_| Vec::new(), |dir| file_names(&state, dir))
     }
 
     /// All bytes of a file.
@@ -225,26 +225,72 @@ impl SimFs {
         open.flat_map(|(file, count)| std::iter::repeat_n(state.path_of(*file), *count as usize)).collect()
     }
 
-    /// The paths of the locks that are held.
+    /// The paths of the lock files that are held.
     pub fn held_locks(&self) -> Vec<PathBuf> {
         let state = self.state();
-        state.locks.iter().map(|file| state.path_of(*file)).collect()
+        let files = state.locks.iter().filter(|locked| state.files.contains_key(locked));
+        files.map(|file| state.path_of(*file)).collect()
+    }
+
+    /// Removes a directory and the files in it, durably, as `rm -r` and a sync would.
+    pub fn delete_dir(&self, dir: impl AsRef<Path>) -> io::Result<()> {
+        let dir = dir.as_ref();
+        self.files(dir).iter().try_for_each(|name| self.delete(dir.join(name)))?;
+        self.state().take_dir(dir)
+    }
+}
+
+impl SimFs {
+    /// Opens the file that `find` finds, or makes it at the place that `at` names.
+    fn open_at(
+        &self,
+        epoch: u64,
+        how: Open,
+        at: impl FnOnce(&Tree) -> io::Result<Place>,
+        find: impl FnOnce(&Tree) -> io::Result<u64>,
+    ) -> io::Result<Arc<dyn File>> {
+        let mut state = self.state();
+        let file = match how {
+            Open::Create => state.create(epoch, at)?,
+            Open::Read | Open::Write => {
+                state.begin(epoch, Kind::Look)?;
+                find(&state.live)?
+            }
+        };
+        state.hold(file);
+        Ok(Arc::new(SimFile { state: self.state.clone(), file, epoch, writable: how != Open::Read }))
+    }
+
+    fn lock_at(
+        &self,
+        epoch: u64,
+        at: impl Fn(&Tree) -> io::Result<Place>,
+        holder: &str,
+    ) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let mut state = self.state();
+        Ok(match state.lock(epoch, &at, holder)? {
+            Ok(locked) => {
+                let place = Some(at(&state.live)?);
+                Ok(Box::new(SimLock { state: self.state.clone(), locked, place, epoch }))
+            }
+            Err(holder) => Err(holder),
+        })
+    }
+
+    /// A directory that is there.
+    fn look_at(&self, dir: &Path) -> io::Result<(MutexGuard<'_, State>, u64)> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        let dir = state.live.dir(dir)?;
+        Ok((state, dir))
     }
 }
 
 impl Fs for SimFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
-        let mut state = self.state();
-        let epoch = state.epoch;
-        let file = match how {
-            Open::Create => state.create(epoch, path)?,
-            Open::Read | Open::Write => {
-                state.begin(epoch, Kind::Look)?;
-                state.live.file(path)?
-            }
-        };
-        state.hold(file);
-        Ok(Arc::new(SimFile { state: self.state.clone(), file, epoch, writable: how != Open::Read }))
+        let epoch = self.state().epoch;
+        self.open_at(epoch, how, |live| live.place(path), |live| live.file(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -256,22 +302,31 @@ impl Fs for SimFs {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.rename(epoch, |live| live.plan_remove(path).map(Some))
+        state.rename(epoch, |live| live.file(path).and_then(|_| live.plan_remove(live.place(path)?)).map(Some))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.rename(epoch, |live| live.plan_put(to, Entry::File(live.file(from)?)).map(Some))
+        state.rename(epoch, |live| live.plan_put(live.place(to)?, Entry::File(live.file(from)?)).map(Some))
+    }
+
+    fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
+        let dir = SimDir::of(dir)?;
+        let plan = |live: &Tree| live.plan_put(dir.place(live, name)?, Entry::File(live.file(from)?));
+        self.state().rename(dir.epoch, |live| plan(live).map(Some))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let (state, dir) = self.look_at(dir)?;
+        Ok(file_names(&state, dir))
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut state = self.state();
         let epoch = state.epoch;
         state.begin(epoch, Kind::Look)?;
-        state.live.dir(dir)?;
-        drop(state);
-        Ok(self.files(dir))
+        Ok(state.live.dir_entries(state.live.dir(dir)?))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
@@ -300,31 +355,29 @@ impl Fs for SimFs {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.sync_dir(epoch, dir)
+        state.sync_dir(epoch, |live| live.dir(dir))
+    }
+
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        let (state, dir) = self.look_at(dir)?;
+        Ok(Some(Arc::new(SimDir { fs: self.clone(), dir, epoch: state.epoch })))
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
-        let mut state = self.state();
-        let epoch = state.epoch;
-        Ok(match state.lock(epoch, path, holder)? {
-            Ok(file) => Ok(Box::new(SimLock { state: self.state.clone(), file, epoch })),
-            Err(holder) => Err(holder),
-        })
+        let epoch = self.state().epoch;
+        self.lock_at(epoch, |live| live.place(path), holder)
     }
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {
-        let mut state = self.state();
-        let epoch = state.epoch;
-        state.begin(epoch, Kind::Look)?;
-        state.live.dir(dir)?;
-        Ok(state.machine)
+        self.look_at(dir).map(|(state, _)| state.machine)
     }
 
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
-        let mut state = self.state();
-        let epoch = state.epoch;
-        state.begin(epoch, Kind::Look)?;
-        state.live.dir(dir)?;
-        Ok(state.reserves)
+        self.look_at(dir).map(|(state, _)| state.reserves)
     }
+}
+
+fn file_names(state: &State, dir: u64) -> Vec<String> {
+    let files = state.live.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+    files.map(|(name, _)| name.to_string()).collect()
 }

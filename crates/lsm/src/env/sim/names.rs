@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::fault::{How, Kind};
 use super::loss::keep_names;
 use super::state::{BLOCK, Pending, State};
-use crate::env::tree::{Change, Entry, Tree};
+use crate::env::tree::{Change, Entry, Place, Tree};
 
 impl State {
     /// Plans a change of names and makes it; none may be needed.
@@ -57,18 +57,19 @@ impl State {
     }
 
     /// A new, empty file; it takes a block for itself.
-    pub(super) fn create(&mut self, epoch: u64, path: &Path) -> io::Result<u64> {
+    pub(super) fn create(&mut self, epoch: u64, at: impl FnOnce(&Tree) -> io::Result<Place>) -> io::Result<u64> {
         let (step, how) = self.begin(epoch, Kind::Name)?;
         if !self.is_done(how) {
             how.result()?;
         }
-        let file = self.make(step, path)?;
+        let at = at(&self.live)?;
+        let file = self.make(step, at)?;
         how.result().map(|()| file)
     }
 
-    pub(super) fn make(&mut self, step: u64, path: &Path) -> io::Result<u64> {
+    pub(super) fn make(&mut self, step: u64, at: Place) -> io::Result<u64> {
         let file = self.number();
-        let change = self.live.plan_put(path, Entry::File(file))?;
+        let change = self.live.plan_put(at, Entry::File(file))?;
         self.spend(1)?;
         self.files.insert(file, Arc::default());
         self.change(step, change);
@@ -82,7 +83,7 @@ impl State {
         let done = self.done(how, missing.len(), 1);
         for path in &missing[..done] {
             let dir = self.number();
-            let change = self.live.plan_put(path, Entry::Dir(dir))?;
+            let change = self.live.plan_put(self.live.place(path)?, Entry::Dir(dir))?;
             self.live.add_dir(dir);
             self.durable.add_dir(dir);
             self.change(step, change);
@@ -91,9 +92,9 @@ impl State {
     }
 
     /// Makes the entries of a directory durable, and with them whatever they came from in another one.
-    pub(super) fn sync_dir(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
+    pub(super) fn sync_dir(&mut self, epoch: u64, dir: impl FnOnce(&Tree) -> io::Result<u64>) -> io::Result<()> {
         let (_, how) = self.begin(epoch, Kind::Sync)?;
-        let dir = self.live.dir(path)?;
+        let dir = dir(&self.live)?;
         let (concerned, others) = split(std::mem::take(&mut self.pending), dir);
         self.pending = others;
         let written = match how {

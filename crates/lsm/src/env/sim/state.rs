@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::content::{Content, Fate, PAGE, SECTOR};
 use super::dice::Dice;
 use super::fault::{Fault, How, Kind, crashed};
-use crate::env::tree::{Change, Entry, Tree};
+use crate::env::tree::{Change, Entry, Place, Tree};
 use crate::env::{Machine, ManualClock};
 
 /// A change of names that is not durable.
@@ -54,7 +54,7 @@ pub(super) struct State {
 
     /// Open handles and mappings by file.
     pub(super) open: BTreeMap<u64, u32>,
-    /// Files held as locks.
+    /// Files and directories held as locks.
     pub(super) locks: BTreeSet<u64>,
 
     pub(super) free: Option<u64>,
@@ -203,13 +203,19 @@ impl State {
     // Locks.
 
     /// Takes a file as a lock, or tells who has it.
-    pub(super) fn lock(&mut self, epoch: u64, path: &Path, holder: &str) -> io::Result<Result<u64, String>> {
+    pub(super) fn lock(
+        &mut self,
+        epoch: u64,
+        at: impl FnOnce(&Tree) -> io::Result<Place>,
+        holder: &str,
+    ) -> io::Result<Result<u64, String>> {
         let (step, how) = self.begin(epoch, Kind::Name)?;
         if !self.is_done(how) {
             how.result()?;
         }
-        let file = match self.live.file(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => self.make(step, path)?,
+        let at = at(&self.live)?;
+        let file = match self.live.file_at(&at) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.make(step, at)?,
             found => found?,
         };
         if self.locks.contains(&file) {
@@ -229,6 +235,21 @@ impl State {
         Ok(Ok(file))
     }
 
+    /// Locks a directory; false if it is locked.
+    pub(super) fn lock_dir(&mut self, epoch: u64, dir: u64) -> io::Result<bool> {
+        self.begin(epoch, Kind::Look)?;
+        match self.live.has_dir(dir) {
+            true => Ok(self.locks.insert(dir)),
+            false => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// True if the name at a place is that of this file.
+    pub(super) fn stands_for(&mut self, epoch: u64, at: &Place, file: u64) -> io::Result<bool> {
+        self.begin(epoch, Kind::Look)?;
+        Ok(self.live.at(at) == Some(Entry::File(file)))
+    }
+
     // Direct access, for tests.
 
     pub(super) fn put_file(&mut self, path: &Path, mut content: Content) -> io::Result<()> {
@@ -239,7 +260,7 @@ impl State {
             }
             Err(_) => {
                 let file = self.number();
-                let change = self.live.plan_put(path, Entry::File(file))?;
+                let change = self.live.plan_put(self.live.place(path)?, Entry::File(file))?;
                 content.names = 1;
                 self.files.insert(file, Arc::new(content));
                 self.live.apply(&change);
@@ -250,9 +271,16 @@ impl State {
     }
 
     pub(super) fn take_file(&mut self, path: &Path) -> io::Result<()> {
-        let change = self.live.plan_remove(path)?;
+        let change = self.live.plan_remove(self.live.place(path)?)?;
         self.change(self.steps, change);
         self.pending.pop().into_iter().for_each(|pending| self.durable.apply(&pending.change));
+        Ok(())
+    }
+
+    pub(super) fn take_dir(&mut self, path: &Path) -> io::Result<()> {
+        let change = self.live.plan_remove_dir(path)?;
+        self.live.apply(&change);
+        self.durable.apply(&change);
         Ok(())
     }
 

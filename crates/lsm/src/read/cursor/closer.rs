@@ -64,7 +64,7 @@ impl UserCursor {
     /// What is wrong with the record that the cursor is to stand on, as a check finds it; none if that serves it. Errors: those of the
     /// sources, and the cursor stands nowhere.
     fn damage_of_standing(&mut self) -> Result<Option<Error>> {
-        let Some((keeper, _)) = &self.expiry else { return Ok(None) };
+        let Some((keeper, ..)) = &self.expiry else { return Ok(None) };
         let place = std::mem::replace(&mut self.place, Place::Nowhere);
         if place == Place::Saved {
             // The inner cursor has left it, and is asked once more where it stands.

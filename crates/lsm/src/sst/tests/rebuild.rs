@@ -61,6 +61,36 @@ fn a_lost_block_may_have_held_the_least_seqno_and_the_greatest() {
     assert!(lost == 1 && records.ends_with(&found) && found.iter().all(|record| (6..40).contains(&record.seqno)));
 }
 
+/// The gap of a damaged block must not account for blocks that a cut took off the end.
+#[test]
+fn a_table_cut_short_ends_with_a_gap_although_another_block_is_damaged() {
+    let records = records(120, 30, 5);
+    let (file, finished) = written(&records, &WriterSettings { block_bytes: 300, base_seqno: 5, ..settings() });
+    let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
+    let order = Order::bytewise();
+    for handle in &table.index().handles()[3..] {
+        for cut in [handle.offset, handle.offset + 7, handle.end() - 1, handle.end(), handle.end() + 136] {
+            let mut bytes = file.bytes();
+            bytes.truncate(cut as usize);
+            bytes[table.index().handles()[1].offset as usize..][..40].fill(0xee);
+            let (mut found, mut gaps) = (Vec::new(), Vec::new());
+            let mut see = |shown: Found<'_>| {
+                match shown {
+                    Found::Record(record, ..) => found.push(record.key.to_vec()),
+                    Found::Gap(gap) => gaps.push(gap.clone()),
+                    Found::Refused { .. } | Found::Healed { .. } => {}
+                }
+                Ok(())
+            };
+            rebuilt(bytes, &known(&finished)).unwrap().table.examine(&Sealer, true, &mut see).unwrap();
+            for lost in records.iter().filter(|record| !found.contains(&record.key)) {
+                let is_told = gaps.iter().any(|gap| gap.covers(&order, &lost.key, lost.seqno));
+                assert!(is_told, "cut to {cut}: {} is in no gap", lost.key.escape_ascii());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

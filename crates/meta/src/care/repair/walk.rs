@@ -17,9 +17,9 @@ use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::{Found, Table};
 
-use super::super::plan::Piece;
+use super::super::plan::{self, Piece};
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
-use super::Mending;
+use super::{Mending, fence_over};
 use crate::mend::mended;
 
 /// A table is walked so often, until two walks agree.
@@ -149,7 +149,7 @@ impl Mending<'_, '_> {
                 self.db.read_file(table).err().filter(is_unread).map(|error| (0, error)).into_iter().collect();
             return Ok(());
         };
-        open.examine(keeper, true, &mut |found| {
+        let examined = open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => self.take(record, check, source.offset),
                 Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
@@ -172,7 +172,18 @@ impl Mending<'_, '_> {
                 }
             }
             Ok(())
-        })
+        });
+        self.add_gaps_at_ends();
+        examined
+    }
+
+    /// The table must begin and end with the keys that the manifest names.
+    fn add_gaps_at_ends(&mut self) {
+        let ends = self.pieces.first().zip(self.pieces.last()).map(|(first, last)| (first.begin(), last.end()));
+        let order = self.table.family().order();
+        let [before, behind] = plan::gaps_at_ends(order, ends.as_ref(), &fence_over(self.table));
+        self.pieces.splice(0..0, before.map(Piece::Gap));
+        self.pieces.extend(behind.map(Piece::Gap));
     }
 
     /// A value file in which something was hit is left behind; one that cannot be read now is not: nobody could read what is to leave it.

@@ -87,15 +87,15 @@ impl Candidates {
 }
 
 impl Salvage<'_> {
-    /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
-    /// anywhere in it (`all`, and its least seqno). If nothing is, so many records may have lost what stood beside them; else those
-    /// that are lost had it.
+    /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where these do not explain
+    /// it (they have room for so many records), anywhere in it (`all`, and its least seqno). If nothing is, so many records may have
+    /// lost what stood beside them; else those that are lost had it.
     pub(super) fn closes(
         &mut self,
         id: u32,
         family: &Family,
         (counted, found): (&Ledger, &Ledger),
-        gaps: Vec<Fence>,
+        (gaps, room): (Vec<Fence>, Option<u64>),
         (all, least): (&Fence, Seqno),
         lost_beside: u64,
     ) {
@@ -115,7 +115,9 @@ impl Salvage<'_> {
             }
             return;
         }
-        if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && !gaps.is_empty()) {
+        let is_explained =
+            deficit.as_ref().is_some_and(|deficit| plan::explains(deficit, !gaps.is_empty(), room, summed));
+        if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && is_explained) {
             let of_family = self.gaps.entry(id).or_default();
             gaps.iter().for_each(|gap| of_family.add(gap.clone(), self.holes.len()));
             let (file, seqnos, candidates) = (all.file.clone(), (least, all.bound), Candidates::default());
@@ -134,7 +136,7 @@ impl Salvage<'_> {
         }
         self.report.lost += deficit.as_ref().map_or(0, Ledger::count);
         gaps.iter().for_each(|gap| self.lost_between(id, family, gap));
-        if gaps.is_empty() || deficit.is_none() {
+        if !is_explained {
             self.report.structural += 1;
             self.lost_between(id, family, all);
         }

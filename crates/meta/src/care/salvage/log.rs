@@ -9,8 +9,8 @@ use waxseal_lsm::db::{Parts, facts_of};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
-use waxseal_lsm::values::LoggedValues;
-use waxseal_lsm::wal::{self, Facts, Replayed, Stop};
+use waxseal_lsm::values::{LoggedValues, Losses};
+use waxseal_lsm::wal::{self, Facts, Headless, Replayed, Stop, Tolerates};
 
 use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
@@ -21,10 +21,6 @@ struct Reading {
     binding: Binding,
     first: Option<Seqno>,
     next: Option<Seqno>,
-    /// Frames below this offset have been taken.
-    taken: u64,
-    /// Frames below this offset were promised, whatever has become of their values.
-    promised: u64,
 }
 
 /// The last seqno that is missing where `next` would have come and `first` came.
@@ -89,7 +85,7 @@ impl Salvage<'_> {
             before = Some(Stretch { next, ..stretch });
         }
         if named.is_none() && !self.again {
-            found.damaged.iter().for_each(|error| self.hidden(error, begins));
+            found.damaged.iter().for_each(|headless| self.hidden(headless, begins));
         }
         match before {
             Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
@@ -104,13 +100,13 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// A segment does not say any more which it is. It may not have been used yet, but not if no other has a frame, or if what the log
-    /// `begins` with does not follow upon what tables hold.
-    fn hidden(&mut self, error: &Error, begins: Option<Seqno>) {
+    /// A segment does not say any more which it is. It may not have been used yet, but not if it has more than a header, if no other has
+    /// a frame, or if what the log `begins` with does not follow upon what tables hold.
+    fn hidden(&mut self, Headless { error, is_used }: &Headless, begins: Option<Seqno>) {
         match begins {
-            None => return self.lost_anywhere(error, MAX_SEQNO),
-            Some(first) if first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
-            Some(_) => {}
+            Some(first) if !is_used && first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
+            Some(_) if !is_used => {}
+            _ => return self.lost_anywhere(error, MAX_SEQNO),
         }
         self.report.structural += 1;
         let finding = Finding::of(error, None);
@@ -139,17 +135,10 @@ impl Salvage<'_> {
         let Parts { env, companions, .. } = self.parts;
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
         let values = LoggedValues::new(env.fs.clone(), self.from, companions.clone());
-        let mut reading =
-            Reading { values, binding: Binding::default(), first: None, next: None, taken: 0, promised: 0 };
-        let outcome = loop {
-            let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
-                self.frame(&frame, &mut reading)
-            });
-            match outcome.as_ref().ok().and_then(|end| end.cut.as_ref()?.promised) {
-                Some(promised) => reading.promised = promised, // and on behind the frame where it stopped
-                None => break outcome,
-            }
-        };
+        let mut reading = Reading { values, binding: Binding::default(), first: None, next: None };
+        let from = self.from;
+        let visit = &mut |frame: Replayed<'_>| self.frame(&frame, &mut reading);
+        let outcome = wal::recover(env, from, start, facts, machine, true, visit);
         let Reading { first, next, .. } = reading;
         match outcome {
             Ok(end) => {
@@ -174,18 +163,15 @@ impl Salvage<'_> {
     /// read now, those that are.
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
         reading.first.get_or_insert(frame.seqno);
-        if frame.offset < reading.taken {
-            return Ok(());
-        }
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
-        let expanded = reading.values.expand(frame.body, &mut is_wanted);
         // What a table holds was promised, and all before it, though there is no manifest that says so. Of an ingestion that was ended
         // before it synced the log that says too much: then what nobody was promised is missed, which is the safe side.
-        let is_promised = frame.offset < reading.promised || frame.seqno <= self.in_tables;
-        let body = match expanded {
-            Err(Stop::NotWhole(_)) if is_promised => frame.body,
-            // A device that gives no answer says nothing against the frame, nor against those behind it.
+        let damaged = frame.tolerates.damaged || frame.seqno <= self.in_tables;
+        // A device that gives no answer says nothing against the frame, nor against those behind it.
+        let mut losses = Losses::of(Tolerates { damaged, unread: true });
+        let body = match reading.values.expand(frame.body, &mut is_wanted, &mut losses) {
             Err(Stop::Refused(error)) if is_unread(&error) => frame.body,
+            Ok(_) if !losses.is_empty() => frame.body,
             expanded => expanded?,
         };
         let keeper = &*self.parts.companions;
@@ -217,7 +203,6 @@ impl Salvage<'_> {
                 self.may_fill(&holes, &record, check);
             }
         }
-        reading.taken = frame.end;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use waxseal_lsm::env::{File, Open};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::names::{Name, system_id};
 use waxseal_lsm::order::Order;
+use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::seam::Companions;
 use waxseal_lsm::sst::{Cache, Expected, Known, Table, rebuild};
 use waxseal_lsm::version;
@@ -43,6 +44,17 @@ impl Salvage<'_> {
                 let is_table = |name: &&String| matches!(Name::parse(name), Some(Name::Table(_)));
                 names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
             }
+        }
+    }
+
+    /// Without a manifest a table under two names means that a copy of it has taken the place of another table, which is lost.
+    pub(super) fn misses_another(&mut self, table: &Table, name: &str, known: Option<&Named>) {
+        if known.is_some() {
+            return;
+        }
+        if let Some(other) = self.uids.insert(table.expected().uid, name.to_owned()) {
+            let message = format!("the file holds the table of {other}; which table it held before is not known");
+            self.lost_anywhere(&Error::structural(&message).in_file(name, 0), MAX_SEQNO);
         }
     }
 

@@ -1,0 +1,132 @@
+//! Expired: how the space of expired records comes back. Pure.
+//!
+//! Drop:   a table goes by an edit alone, unread, if all its records have expired for every reader, now and to come, and nothing else of
+//!         the store depends on them: no older table would come to light, no newer table or memtable may hold a version that wants one of
+//!         them kept, and it is neither quarantined nor in a lost range.
+//! Merge:  any other table with expired records is compacted, and `rules` decide on each record.
+//! When:   while nothing more urgent is due, where a quarter of the records of a table have expired, or one expired a day ago; and whenever
+//!         a caller asks for the space.
+//! Ends:   a table that is written anew holds nothing that had expired, or is kept from being picked again.
+
+use std::cmp::Reverse;
+
+use super::pick::{Action, order_max, order_min};
+use super::pick::{BOTTOM, Picture, Plan, Reason, Span, TableFacts, is_cheap, is_free, plan_level0, sink};
+use crate::expiry::Expiries;
+use crate::planted::{Bug, active};
+use crate::version::LEVELS;
+
+/// A table is dense with expired records when every fourth has expired or more.
+const DENSE: u64 = 4;
+
+/// A record that expired so long ago is reason enough, in microseconds: a day.
+const LATE_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// Tables that go in one edit, at most.
+const DROPPED_AT_ONCE: usize = 512;
+
+/// From when on a table of so many records is worth its compaction, in microseconds since 1970.
+pub fn due_at(of: &Expiries, entries: u64) -> u64 {
+    let share = u128::from(entries.div_ceil(DENSE)) * u128::from(of.greatest - of.least) / u128::from(of.count.max(1));
+    let dense = of.least.saturating_add(u64::try_from(share).unwrap_or(u64::MAX));
+    if of.count.saturating_mul(DENSE) < entries { of.least.saturating_add(LATE_MICROS) } else { dense }
+        .min(of.least.saturating_add(LATE_MICROS))
+}
+
+/// Tables of one level that go by an edit alone; the lowest level first, since what it holds keeps tables above it.
+pub fn pick_drop(picture: &Picture<'_>) -> Option<Plan> {
+    (0..LEVELS).rev().find_map(|level| drop_of(picture, level, |_| true))
+}
+
+/// What to compact for the space of expired records while nothing is due.
+pub fn pick_dense(picture: &Picture<'_>) -> Option<Plan> {
+    let is_dense = |table: &TableFacts<'_>| {
+        let (about, least) = table.expiry.map_or((0, u64::MAX), |of| (of.about_by(picture.expired), of.least));
+        about.saturating_mul(DENSE) >= table.entries || least.saturating_add(LATE_MICROS) <= picture.expired
+    };
+    pick_merge(picture, |plan| plan.inputs[0].0 > 0 || is_cheap(picture, plan), is_dense)
+}
+
+/// The same for a caller who waits for the space, whose tables had numbers below `newest`.
+pub fn pick_any(picture: &Picture<'_>, newest: u64) -> Option<Plan> {
+    // A plan that takes tables down may follow another one; a table that was written anew in its place is not written once more.
+    let goes_down = |plan: &Plan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
+    let is_old = |plan: &Plan| plan.inputs[0].1.iter().all(|number| *number < newest);
+    pick_merge(picture, |plan| goes_down(plan) || is_old(plan), |_| true)
+}
+
+/// The plan for one table at the bottom: it goes, or is written anew.
+pub(super) fn plan_bottom(picture: &Picture<'_>, at: usize, reason: Reason) -> Option<Plan> {
+    let number = picture.levels[BOTTOM][at].number;
+    let dropped = drop_of(picture, BOTTOM, |table| table.number == number);
+    dropped.or_else(|| sink(picture, BOTTOM, at, reason))
+}
+
+fn drop_of(picture: &Picture<'_>, level: usize, wanted: impl Fn(&TableFacts<'_>) -> bool) -> Option<Plan> {
+    let mut plan: Option<Plan> = None;
+    for (at, table) in picture.levels[level].iter().enumerate() {
+        if !wanted(table) || !has_gone(picture, table) || !stands_alone(picture, level, at) {
+            continue;
+        }
+        let before = plan
+            .as_ref()
+            .map_or((table.smallest, table.largest), |plan| (&plan.span.smallest[..], &plan.span.largest[..]));
+        let smallest = order_min(picture.order, before.0, table.smallest).to_vec();
+        let span = Span { level, smallest, largest: order_max(picture.order, before.1, table.largest).to_vec() };
+        if !is_free(picture, &span) {
+            continue;
+        }
+        let mut numbers = plan.map_or(Vec::new(), |plan: Plan| plan.inputs[0].1.clone());
+        numbers.push(table.number);
+        let is_full = numbers.len() == DROPPED_AT_ONCE;
+        let (inputs, action, reason) = (vec![(level, numbers)], Action::Drop, Reason::Expired);
+        plan = Some(Plan { inputs, output_level: level, action, reason, score: 0, span });
+        if is_full {
+            break;
+        }
+    }
+    plan
+}
+
+/// True if all records of a table have expired for every reader.
+fn has_gone(picture: &Picture<'_>, table: &TableFacts<'_>) -> bool {
+    let all = |count| count == table.entries || active(Bug::LiveRecordsGoWithTheirTable);
+    table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced
+}
+
+/// True if no other table and no memtable may hold a version of a key of a table.
+fn stands_alone(picture: &Picture<'_>, level: usize, at: usize) -> bool {
+    let (order, table) = (picture.order, &picture.levels[level][at]);
+    let meets = |other: &TableFacts<'_>| {
+        other.number != table.number
+            && order.compare(other.smallest, table.largest).is_le()
+            && order.compare(table.smallest, other.largest).is_le()
+    };
+    let others = if active(Bug::ExpiredTableUncoversOlder) { 0..=level.saturating_sub(1) } else { 0..=BOTTOM };
+    !table.is_in_memory && !picture.levels[others].iter().flatten().any(meets)
+}
+
+fn pick_merge(
+    picture: &Picture<'_>,
+    is_worth_it: impl Fn(&Plan) -> bool,
+    wanted: impl Fn(&TableFacts<'_>) -> bool,
+) -> Option<Plan> {
+    let mut found: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
+    for (level, tables) in picture.levels.iter().enumerate() {
+        for (at, table) in tables.iter().enumerate() {
+            let any = table.expiry.filter(|of| of.any_by(picture.expired) && !table.is_kept);
+            if let Some(of) = any.filter(|_| wanted(table)) {
+                found.push((Reverse(of.about_by(picture.expired)), level, at));
+            }
+        }
+    }
+    found.sort();
+    let base = picture.targets().base;
+    found.into_iter().find_map(|(_, level, at)| {
+        let plan = match level {
+            0 => plan_level0(picture, at, base, Reason::Expired),
+            _ => sink(picture, level, at, Reason::Expired),
+        };
+        plan.filter(&is_worth_it)
+    })
+}

@@ -1,0 +1,263 @@
+//! The descriptors of a store's table and value files, bounded.
+//!
+//! In:    the name of a file that never changes once it is finished. Out: a [`CachedFile`] that reads it. A read of a file that is not open opens it
+//!        first; another file is closed if too many are open then.
+//! Holds: at most `most` descriptors, and one more for each read that runs at this moment. An index or a block in memory needs none.
+//! Locks: the list of open files is locked when a file is opened or goes, never over I/O and never by a read of an open file.
+//! Fails: a file without a name is `Corruption` in a store that owns its files. A reader beside a writer looks into the manifest first: a file
+//!        that the manifest does not name any more was replaced, and the error asks for `refresh`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use arc_swap::ArcSwapOption;
+
+use crate::env::work::lock;
+use crate::env::{File, Fs, Mapped, Open, is_out_of_descriptors};
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::names::Name;
+
+/// Tells whether the manifest names a file now.
+pub type IsNamed = dyn Fn(Name) -> Result<bool> + Send + Sync;
+
+/// The open table and value files of one store.
+pub struct Descriptors {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    most: usize,
+    open: Mutex<OpenFiles>,
+    /// Set where another process may remove files.
+    is_named: Option<Box<IsNamed>>,
+}
+
+/// A clock: the file whose turn comes is closed, unless it was read since its last turn.
+#[derive(Default)]
+struct OpenFiles {
+    count: usize,
+    /// In the order of their turns. Files that were dropped leave their entry behind.
+    turns: VecDeque<Weak<Slot>>,
+}
+
+/// Where a file keeps its descriptor.
+#[derive(Default)]
+struct Slot {
+    file: ArcSwapOption<Arc<dyn File>>,
+    was_read: AtomicBool,
+}
+
+impl Descriptors {
+    /// At most `most` open files of a directory, and at least one.
+    pub fn bounded(fs: Arc<dyn Fs>, dir: &Path, most: usize) -> Descriptors {
+        Descriptors { fs, dir: dir.to_owned(), most: most.max(1), open: Mutex::default(), is_named: None }
+    }
+
+    /// The same beside a process that may remove files: `is_named` tells a file that was replaced from one that was lost.
+    pub fn beside_a_writer(self, is_named: Box<IsNamed>) -> Descriptors {
+        Descriptors { is_named: Some(is_named), ..self }
+    }
+
+    /// How many files may be open.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How many files are open.
+    pub fn count(&self) -> usize {
+        lock(&self.open).count
+    }
+
+    /// Opens a file. Where the process has no descriptor left, half of the files here are closed and the open is tried once more.
+    fn open(&self, name: Name) -> Result<Arc<dyn File>> {
+        let path = self.dir.join(name.to_string());
+        let mut opened = self.fs.open(&path, Open::Read);
+        if opened.as_ref().is_err_and(is_out_of_descriptors) {
+            self.close_down_to(self.count() / 2);
+            opened = self.fs.open(&path, Open::Read);
+        }
+        match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.gone(name)),
+            opened => opened.map_err(|error| Error::io(format_args!("opening {name}"), error)),
+        }
+    }
+
+    /// The error for a file that has no name any more.
+    #[cold]
+    fn gone(&self, name: Name) -> Error {
+        match self.is_named.as_ref().map(|is_named| is_named(name)) {
+            Some(Ok(false)) => return Error::outdated(&name.to_string()),
+            Some(Err(error)) => return error,
+            None | Some(Ok(true)) => {}
+        }
+        let what = match name {
+            Name::Values(_) => "a value file that a table points into is missing",
+            _ => "a table that the manifest names is missing",
+        };
+        Error::corruption(Damage { file: name.to_string(), verdict: Verdict::Missing, ..Damage::default() }, what)
+    }
+
+    /// Counts a file that was opened, and closes others if there are too many.
+    fn opened(&self, slot: &Arc<Slot>) {
+        let mut open = lock(&self.open);
+        open.count += 1;
+        if open.turns.len() > 2 * open.count + 16 {
+            open.turns.retain(|slot| slot.strong_count() > 0);
+        }
+        open.turns.push_back(Arc::downgrade(slot));
+        let closed = open.take(self.most);
+        drop(open);
+        drop(closed);
+    }
+
+    fn close_down_to(&self, most: usize) {
+        let closed = lock(&self.open).take(most);
+        drop(closed); // files are closed with no lock held
+    }
+}
+
+impl OpenFiles {
+    /// Takes the descriptors of files until at most `most` are open. A file that was read since its last turn gets one more.
+    fn take(&mut self, most: usize) -> Vec<Arc<Arc<dyn File>>> {
+        let (mut taken, mut chances) = (Vec::new(), self.turns.len());
+        while self.count > most
+            && let Some(first) = self.turns.pop_front()
+        {
+            let Some(slot) = first.upgrade() else { continue };
+            if slot.was_read.swap(false, Ordering::Relaxed) && chances > 0 {
+                chances -= 1;
+                self.turns.push_back(first);
+            } else if let Some(file) = slot.file.swap(None) {
+                self.count -= 1;
+                taken.push(file);
+            }
+        }
+        taken
+    }
+}
+
+impl fmt::Debug for Descriptors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Descriptors({} of {} in {})", self.count(), self.most, self.dir.display())
+    }
+}
+
+/// A file for reading that is open while its descriptor is in the cache, and is opened again by the next read.
+pub struct CachedFile {
+    name: Name,
+    files: Arc<Descriptors>,
+    slot: Arc<Slot>,
+}
+
+impl CachedFile {
+    /// A file of this name, not open.
+    pub fn new(files: &Arc<Descriptors>, name: Name) -> CachedFile {
+        CachedFile { name, files: Arc::clone(files), slot: Arc::default() }
+    }
+
+    /// Opens the file if it is not open. Errors: `Corruption` if it is missing, `Io`.
+    pub fn ensure_open(&self) -> Result<()> {
+        match self.slot.file.load().is_some() {
+            true => Ok(()),
+            false => self.open().map(drop),
+        }
+    }
+
+    /// A descriptor that stays open for as long as the caller holds it. Errors: as for `ensure_open`.
+    pub fn descriptor(&self) -> Result<Arc<dyn File>> {
+        match &*self.slot.file.load() {
+            Some(file) => Ok(Arc::clone(&**file)),
+            None => self.open().map(|file| Arc::clone(&*file)),
+        }
+    }
+
+    /// Takes a descriptor that somebody else has opened, unless there is one.
+    pub fn adopt(&self, file: Arc<dyn File>) {
+        self.keep(Arc::new(file));
+    }
+
+    #[cold]
+    fn open(&self) -> Result<Arc<Arc<dyn File>>> {
+        self.files.open(self.name).map(|file| self.keep(Arc::new(file)))
+    }
+
+    /// Keeps a descriptor until its turn to be closed comes. Of two threads that opened the file at once the first one's stays.
+    fn keep(&self, file: Arc<Arc<dyn File>>) -> Arc<Arc<dyn File>> {
+        self.slot.was_read.store(true, Ordering::Relaxed);
+        let none = None::<Arc<Arc<dyn File>>>;
+        if let Some(first) = &*self.slot.file.compare_and_swap(&none, Some(Arc::clone(&file))) {
+            return Arc::clone(first);
+        }
+        self.files.opened(&self.slot);
+        file
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&dyn File) -> io::Result<R>) -> io::Result<R> {
+        if let Some(file) = &*self.slot.file.load() {
+            if !self.slot.was_read.load(Ordering::Relaxed) {
+                self.slot.was_read.store(true, Ordering::Relaxed);
+            }
+            return act(&***file);
+        }
+        act(&**self.open()?)
+    }
+}
+
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        let mut open = lock(&self.files.open);
+        let file = self.slot.file.swap(None);
+        open.count -= usize::from(file.is_some());
+        drop(open);
+        drop(file);
+    }
+}
+
+impl fmt::Debug for CachedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CachedFile({})", self.name)
+    }
+}
+
+fn read_only<T>() -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+impl File for CachedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.with(|file| file.read_at(buf, offset))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.with(|file| file.len())
+    }
+
+    fn advise(&self, offset: u64, length: u64, will_need: bool) {
+        let _ = self.with(|file| {
+            file.advise(offset, length, will_need);
+            Ok(())
+        });
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        read_only()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        read_only()
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        read_only()
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        read_only()
+    }
+
+    fn map(&self, _: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        read_only()
+    }
+}

@@ -1,0 +1,237 @@
+//! An open directory: files are reached by openat, renameat, unlinkat and linkat, and the directory itself can be locked.
+
+use std::any::Any;
+use std::ffi::CStr;
+use std::fs::{self, File as StdFile};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::retry_on_intr;
+
+use super::{Origin, RealFile, boot_id, space};
+use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
+
+/// How often a lock file is opened again that another process removed or replaced between its opening and its locking.
+const LOCK_ATTEMPTS: usize = 8;
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct RealDir(Arc<StdFile>);
+
+impl RealDir {
+    pub(super) fn open(dir: &Path) -> io::Result<RealDir> {
+        let opened = retry_on_intr(|| rustix::fs::open(dir, directory(), Mode::empty()))?;
+        Ok(RealDir(Arc::new(opened.into())))
+    }
+
+    pub(super) fn of(dir: &dyn Dir) -> io::Result<&RealDir> {
+        (dir as &dyn Any).downcast_ref().ok_or_else(|| ErrorKind::Unsupported.into())
+    }
+
+    /// Links a file that a path names.
+    pub(super) fn link_from(&self, from: &Path, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::linkat(CWD, from, &*self.0, name, AtFlags::empty())?)
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> io::Result<StdFile> {
+        let mode = Mode::from_raw_mode(0o666);
+        Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags | OFlags::CLOEXEC, mode))?.into())
+    }
+
+    /// Calls with each entry and its kind, "." and ".." included.
+    fn each_entry(&self, mut call: impl FnMut(&CStr, FileType)) -> io::Result<()> {
+        for entry in rustix::fs::Dir::read_from(&*self.0)? {
+            let entry = entry?;
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = rustix::fs::statat(&*self.0, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
+            call(entry.file_name(), kind);
+        }
+        Ok(())
+    }
+
+    /// Device and inode of a file in the directory; `None` if there is none.
+    fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
+        match rustix::fs::statat(&*self.0, name, AtFlags::empty()) {
+            Ok(stat) => Ok(Some(Identity::of(&stat))),
+            Err(error) if io::Error::from(error).kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn directory() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+/// Which file it is, whatever its names. It is no other file's for as long as the file is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    #[expect(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
+    fn of(stat: &rustix::fs::Stat) -> Identity {
+        Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
+    }
+}
+
+impl Dir for RealDir {
+    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+        let flags = match how {
+            Open::Read => OFlags::RDONLY,
+            Open::Write => OFlags::RDWR,
+            Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        Ok(Arc::new(RealFile(self.open_file(name, flags)?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&*self.0, from, &*self.0, to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&*self.0, name, AtFlags::empty())?)
+    }
+
+    fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&*self.0, name, &*RealDir::of(into)?.0, new, AtFlags::empty())?)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.each_entry(|name, kind| {
+            if kind != FileType::Directory {
+                names.extend(name.to_str().ok().map(str::to_owned));
+            }
+        })?;
+        Ok(names)
+    }
+
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        self.each_entry(|name, kind| {
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                let name = name.to_string_lossy().into_owned();
+                entries.push(DirEntry { name, is_file: kind == FileType::RegularFile });
+            }
+        })?;
+        Ok(entries)
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        Ok(self.identity(name)?.is_some())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_all() // the length alone, which `sync_data` may stop at, is not its entries
+    }
+
+    /// Through a description of its own, so that two handles of one process exclude each other too.
+    fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
+        let dir = StdFile::from(retry_on_intr(|| rustix::fs::openat(&*self.0, ".", directory(), Mode::empty()))?);
+        match dir.try_lock() {
+            Ok(()) => Ok(Some(Box::new(RealLock::of_dir(dir)))),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            // NFS locks only what is open for writing, which no directory is; others lock no directory either. The lock file is left.
+            Err(fs::TryLockError::Error(_)) => Ok(Some(Box::new(RealLock::of_dir(dir)))),
+        }
+    }
+
+    fn lock_file(&self, name: &str, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        for _ in 0..LOCK_ATTEMPTS {
+            let mut file = self.open_file(name, OFlags::RDWR | OFlags::CREATE)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(fs::TryLockError::WouldBlock) => {
+                    let mut holder = Vec::new();
+                    file.take(4096).read_to_end(&mut holder)?;
+                    return Ok(Err(String::from_utf8_lossy(&holder).trim().to_owned()));
+                }
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+            let identity = Identity::of(&rustix::fs::fstat(&file)?);
+            if self.identity(name)? != Some(identity) {
+                continue; // another process removed it before it was locked
+            }
+            write_holder(&mut file, holder)?;
+            let place = Some(Place { dir: self.0.clone(), name: name.to_owned(), identity });
+            return Ok(Ok(Box::new(RealLock { file, place, origin: Origin::here() })));
+        }
+        Err(io::Error::other("the lock file is another one each time it is opened"))
+    }
+
+    fn machine(&self) -> io::Result<Machine> {
+        Ok(Machine { boot_id: boot_id(), device: self.0.metadata()?.dev() })
+    }
+
+    fn reserves_blocks(&self) -> io::Result<bool> {
+        space::reserves_blocks(&self.0)
+    }
+
+    fn expect_open(&self, files: u64) {
+        space::expect_open(&self.0, files);
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(Identity::of(&rustix::fs::stat(path)?) == Identity::of(&rustix::fs::fstat(&*self.0)?))
+    }
+}
+
+/// The lock holds without its holder's name, which a full disk does not take.
+fn write_holder(file: &mut StdFile, holder: &str) -> io::Result<()> {
+    let named = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
+    match named {
+        Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Where a lock file stood, and which file it is.
+#[derive(Debug)]
+struct Place {
+    dir: Arc<StdFile>,
+    name: String,
+    identity: Identity,
+}
+
+/// An flock on the lock file or the directory; the kernel frees it with the last descriptor.
+#[derive(Debug)]
+struct RealLock {
+    file: StdFile,
+    /// None: a directory's.
+    place: Option<Place>,
+    origin: Origin,
+}
+
+impl RealLock {
+    fn of_dir(file: StdFile) -> RealLock {
+        RealLock { file, place: None, origin: Origin::here() }
+    }
+}
+
+impl Lock for RealLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        let Some(place) = &self.place else { return Ok(true) };
+        Ok(RealDir(place.dir.clone()).identity(&place.name)? == Some(place.identity))
+    }
+}
+
+impl Drop for RealLock {
+    /// Unlocked, not only closed: a child between fork and exec has a descriptor too, and would hold the lock for that while.
+    /// The child's own copy of this value must not do it: the lock is its parent's.
+    fn drop(&mut self) {
+        if self.origin.is_here() {
+            let _ = self.file.unlock();
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The file system of one open store: whatever names a file of the store's directory goes to the open directory, never through its path.
+//!
+//! So the store goes on in its own directory when that is renamed, and never touches another one that takes its path. The directory is
+//! opened with the first name that is asked for in it. All other paths (a checkpoint, a trash directory) go to the file system below.
+//!
+//! Before a name in the directory is made, changed or removed, the lock file that `lock` took must still have its own name: a process that
+//! found none, or another one, may have opened the store and counts on its files.
+//!
+//! After a failed sync the system may count names as durable that it lost, and the next sync, by whoever made other files there, says that
+//! all is well. So one failure is the answer to every later sync of the directory, for as long as the store is open (I09); and two
+//! syncs of it come one after the other, so that none passes by a failure that nobody heard of yet. Other directories
+//! may be tried again: what is in them is made anew.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::opened::{OpenFiles, closed};
+use super::work::lock;
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Open};
+
+/// A file system in which one directory stays the same whatever happens to its path.
+#[derive(Debug)]
+pub struct StoreFs {
+    inner: Arc<dyn Fs>,
+    dir: PathBuf,
+    /// The files that were opened through it and are still open.
+    files: OpenFiles,
+    held: Mutex<Held>,
+    /// The lock file, while it is held.
+    locked: Mutex<Option<Weak<dyn Lock>>>,
+    failed: Mutex<Option<(io::ErrorKind, String)>>,
+}
+
+/// The open directory of a store.
+#[derive(Debug, Default)]
+enum Held {
+    /// Nothing was asked for in it yet.
+    #[default]
+    NotYet,
+    /// None: the file system below reaches files by path alone.
+    Open(Option<Arc<dyn Dir>>),
+    /// The store is closed.
+    Closed,
+}
+
+impl StoreFs {
+    /// Over another file system, for a store in `dir`.
+    pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> StoreFs {
+        StoreFs {
+            inner,
+            dir: dir.to_owned(),
+            files: OpenFiles::default(),
+            held: Mutex::default(),
+            locked: Mutex::default(),
+            failed: Mutex::default(),
+        }
+    }
+
+    /// The open directory.
+    fn held(&self) -> io::Result<Option<Arc<dyn Dir>>> {
+        let mut held = lock(&self.held);
+        match &*held {
+            Held::Open(dir) => Ok(dir.clone()),
+            Held::Closed => Err(closed()),
+            Held::NotYet => {
+                let dir = self.inner.hold_dir(&self.dir)?;
+                *held = Held::Open(dir.clone());
+                Ok(dir)
+            }
+        }
+    }
+
+    /// The open directory, if this is its path.
+    fn at(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        if *dir == *self.dir { self.held() } else { Ok(None) }
+    }
+
+    /// The open directory and a name in it, if the path is that of a file in it.
+    fn named<'a>(&self, path: &'a Path) -> io::Result<Option<(Arc<dyn Dir>, &'a str)>> {
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some(name) if path.parent() == Some(&self.dir) => Ok(self.held()?.map(|dir| (dir, name))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The same for a name that is about to change.
+    fn changing<'a>(&self, path: &'a Path) -> io::Result<Option<(Arc<dyn Dir>, &'a str)>> {
+        let named = self.named(path)?;
+        match named.is_none() || self.owns_lock()? {
+            true => Ok(named),
+            false => Err(lost()),
+        }
+    }
+
+    /// Why a file of an open store is missing: where its lock is gone, its directory may be, and the file is not known to be damaged.
+    fn missing(&self, error: io::Error) -> io::Error {
+        let is_lost = error.kind() == io::ErrorKind::NotFound && matches!(self.owns_lock(), Ok(false));
+        if is_lost { lost() } else { error }
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::other("LOCK was removed or replaced, or the store's directory was removed, while the store was open")
+}
+
+impl Fs for StoreFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let named = if how == Open::Create { self.changing(path)? } else { self.named(path)? };
+        let opened = match named {
+            Some((dir, name)) => dir.open(name, how).map_err(|error| self.missing(error))?,
+            None => self.inner.open(path, how)?,
+        };
+        self.files.track(opened)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match (self.changing(from)?, self.named(to)?) {
+            (Some((dir, from)), Some((_, to))) => dir.rename(from, to),
+            (None, None) => self.inner.rename(from, to),
+            _ => Err(io::ErrorKind::CrossesDevices.into()), // no file leaves an open store's directory, or comes into it, by renaming
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.changing(path)? {
+            Some((dir, name)) => dir.remove(name),
+            None => self.inner.remove(path),
+        }
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match (self.named(from)?, self.changing(to)?) {
+            (Some((dir, from)), Some((into, to))) => dir.link(from, &*into, to),
+            (None, Some((into, to))) => self.inner.link_into(from, &*into, to),
+            (Some((dir, from)), None) => {
+                let (parent, name) = (to.parent(), to.file_name().and_then(|name| name.to_str()));
+                let (Some(parent), Some(name)) = (parent, name) else { return Err(io::ErrorKind::InvalidInput.into()) };
+                match self.inner.hold_dir(parent)? {
+                    Some(into) => dir.link(from, &*into, name),
+                    None => Err(io::ErrorKind::Unsupported.into()),
+                }
+            }
+            (None, None) => self.inner.link(from, to),
+        }
+    }
+
+    fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
+        match self.named(from)? {
+            Some((own, from)) => own.link(from, dir, name),
+            None => self.inner.link_into(from, dir, name),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.at(dir)?.map_or_else(|| self.inner.list(dir), |held| held.list())
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.at(dir)?.map_or_else(|| self.inner.entries(dir), |held| held.entries())
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.inner.create_dir_all(dir)
+    }
+
+    /// Removes what stands at a path; the store's own only if it still stands there.
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        match self.at(dir)? {
+            Some(held) if !held.is_at(dir)? => Err(io::ErrorKind::NotFound.into()),
+            _ => self.inner.remove_dir(dir),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match self.named(path) {
+            Ok(Some((dir, name))) => dir.exists(name),
+            Ok(None) => self.inner.exists(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if *dir != *self.dir {
+            return self.inner.sync_dir(dir);
+        }
+        let mut failed = lock(&self.failed);
+        if let Some((kind, text)) = &*failed {
+            return Err(io::Error::new(*kind, text.clone()));
+        }
+        let synced = match self.held()? {
+            Some(held) => held.sync(),
+            None => self.inner.sync_dir(dir),
+        };
+        synced.inspect_err(|error| *failed = Some((error.kind(), error.to_string())))
+    }
+
+    fn close(&self) {
+        self.files.close();
+        *lock(&self.held) = Held::Closed;
+    }
+
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
+        match self.at(dir)? {
+            Some(held) => Ok(Some(held)),
+            None => self.inner.hold_dir(dir),
+        }
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let Some((dir, name)) = self.named(path)? else { return self.inner.lock(path, holder) };
+        let taken: Arc<dyn Lock> = match dir.lock_file(name, holder)? {
+            Ok(taken) => Arc::from(taken),
+            Err(holder) => return Ok(Err(holder)),
+        };
+        *lock(&self.locked) = Some(Arc::downgrade(&taken));
+        Ok(Ok(Box::new(StoreLock(taken))))
+    }
+
+    fn lock_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn Lock>>> {
+        self.at(dir)?.map_or_else(|| self.inner.lock_dir(dir), |held| held.lock())
+    }
+
+    fn owns_lock(&self) -> io::Result<bool> {
+        let locked = lock(&self.locked).as_ref().and_then(Weak::upgrade);
+        locked.map_or(Ok(true), |locked| locked.is_in_place())
+    }
+
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        self.at(dir)?.map_or_else(|| self.inner.machine(dir), |held| held.machine())
+    }
+
+    fn most_open(&self) -> Option<u64> {
+        self.inner.most_open()
+    }
+
+    fn expect_open(&self, dir: &Path, files: u64) {
+        match self.at(dir) {
+            Ok(Some(held)) => held.expect_open(files),
+            _ => self.inner.expect_open(dir, files),
+        }
+    }
+
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        self.at(dir)?.map_or_else(|| self.inner.reserves_blocks(dir), |held| held.reserves_blocks())
+    }
+}
+
+/// The lock file of a store, which the file system looks at for as long as this is held.
+#[derive(Debug)]
+struct StoreLock(Arc<dyn Lock>);
+
+impl Lock for StoreLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        self.0.is_in_place()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::RealFs;
+    use crate::env::sim::{Fault, SimFs};
+
+    #[test]
+    fn a_directory_that_could_not_be_synced_stays_so_and_another_does_not_mind() {
+        let sim = SimFs::new(1);
+        let [store, other] = ["store", "other"].map(Path::new);
+        let fs = StoreFs::new(Arc::new(sim.clone()), store);
+        let fail = |dir| {
+            fs.create_dir_all(dir).unwrap();
+            fs.sync_dir(dir).unwrap();
+            sim.fail_at(sim.steps(), Fault::Error(io::ErrorKind::StorageFull));
+            let error = fs.sync_dir(dir).unwrap_err();
+            assert!(sim.clear_faults());
+            (error.kind(), error.to_string())
+        };
+        fail(other);
+        fs.sync_dir(other).unwrap();
+        let first = fail(store);
+        sim.sync_dir(store).unwrap(); // the system would say that all is well
+        let again = fs.sync_dir(store).unwrap_err();
+        assert_eq!(first, (again.kind(), again.to_string()));
+        fs.sync_dir(other).unwrap();
+    }
+
+    /// What is left of a process that has as many files open as it may: nothing can be opened, what is open can be synced.
+    #[test]
+    fn a_directory_is_synced_by_what_was_opened_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = home.path().join("store");
+        let fs = StoreFs::new(Arc::new(RealFs), &store);
+        assert_eq!(fs.sync_dir(&store).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs.create_dir_all(&store).unwrap();
+        fs.sync_dir(&store).unwrap(); // that it could not be opened is no failed sync
+        let moved = home.path().join("moved");
+        fs.rename(&store, &moved).unwrap();
+        fs.sync_dir(&store).unwrap();
+        assert_eq!(fs.sync_dir(&home.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,87 @@
+//! Interrupts: a caller ends a long call that one of its threads is making.
+//!
+//! In:    a function per thread (`set`), asked on that thread.
+//! Out:   calls that may take longer than a tenth of a second ask it as they go (`check`) and return `Interrupted` once it answers true.
+//!        Work that was finished stays; unfinished work is undone as after any other error, and may be asked for again.
+//! Costs: a load of a thread-local flag on threads without such a function, the engine's own among them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::env::{Clock, SystemClock};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The least time between two questions: 10 ms.
+const LEAST_NANOS: u64 = 10_000_000;
+
+thread_local! {
+    static IS_SET: Cell<bool> = const { Cell::new(false) };
+    static HOOK: RefCell<Option<Rc<Hook>>> = const { RefCell::new(None) };
+}
+
+struct Hook {
+    asks: Box<dyn Fn() -> bool>,
+    clock: SystemClock,
+    next_nanos: Cell<u64>,
+}
+
+/// From now on long calls of this thread ask `asks` whether they are to end. `None`: they ask nobody.
+///
+/// The function must not call a store that has called it.
+pub fn set(asks: Option<Box<dyn Fn() -> bool>>) {
+    IS_SET.set(asks.is_some());
+    let hook = asks.map(|asks| Rc::new(Hook { asks, clock: SystemClock::new(), next_nanos: Cell::new(0) }));
+    HOOK.with(|place| place.replace(hook));
+}
+
+/// True if this thread can be interrupted.
+#[inline]
+pub fn is_set() -> bool {
+    IS_SET.get()
+}
+
+/// `Interrupted` if the thread's function says so. Asks it once in 10 ms at most.
+#[inline]
+pub fn check() -> Result<()> {
+    if is_set() && is_due() { ask() } else { Ok(()) }
+}
+
+/// The same, and asks now.
+#[cold]
+pub fn ask() -> Result<()> {
+    let hook = HOOK.with(|place| place.borrow().clone());
+    match hook.is_some_and(|hook| (hook.asks)()) {
+        true => Err(Error::of(ErrorKind::Interrupted, "interrupted by the caller")),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn is_due() -> bool {
+    let Some(hook) = HOOK.with(|place| place.borrow().clone()) else { return false };
+    let now = hook.clock.monotonic_nanos();
+    let is_due = now >= hook.next_nanos.get();
+    if is_due {
+        hook.next_nanos.set(now + LEAST_NANOS);
+    }
+    is_due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_asked_while_it_has_a_function() {
+        assert!(check().is_ok() && ask().is_ok());
+        let stops = Rc::new(Cell::new(false));
+        let asked = stops.clone();
+        set(Some(Box::new(move || asked.get())));
+        assert!(ask().is_ok());
+        stops.set(true);
+        assert_eq!(*ask().unwrap_err().kind(), ErrorKind::Interrupted);
+        assert!(std::thread::scope(|scope| scope.spawn(ask).join()).unwrap().is_ok(), "another thread asks nobody");
+        set(None);
+        assert!(check().is_ok() && ask().is_ok());
+    }
+}

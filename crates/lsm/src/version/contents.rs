@@ -1,0 +1,276 @@
+//! Decides what a directory holds before anything in it is created, changed or removed.
+//!
+//! A name proves nothing: users and other engines also have files named `CURRENT`, `MANIFEST-000001` or `000001.log`. A file is ours if its
+//! first bytes are what this engine writes there. `judge` decides from names and first bytes alone; `contents` collects them.
+
+use std::fmt;
+use std::io::ErrorKind as IoKind;
+use std::path::Path;
+
+use super::current::Current;
+use crate::env::{DirEntry, Env, Fs, Open};
+use crate::error::{Error, IoContext, Result};
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::names::Name;
+
+/// What a directory holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing, `lost+found`, a lock file, or manifests of a creation that was interrupted.
+    Empty,
+    /// A store: `CURRENT` names its manifest.
+    Store,
+    /// Files of a store whose `CURRENT` is missing or damaged.
+    Damaged,
+    /// Files of this engine that are not a store.
+    Marked(Marked),
+    /// No store, and files that this engine did not write.
+    Foreign(Foreign),
+}
+
+/// A directory that this engine wrote and that is not a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// A checkpoint that was interrupted.
+    UnfinishedCheckpoint,
+    /// An export that was interrupted.
+    UnfinishedExport,
+    /// An export.
+    Export,
+}
+
+/// Whose files are in a directory that holds no store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// A LevelDB database.
+    LevelDb,
+    /// A RocksDB database.
+    RocksDb,
+    /// Other files or directories; one of their names.
+    Other(String),
+}
+
+impl fmt::Display for Contents {
+    /// Completes the sentence "the directory holds …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Contents::Empty => f.write_str("no store"),
+            Contents::Store => f.write_str("a store"),
+            Contents::Damaged => f.write_str("a store whose CURRENT is missing or damaged"),
+            Contents::Marked(Marked::UnfinishedCheckpoint) => {
+                f.write_str("a checkpoint that was interrupted, not a store")
+            }
+            Contents::Marked(Marked::UnfinishedExport) => f.write_str("an export that was interrupted, not a store"),
+            Contents::Marked(Marked::Export) => f.write_str("an export, not a store"),
+            Contents::Foreign(Foreign::LevelDb) => f.write_str("a LevelDB database, not a Waxseal store"),
+            Contents::Foreign(Foreign::RocksDb) => f.write_str("a RocksDB database, not a Waxseal store"),
+            Contents::Foreign(Foreign::Other(name)) => write!(f, "no store, but other files ({name:?})"),
+        }
+    }
+}
+
+/// The name of the file that describes an export. docs/format.md, section 8.3.
+const EXPORT: &str = "EXCHANGE";
+
+/// Line of a marker in an unfinished checkpoint, and in an unfinished export. docs/format.md, section 3.
+const CHECKPOINT_LINE: &str = "waxseal checkpoint\n";
+const EXPORT_LINE: &str = "waxseal export\n";
+
+/// The first bytes of a file.
+enum Head {
+    /// Empty, or nothing but zeros: a file that a crash left before its first write.
+    Blank,
+    Bytes(Vec<u8>),
+    Unreadable,
+}
+
+impl Head {
+    fn of(bytes: Vec<u8>) -> Head {
+        if bytes.iter().all(|byte| *byte == 0) { Head::Blank } else { Head::Bytes(bytes) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Head::Bytes(bytes) => bytes,
+            Head::Blank | Head::Unreadable => &[],
+        }
+    }
+
+    /// True if this engine wrote the first bytes of a file of this name.
+    fn is_ours(&self, name: Name) -> bool {
+        let bytes = self.bytes();
+        match name {
+            Name::Table(_) | Name::Trash(_) | Name::Damaged(_) => Header::is_of(bytes, FileKind::Table),
+            Name::Values(_) => Header::is_of(bytes, FileKind::Values),
+            Name::Segment(_) => Header::is_of(bytes, FileKind::Segment),
+            Name::Ring(_) => Header::is_of(bytes, FileKind::Ring),
+            Name::Manifest(_) => Header::is_of(bytes, FileKind::Manifest),
+            Name::Current => Current::decode(bytes).is_ok(),
+            // These two are written before anything else says whose they are, so a crash may leave a part of their line.
+            Name::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
+            Name::Unfinished => [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes())),
+            Name::Lock => matches!(self, Head::Blank) || bytes.starts_with(b"process "),
+            Name::Cut(_) => false, // it has no header: nothing tells it from a user's file
+        }
+    }
+
+    /// The same for a file in the directory of a store. There a file of our name that was never written is one of a crash, and a `.cut` or
+    /// `.damaged` file is a recovery's or a repair's.
+    fn is_a_stores(&self, name: Name) -> bool {
+        matches!(name, Name::Cut(_) | Name::Damaged(_)) || matches!(self, Head::Blank) || self.is_ours(name)
+    }
+}
+
+/// True for the first bytes of a line, or all.
+fn is_begun(bytes: &[u8], line: &[u8]) -> bool {
+    !bytes.is_empty() && line.starts_with(bytes)
+}
+
+fn marked(bytes: &[u8]) -> Option<Marked> {
+    let lines = [(CHECKPOINT_LINE, Marked::UnfinishedCheckpoint), (EXPORT_LINE, Marked::UnfinishedExport)];
+    lines.into_iter().find(|(line, _)| line.as_bytes() == bytes).map(|(_, marked)| marked)
+}
+
+/// Judges a directory from its entries. `head` reads the first bytes of a regular file. A file that may not be read, or is gone, proves nothing; every
+/// other error is the answer, and so is one of `CURRENT`, without which nothing can be said.
+fn judge(entries: &[DirEntry], mut head: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<Contents> {
+    let mut failed = None;
+    let mut heads = |file: &str| match head(file) {
+        Ok(bytes) => Head::of(bytes),
+        Err(error) => {
+            let proves_nothing = matches!(error.kind(), IoKind::PermissionDenied | IoKind::NotFound);
+            if file == "CURRENT" || !proves_nothing {
+                failed.get_or_insert_with(|| Error::io(format!("reading {file}"), error));
+            }
+            Head::Unreadable
+        }
+    };
+    let contents = judge_heads(entries, &mut heads);
+    failed.map_or(Ok(contents), Err)
+}
+
+fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Contents {
+    let files = || entries.iter().filter(|entry| entry.is_file).map(|entry| &*entry.name);
+    let has = |name: &str| files().any(|file| file == name);
+    let current = has("CURRENT").then(|| heads("CURRENT"));
+    if let Some(head) = &current {
+        if Current::decode(head.bytes()).is_ok() {
+            return Contents::Store;
+        }
+        if let Some(engine) = engine_of(head.bytes(), entries) {
+            return Contents::Foreign(engine);
+        }
+    }
+    if let Some(marked) = has("UNFINISHED").then(|| marked(heads("UNFINISHED").bytes())).flatten() {
+        return Contents::Marked(marked);
+    }
+    if has(EXPORT) && Header::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {
+        return Contents::Marked(Marked::Export);
+    }
+    // What holds data first: any one of them decides.
+    let named = || files().filter_map(|file| Name::parse(file).map(|name| (file, name)));
+    let holds_data = |name: &Name| name.number().is_some() && !matches!(name, Name::Manifest(_));
+    let is_evidence = |name: &Name| holds_data(name) || current.is_some() && matches!(name, Name::Manifest(_));
+    if named().filter(|(_, name)| is_evidence(name)).any(|(file, name)| heads(file).is_ours(name)) {
+        return Contents::Damaged;
+    }
+    if let Some(engine) = engine_by_names(entries) {
+        return Contents::Foreign(engine);
+    }
+    // A creation locks first, so what was never written counts as its own only beside a lock file of ours.
+    let is_locked = has("LOCK") && heads("LOCK").is_ours(Name::Lock);
+    let is_of_creation = |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> Head| match Name::parse(&entry.name) {
+        _ if entry.name == "lost+found" => !entry.is_file,
+        _ if !entry.is_file => false,
+        Some(Name::Lock) => is_locked,
+        Some(name @ (Name::Manifest(_) | Name::Temporary | Name::Unfinished)) => {
+            let head = heads(&entry.name);
+            is_locked && matches!(head, Head::Blank) || head.is_ours(name) && (is_locked || name != Name::Temporary)
+        }
+        _ => false,
+    };
+    let other = entries.iter().find(|entry| !is_of_creation(entry, heads));
+    other.map_or(Contents::Empty, |entry| Contents::Foreign(Foreign::Other(entry.name.clone())))
+}
+
+/// The engine that wrote a `CURRENT` with nothing but the name of a manifest in it.
+fn engine_of(current: &[u8], entries: &[DirEntry]) -> Option<Foreign> {
+    let number = current.strip_prefix(b"MANIFEST-")?.strip_suffix(b"\n")?;
+    let is_theirs = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    is_theirs.then(|| if is_rocksdbs(entries) { Foreign::RocksDb } else { Foreign::LevelDb })
+}
+
+/// The engine whose tables or options are there, where `CURRENT` tells nothing.
+fn engine_by_names(entries: &[DirEntry]) -> Option<Foreign> {
+    let is_table = |entry: &&DirEntry| {
+        let number = entry.name.strip_suffix(".ldb").or_else(|| entry.name.strip_suffix(".sst"));
+        entry.is_file && number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let has_tables = entries.iter().any(|entry| is_table(&entry));
+    match is_rocksdbs(entries) {
+        true => Some(Foreign::RocksDb),
+        false => has_tables.then_some(Foreign::LevelDb),
+    }
+}
+
+fn is_rocksdbs(entries: &[DirEntry]) -> bool {
+    let is_options = |name: &str| {
+        let number = name.strip_prefix("OPTIONS-");
+        number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let files = || entries.iter().filter(|entry| entry.is_file).map(|entry| &*entry.name);
+    files().any(is_options) || files().any(|name| name == "IDENTITY") && files().any(|name| name == "CURRENT")
+}
+
+/// What the directory holds. One that does not exist is empty. Reads `CURRENT`, and without one the first bytes of files of our names.
+pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
+    let entries = match env.fs.entries(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == IoKind::NotFound => return Ok(Contents::Empty),
+        Err(error) => return Err(Error::io(format!("list {}", dir.display()), error)),
+    };
+    judge(&entries, |name| head(&*env.fs, &dir.join(name)))
+}
+
+/// True if a file in the directory of a store is one of the store's. Errors count as no.
+pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: Name) -> bool {
+    let head = head(fs, &dir.join(name.to_string()));
+    head.map_or(Head::Unreadable, Head::of).is_a_stores(name)
+}
+
+/// The files of ours in the directory of a store, or of what is left of one. Symbolic links, and files of our names that others wrote, are not among
+/// them.
+pub fn our_files(env: &Env, dir: &Path) -> Result<Vec<Name>> {
+    let entries = env.fs.entries(dir).during(|| format!("list {}", dir.display()))?;
+    let names = entries.iter().filter(|entry| entry.is_file).filter_map(|entry| Name::parse(&entry.name));
+    Ok(names.filter(|name| is_a_stores(&*env.fs, dir, *name)).collect())
+}
+
+/// The first bytes of a file: a whole header, or a whole `CURRENT`.
+fn head(fs: &dyn Fs, path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = fs.open(path, Open::Read)?;
+    let mut bytes = vec![0; HEADER_BYTES.max(super::current::MAX_BYTES)];
+    let length = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+/// Says in a directory, durably, that what will be written there is no store before it is finished. `finish` takes it back.
+pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
+    let name = Name::Unfinished;
+    if is_a_stores(&*env.fs, dir, name) {
+        let _ = env.fs.remove(&dir.join(name.to_string())); // one that was never written whole
+    }
+    let line = if what == Marked::UnfinishedCheckpoint { CHECKPOINT_LINE } else { EXPORT_LINE };
+    let file = env.fs.open(&dir.join(name.to_string()), Open::Create).during(|| format!("create {name}"))?;
+    file.write_at(line.as_bytes(), 0).during(|| format!("write {name}"))?;
+    file.sync_data().during(|| format!("sync {name}"))?;
+    env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}"))
+}
+
+/// Takes the mark back: what was written is whole and durable.
+pub fn mark_finished(env: &Env, dir: &Path) -> Result<()> {
+    let name = Name::Unfinished;
+    env.fs.remove(&dir.join(name.to_string())).during(|| format!("remove {name}"))?;
+    env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}"))
+}

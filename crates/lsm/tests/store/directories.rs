@@ -1,0 +1,260 @@
+//! Directories that hold something else than a store: nothing in them is created, changed or removed.
+
+use std::path::Path;
+
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss};
+use waxseal_lsm::env::{Fs, Machine, SimFs};
+use waxseal_lsm::error::{ErrorKind, Verdict};
+use waxseal_lsm::options::{Durability, Settings};
+
+use crate::support::*;
+
+/// Files and their bytes, the lock file's apart: its text names a process.
+fn picture(sim: &SimFs, dir: &Path) -> Vec<(String, Vec<u8>)> {
+    sim.files(dir).into_iter().map(|name| (name.clone(), sim.read_all(dir.join(&name)).unwrap())).collect()
+}
+
+fn leveldbs() -> Vec<(&'static str, &'static [u8])> {
+    vec![
+        ("CURRENT", b"MANIFEST-000004\n"),
+        ("LOCK", b""),
+        ("LOG", b"2026/11/27 Recovering log"),
+        ("MANIFEST-000004", b"\x56\xf9\xb8\xf8\x1c\0\x01\x01\x1aleveldb.BytewiseComparator"),
+        ("000003.log", b"\x1c\xc5\x28\x0b\x11\0\x01\x01"),
+        ("000005.ldb", b"\0\x04k\0\0\0"),
+    ]
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused_and_left_as_it_is() {
+    let rocksdbs: Vec<_> = leveldbs().into_iter().chain([("OPTIONS-000007", &b"[Version]"[..])]).collect();
+    let own: Vec<(&str, &[u8])> = vec![("CURRENT", b"42"), ("MANIFEST-000001", b"cargo"), ("000001.log", b"day 1")];
+    let cases = [
+        (leveldbs(), "a LevelDB database"),
+        (rocksdbs, "a RocksDB database"),
+        (own, "other files"),
+        (vec![("000001.log", &b"day 1"[..])], "\"000001.log\""),
+        (vec![("MANIFEST-000001", &b"cargo"[..])], "\"MANIFEST-000001\""),
+        (vec![("notes.txt", &b"mine"[..])], "\"notes.txt\""),
+        (vec![("LOCK", &b"my padlock"[..])], "\"LOCK\""),
+    ];
+    for (files, named) in cases {
+        let (sim, dir) = sim(80);
+        sim.create_dir_all(&dir).unwrap();
+        files.iter().for_each(|(name, bytes)| sim.write_all(dir.join(name), bytes).unwrap());
+        let before = picture(&sim, &dir);
+        for create_if_missing in [true, false] {
+            let settings = Settings { create_if_missing, ..settings() };
+            let error = assert_kind(Db::open(&dir, settings, parts(sim.env(1))), ErrorKind::Invalid, "open");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        let error = assert_kind(read_only(&sim, &dir), ErrorKind::Invalid, "read-only");
+        assert!(error.to_string().contains(named), "{error}");
+        let error = assert_kind(Db::destroy(&dir, &sim.env(1)), ErrorKind::Invalid, "destroy");
+        assert!(error.to_string().contains(named), "{error}");
+        let db = open(&sim, Path::new("/other"));
+        assert_kind(db.checkpoint(&dir), ErrorKind::Invalid, "a checkpoint");
+        assert_eq!(picture(&sim, &dir), before, "{named}");
+    }
+}
+
+#[test]
+fn a_directory_of_directories_is_not_empty() {
+    let (sim, dir) = sim(81);
+    sim.create_dir_all(&dir.join("photos")).unwrap();
+    assert_kind(try_open(&sim, &dir), ErrorKind::Invalid, "open");
+    assert_eq!(sim.files(&dir), [""; 0]);
+    let found = Path::new("/mounted");
+    sim.create_dir_all(&found.join("lost+found")).unwrap();
+    open(&sim, found).close().unwrap();
+    open(&sim, found).close().unwrap();
+    Db::destroy(found, &sim.env(1)).unwrap();
+    assert!(sim.exists(&found.join("lost+found")).unwrap());
+    open(&sim, found).close().unwrap(); // what a destroy leaves there counts as empty
+}
+
+#[test]
+fn other_files_are_allowed_where_the_caller_says_so() {
+    let (sim, dir) = sim(82);
+    sim.create_dir_all(&dir).unwrap();
+    sim.write_all(dir.join("notes.txt"), b"mine").unwrap();
+    let beside = || Settings { beside_other_files: true, ..settings() };
+    let db = Db::open(&dir, beside(), parts(sim.env(1))).unwrap();
+    fill(&db, 0..10, 0);
+    db.close().unwrap();
+    open(&sim, &dir).close().unwrap(); // a store that is there needs no such word
+    Db::destroy(&dir, &sim.env(1)).unwrap();
+    assert_eq!(sim.read_all(dir.join("notes.txt")).unwrap(), b"mine");
+    // Never over a name that the store would give, and never over another engine's files.
+    for name in ["000001.log", "CURRENT", "MANIFEST-000001", "000009.ldb"] {
+        sim.write_all(dir.join(name), b"mine").unwrap();
+        let before = picture(&sim, &dir);
+        assert_kind(Db::open(&dir, beside(), parts(sim.env(1))), ErrorKind::Invalid, name);
+        assert_eq!(picture(&sim, &dir), before);
+        sim.delete(dir.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_users_file_of_our_name_in_a_store_stays() {
+    let (sim, dir) = sim(83);
+    let db = open(&sim, &dir);
+    fill(&db, 0..300, 0);
+    db.close().unwrap();
+    drop(db);
+    let own = ["000900.log", "MANIFEST-000901", "000902.tbl", "000903.trash"];
+    own.iter().for_each(|name| sim.write_all(dir.join(name), b"my own notes").unwrap());
+    sim.create_dir_all(&dir.join("000904.val")).unwrap();
+    for _ in 0..3 {
+        let db = open(&sim, &dir);
+        fill(&db, 0..300, 0);
+        db.settle().unwrap();
+        db.close().unwrap();
+    }
+    let kept = |name: &&str| sim.read_all(dir.join(name)).is_ok_and(|bytes| bytes == b"my own notes");
+    assert!(own.iter().all(kept), "{:?}", sim.files(&dir));
+    Db::destroy(&dir, &sim.env(1)).unwrap();
+    assert!(own.iter().all(kept) && sim.exists(&dir.join("000904.val")).unwrap());
+    let left = sim.files(&dir);
+    assert_eq!(left.iter().filter(|name| *name != "LOCK").count(), own.len(), "{left:?}");
+}
+
+/// Without `CURRENT` a store is damaged, whatever else is left of it, and nothing says that there is none.
+#[test]
+fn a_store_without_current_is_damaged() {
+    let (sim, dir) = sim(84);
+    let db = open(&sim, &dir);
+    fill(&db, 0..300, 0);
+    db.flush().unwrap();
+    fill(&db, 300..310, 0);
+    kill(&sim, db);
+    sim.delete(dir.join("CURRENT")).unwrap();
+    let names = sim.files(&dir);
+    for kept in [".log", ".ring", ".tbl"] {
+        let copy = sim.copy(Machine::default());
+        let without = |name: &&String| !name.ends_with(kept) && !name.starts_with("MANIFEST");
+        names.iter().filter(without).for_each(|name| copy.delete(dir.join(name)).unwrap());
+        copy.delete(dir.join("LOCK")).ok();
+        let before = copy.files(&dir);
+        for outcome in [try_open(&copy, &dir), read_only(&copy, &dir)] {
+            let error = outcome.map(drop).unwrap_err();
+            assert_eq!(error.damage().map(|damage| damage.verdict), Some(Verdict::Missing), "{kept}: {error}");
+            assert!(error.to_string().contains("salvage"), "{error}");
+        }
+        assert_eq!(copy.files(&dir), before, "a refused open creates nothing");
+    }
+}
+
+/// Whatever is left of a checkpoint that was interrupted, or of none, is no store and not a damaged one.
+#[test]
+fn an_interrupted_checkpoint_is_no_store_and_is_destroyed_as_such() {
+    let (sim, dir) = sim(85);
+    let db = open(&sim, &dir);
+    fill(&db, 0..300, 0);
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let (mut unfinished, copy) = (0, Path::new("/copy"));
+    for step in 0.. {
+        let fork = sim.fork();
+        let db = open(&fork, &dir);
+        fork.crash_at(fork.steps() + step);
+        let outcome = db.checkpoint(copy);
+        let is_through = !fork.is_crashed();
+        drop(db);
+        if is_through {
+            outcome.unwrap();
+            break;
+        }
+        let crash = if step % 2 == 0 { Crash::Process } else { Crash::Machine(Loss::Random { seed: step }) };
+        fork.reboot(crash);
+        let opened = Db::open(copy, Settings { create_if_missing: false, ..settings() }, parts(fork.env(3)));
+        match opened {
+            Ok(db) => assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..300, 0)),
+            Err(error) => {
+                assert_eq!(*error.kind(), ErrorKind::Invalid, "at step {step}: {error}");
+                if error.to_string().contains("checkpoint") {
+                    unfinished += 1;
+                    assert_kind(try_open(&fork, copy), ErrorKind::Invalid, "into an unfinished checkpoint");
+                    Db::destroy(copy, &fork.env(1)).unwrap();
+                    assert!(!fork.exists(copy).unwrap());
+                }
+                let db = open(&fork, copy);
+                fill(&db, 0..5, 0);
+                db.close().unwrap();
+            }
+        }
+    }
+    assert!(unfinished > 3, "{unfinished}");
+}
+
+/// At whatever step of its creation a store finds no room: the call says so, nobody takes what is left for a store, and an open with room makes one of it.
+#[test]
+fn a_creation_without_room_fails_with_its_cause_and_is_made_up_for_later() {
+    let whole = |sim: &SimFs, dir: &Path| {
+        let db = open(sim, dir);
+        assert!(!db.is_read_only());
+        put(&db, &default(&db), b"k", b"v", Durability::Sync).unwrap();
+        db.close().unwrap();
+        drop(db);
+        let db = open(sim, dir);
+        assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"v");
+    };
+    let mut refused = 0;
+    for step in 0.. {
+        let (sim, dir) = sim(86);
+        sim.fail_at(sim.steps() + step, Fault::Error(std::io::ErrorKind::StorageFull));
+        let outcome = try_open(&sim, &dir);
+        if !sim.clear_faults() {
+            outcome.unwrap().close().unwrap();
+            break;
+        }
+        match outcome {
+            // What fails behind the creation is no matter of it, and neither is the name in the lock file.
+            Ok(db) => assert!(!db.is_read_only(), "at step {step}"),
+            Err(error) => {
+                refused += 1;
+                assert!(error.is_out_of_space(), "at step {step}: {error}");
+                assert_kind(read_only(&sim, &dir), ErrorKind::Invalid, "read-only");
+            }
+        }
+        whole(&sim, &dir);
+    }
+    assert!(refused > 10, "{refused}");
+    for free in (0..).step_by(4096) {
+        let (sim, dir) = sim(87);
+        sim.set_free_space(Some(free));
+        match try_open(&sim, &dir) {
+            Ok(db) => {
+                assert!(!db.is_read_only(), "with {free} bytes free");
+                break;
+            }
+            Err(error) => assert!(error.is_out_of_space(), "with {free} bytes free: {error}"),
+        }
+        assert_kind(read_only(&sim, &dir), ErrorKind::Invalid, "read-only");
+        sim.set_free_space(None);
+        whole(&sim, &dir);
+    }
+}
+
+/// A file whose number leaves none above it.
+#[test]
+fn a_stray_file_of_the_greatest_number_keeps_nobody_from_writing() {
+    for stray in ["18446744073709551615.tbl", "18446744073709551614.log", "MANIFEST-18446744073709551615"] {
+        let (sim, dir) = sim(88);
+        let db = open(&sim, &dir);
+        fill(&db, 0..10, 0);
+        db.close().unwrap();
+        drop(db);
+        sim.write_all(dir.join(stray), b"somebody's").unwrap();
+        for n in 1..4 {
+            let db = open(&sim, &dir);
+            fill(&db, n * 10..n * 10 + 10, 0);
+            db.flush().unwrap();
+            db.close().unwrap();
+        }
+        let db = open(&sim, &dir);
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..40, 0));
+    }
+}

@@ -1,0 +1,210 @@
+//! The stores that are damaged: several families, several levels, overwritten and deleted keys, large values, records in the log.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::{Db, Family, Parts, Silent};
+use waxseal_lsm::env::Machine;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::names::Name;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
+use waxseal_lsm::record::Kind as RecordKind;
+use waxseal_lsm::seam::{Companions, Plain};
+use waxseal_meta::Sealer;
+
+const DIR: &str = "/store";
+
+/// Where salvage puts a store.
+pub(crate) const SAVED: &str = "/saved";
+
+/// Keys of each family.
+pub(crate) const KEYS: u64 = 240;
+
+pub(crate) const FAMILIES: [&str; 3] = ["default", "other", "large"];
+
+/// What a store is like.
+pub(crate) struct Plan {
+    pub(crate) name: &'static str,
+    compression: Compression,
+    seal_column: bool,
+    /// Blocks of one part of a cut index; 0: no index is cut.
+    part_blocks: usize,
+    is_sealed: bool,
+    /// Every family in one table of the deepest level.
+    compacted: bool,
+    closed: bool,
+}
+
+const fn plan(name: &'static str, lz4: bool, seal_column: bool, compacted: bool, closed: bool) -> Plan {
+    let compression = if lz4 && cfg!(feature = "lz4") { Compression::Lz4 } else { Compression::None };
+    Plan { name, compression, seal_column, part_blocks: 0, is_sealed: true, compacted, closed }
+}
+
+pub(crate) const STORES: [Plan; 6] = [
+    plan("plain, compacted, closed", false, false, true, true),
+    plan("lz4, levels, open", true, false, false, false),
+    plan("plain, column, levels, open", false, true, false, false),
+    plan("lz4, column, compacted, closed", true, true, true, true),
+    Plan { part_blocks: 4, ..plan("plain, cut index, compacted, closed", false, false, true, true) },
+    Plan { is_sealed: false, ..plan("without seals, levels, open", false, false, false, false) },
+];
+
+/// Kinds of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Table,
+    Values,
+    Log,
+    Manifest,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 4] = [Kind::Table, Kind::Values, Kind::Log, Kind::Manifest];
+
+    fn of(name: &str) -> Option<Kind> {
+        match Name::parse(name)? {
+            Name::Table(_) => Some(Kind::Table),
+            Name::Values(_) => Some(Kind::Values),
+            Name::Segment(_) | Name::Ring(_) => Some(Kind::Log),
+            Name::Manifest(_) | Name::Current => Some(Kind::Manifest),
+            _ => None,
+        }
+    }
+}
+
+/// The value of each key that exists.
+pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A store on a disk of its own, and what it holds.
+pub(crate) struct Sample {
+    pub(crate) name: &'static str,
+    pub(crate) disk: SimFs,
+    pub(crate) rows: BTreeMap<&'static str, Rows>,
+    options: CfOptions,
+    companions: Arc<dyn Companions>,
+    used: BTreeMap<String, usize>,
+}
+
+pub(crate) fn key(n: u64) -> Vec<u8> {
+    format!("key {n:05}").into_bytes()
+}
+
+impl Sample {
+    pub(crate) fn new(plan: &Plan) -> Sample {
+        let options = CfOptions {
+            block_bytes: 512,
+            restart_interval: 4,
+            compression: plan.compression,
+            seals: SealLayout::always(plan.seal_column),
+            level0_tables: 4,
+            table_bytes: 8 * 1024,
+            level_base_bytes: 16 * 1024,
+            fanout: 4,
+            part_blocks: if plan.part_blocks > 0 { plan.part_blocks } else { CfOptions::default().part_blocks },
+            ..CfOptions::default()
+        };
+        let companions: Arc<dyn Companions> = match plan.is_sealed {
+            true => Arc::new(Sealer::new()),
+            false => Arc::new(Plain),
+        };
+        let (name, disk) = (plan.name, SimFs::new(hash(plan.name.as_bytes())));
+        let rows = FAMILIES.map(|name| (name, Rows::new())).into();
+        let mut sample = Sample { name, disk, rows, options, companions, used: BTreeMap::new() };
+        let db = sample.open(&sample.disk).expect("a new store");
+        for round in 0..4 {
+            sample.fill(&db, round);
+            for family in db.families() {
+                match plan.compacted {
+                    true => db.compact(&family, &super::checks::ALL).expect("compact"),
+                    false => db.flush().expect("flush"),
+                }
+            }
+            while !plan.compacted && round < 3 && db.step().expect("step") {}
+        }
+        sample.fill(&db, 4);
+        db.sync().expect("sync");
+        if plan.closed {
+            db.close().expect("close");
+        }
+        sample.disk = sample.disk.copy(Machine { boot_id: Some([1; 16]), device: 1 });
+        drop(db);
+        let names = sample.disk.files(DIR).into_iter().filter(|name| Kind::of(name).is_some());
+        for name in names.collect::<Vec<_>>() {
+            let bytes = sample.disk.read_all(sample.dir().join(&name)).expect("a file");
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            sample.used.insert(name, used);
+        }
+        sample
+    }
+
+    /// Overwrites a part of the keys and deletes some.
+    fn fill(&mut self, db: &Db, round: u64) {
+        for name in FAMILIES {
+            let family = db.family(name).expect("family");
+            let drawn = |n: u64| hash(&[&round.to_le_bytes()[..], &n.to_le_bytes(), name.as_bytes()].concat());
+            let share = [1, 3, 4, 6, 12][round as usize];
+            for n in (0..KEYS).filter(|n| drawn(*n) % share == 0) {
+                let (key, drawn) = (key(n), drawn(n) >> 8);
+                let long = if name == "large" { 40 + drawn as usize % 400 } else { 30 };
+                let value = format!("round {round} of {n} {drawn:016x} {}", "abc".repeat(long / 3)).into_bytes();
+                let is_delete = round > 0 && drawn % 8 == 0;
+                self.apply(db, &family, name, key, if is_delete { None } else { Some(value) });
+            }
+        }
+    }
+
+    fn apply(&mut self, db: &Db, family: &Family, name: &str, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let kind = if value.is_some() { RecordKind::Put } else { RecordKind::Delete };
+        let mut batch = Batch::new();
+        batch.push(family.id(), kind, &key, value.as_deref().unwrap_or_default(), db.companions()).expect("push");
+        db.commit(&mut batch, Durability::Os).expect("commit");
+        let rows = self.rows.get_mut(name).expect("family");
+        match value {
+            Some(value) => rows.insert(key, value),
+            None => rows.remove(&key),
+        };
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        PathBuf::from(DIR)
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() }
+    }
+
+    pub(crate) fn parts(&self, disk: &SimFs) -> Parts {
+        let large = CfOptions { large_value_bytes: 120, ..self.options.clone() };
+        let of = |name: &str| if name == "large" { large.clone() } else { self.options.clone() };
+        Parts {
+            env: disk.env(disk.steps() + 1),
+            companions: self.companions.clone(),
+            listener: Arc::new(Silent),
+            families: FAMILIES.map(|name| (name.to_owned(), of(name))).into(),
+            orders: Vec::new(),
+            chronicle: None,
+            cache: None,
+        }
+    }
+
+    pub(crate) fn open(&self, disk: &SimFs) -> Result<Db> {
+        self.open_at(disk, Path::new(DIR))
+    }
+
+    pub(crate) fn open_at(&self, disk: &SimFs, dir: &Path) -> Result<Db> {
+        Db::open(dir, self.settings(), self.parts(disk))
+    }
+
+    pub(crate) fn files(&self, kind: Kind) -> Vec<String> {
+        self.used.keys().filter(|name| Kind::of(name) == Some(kind)).cloned().collect()
+    }
+
+    /// How many bytes of a file hold something.
+    pub(crate) fn used(&self, file: &str) -> usize {
+        self.used.get(file).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,168 @@
+//! When records expire, at the face: units, batches, views, the default of a family, and the space that comes back.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use waxseal::env::ManualClock;
+use waxseal::meta::{EXPIRY, Expiry};
+use waxseal::{Builder, CfOptions, Db, Durability, ErrorKind, Result, Seal, WriteOptions};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// In the year 2026.
+const NOW: Duration = Duration::from_secs(1_790_000_000);
+
+fn in_memory() -> (Db, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    clock.advance_nanos(NOW.as_nanos() as u64);
+    (Builder::in_memory().clock(clock.clone()).open().unwrap(), clock)
+}
+
+fn advance(clock: &ManualClock, by: Duration) {
+    clock.advance_nanos(by.as_nanos() as u64);
+}
+
+#[test]
+fn a_time_before_the_year_2000_is_refused_and_changes_nothing() -> Result<()> {
+    let (db, _) = in_memory();
+    let cf = db.column_family("default")?;
+    cf.put("key", "kept")?;
+    let is_refused = |outcome: Result<()>| outcome.is_err_and(|error| error.kind() == &ErrorKind::Invalid);
+    for early in [UNIX_EPOCH, UNIX_EPOCH - HOUR, UNIX_EPOCH + HOUR, UNIX_EPOCH + Duration::from_secs(946_684_799)] {
+        assert!(is_refused(cf.put_with("key", "new", WriteOptions::new().expires_at(early))));
+        let mut batch = db.batch();
+        batch.put(&cf, "other", "value");
+        batch.put_with(&cf, "key", "new", WriteOptions::new().expires_at(early));
+        assert!(is_refused(batch.commit(Durability::Os)));
+    }
+    // Given as bytes too.
+    let entry = Expiry::at(3_600_000_000);
+    assert!(is_refused(cf.put_with("key", "new", WriteOptions::new().entry(EXPIRY, entry))));
+    let mut batch = db.batch();
+    batch.put_given(&cf, "key", "new", &[(EXPIRY, &entry)]);
+    assert!(is_refused(batch.commit(Durability::Os)));
+    let mut batch = db.batch();
+    batch.put_with(&cf, "key", "new", WriteOptions::new().durability(Durability::Sync));
+    assert!(is_refused(batch.commit(Durability::Os)));
+    assert_eq!(cf.get("key")?.as_deref(), Some(&b"kept"[..]));
+    assert_eq!(cf.get("other")?, None);
+    Ok(())
+}
+
+#[test]
+fn a_record_lives_as_long_as_it_was_said() -> Result<()> {
+    let (db, clock) = in_memory();
+    let cf = db.column_family("default")?;
+    cf.put_with("in", "1", WriteOptions::new().expires_in(HOUR))?;
+    cf.put_with("at", "2", WriteOptions::new().expires_at(UNIX_EPOCH + NOW + HOUR))?;
+    cf.put_with("past", "3", WriteOptions::new().expires_at(UNIX_EPOCH + NOW - HOUR))?;
+    cf.put_with("far", "4", WriteOptions::new().expires_in(Duration::MAX))?;
+    let mut batch = db.batch();
+    batch.put_with(&cf, "batch", "5", WriteOptions::new().expires_in(2 * HOUR).label("kind", "session"));
+    batch.commit(Durability::Os)?;
+    let keys = || -> Result<Vec<String>> {
+        cf.iter().keys().map(|key| Ok(String::from_utf8_lossy(&key?).into_owned())).collect()
+    };
+    assert_eq!(keys()?, ["at", "batch", "far", "in"]);
+    advance(&clock, HOUR - Duration::from_micros(1));
+    assert_eq!(keys()?, ["at", "batch", "far", "in"]);
+    advance(&clock, Duration::from_micros(1));
+    assert_eq!(keys()?, ["batch", "far"]);
+    // What has expired stays so when the clock is set back, and what is written then lives as long as it was said.
+    clock.step_back_micros(2 * 3_600_000_000);
+    assert_eq!(keys()?, ["batch", "far"]);
+    cf.put_with("late", "6", WriteOptions::new().expires_in(HOUR))?;
+    assert_eq!(keys()?, ["batch", "far", "late"]);
+    Ok(())
+}
+
+#[test]
+fn a_view_keeps_what_it_saw() -> Result<()> {
+    let (db, clock) = in_memory();
+    let cf = db.column_family("default")?;
+    for n in 0..100u8 {
+        cf.put_with([n], [n; 50], WriteOptions::new().expires_in(HOUR * u32::from(n % 2 + 1)))?;
+    }
+    let snapshot = db.snapshot();
+    let (digest, rows) = (snapshot.digest(&cf, ..)?, snapshot.range(&cf, ..).count());
+    let (mut cursor, range) = (cf.cursor(), cf.range(..));
+    advance(&clock, HOUR + HOUR / 2);
+    db.flush()?;
+    cf.compact()?;
+    assert_eq!((cf.iter().count(), rows), (50, 100));
+    assert_eq!(snapshot.digest(&cf, ..)?, digest);
+    assert_ne!(cf.digest(..)?, digest);
+    assert_eq!(snapshot.range(&cf, ..).count(), 100);
+    assert!(snapshot.get(&cf, [0])?.is_some() && cf.get([0])?.is_none());
+    assert_eq!(range.count(), 100);
+    let mut seen = 0;
+    cursor.first()?;
+    while cursor.valid() {
+        seen += 1;
+        cursor.next()?;
+    }
+    assert_eq!(seen, 100);
+    drop((snapshot, cursor));
+    cf.compact()?;
+    assert_eq!(db.metrics().expired, 50);
+    Ok(())
+}
+
+#[test]
+fn a_family_may_have_a_default_time_to_live() -> Result<()> {
+    let (db, clock) = in_memory();
+    let options = CfOptions { default_ttl: Some(HOUR), ..CfOptions::default() };
+    db.create_column_family("sessions", options)?;
+    let cf = db.column_family("sessions")?;
+    cf.put("put", "1")?;
+    let mut batch = db.batch();
+    batch.put(&cf, "batch", "2").insert(&cf, "insert", "3").delete(&cf, "nothing");
+    batch.put_sealed(&cf, "sealed", "4", Seal::of("sealed", "4"));
+    batch.put_with(&cf, "longer", "5", WriteOptions::new().expires_in(2 * HOUR));
+    batch.commit(Durability::Os)?;
+    cf.put_with("label", "6", WriteOptions::new().label("a", "b"))?;
+    cf.put_with("never", "7", WriteOptions::new().expires_never())?;
+    cf.put_sealed("sealed too", "8", Seal::of("sealed too", "8"))?;
+    assert_eq!(cf.iter().count(), 8);
+    advance(&clock, HOUR);
+    let keys = cf.iter().keys().map(|key| Ok(String::from_utf8_lossy(&key?).into_owned()));
+    assert_eq!(keys.collect::<Result<Vec<String>>>()?, ["longer", "never", "sealed", "sealed too"]);
+    Ok(())
+}
+
+#[test]
+fn a_default_time_to_live_is_kept_in_the_store() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let options = CfOptions { default_ttl: Some(Duration::from_micros(1)), ..CfOptions::default() };
+    let db = Db::open(dir.path().join("store"))?;
+    db.create_column_family("gone", options)?;
+    db.close()?;
+    drop(db);
+    let db = Db::open(dir.path().join("store"))?;
+    let cf = db.column_family("gone")?;
+    cf.put("key", "value")?;
+    assert_eq!(cf.get("key")?, None);
+    let zero = CfOptions { default_ttl: Some(Duration::ZERO), ..CfOptions::default() };
+    assert!(db.create_column_family("zero", zero).is_err_and(|error| error.kind() == &ErrorKind::Invalid));
+    db.close()
+}
+
+/// Nothing overlaps what has expired, and nothing is written any more: the space comes back all the same.
+#[test]
+fn the_space_of_expired_records_comes_back() -> Result<()> {
+    for how in 0..2 {
+        let (db, clock) = in_memory();
+        let cf = db.column_family("default")?;
+        for n in 0..20_000u32 {
+            cf.put_with(format!("{n:08}"), [7; 100], WriteOptions::new().expires_in(HOUR))?;
+        }
+        db.settle()?;
+        assert_eq!(cf.iter().count(), 20_000);
+        advance(&clock, HOUR);
+        assert_eq!(cf.iter().count(), 0);
+        if how == 0 { db.settle() } else { cf.compact() }?;
+        let metrics = db.metrics();
+        let records: u64 = metrics.families.iter().flat_map(|of| &of.levels).map(|level| level.records).sum();
+        assert_eq!((records, metrics.expired), (0, 20_000));
+    }
+    Ok(())
+}

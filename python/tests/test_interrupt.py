@@ -1,0 +1,159 @@
+"""Ctrl-C, and any signal whose handler raises, ends a long call: it raises, at once, and the store goes on."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import waxseal
+from waxseal import _abi, _interrupt
+
+#: A call that goes on for this long after its signal has not heard it.
+PATIENCE = 20.0
+
+
+class Rang(Exception):
+    """What the handler of the alarm raises."""
+
+
+@pytest.fixture
+def store(path):
+    """A store whose passes take a while: they are asked at a pace, or for so many rows."""
+    with waxseal.open(path, memtable_bytes=1 << 20) as db:
+        db.put_many((b"%08d" % n, os.urandom(900)) for n in range(40_000))
+        db.flush()
+        yield db
+
+
+@pytest.fixture
+def alarm():
+    """Has a signal come after so many seconds, again and again."""
+
+    def ring(_signal, _frame):
+        raise Rang
+
+    before = signal.signal(signal.SIGALRM, ring)
+    # Again and again: one that comes while an object is finalized is lost, as everywhere in Python.
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds, 2.0 if seconds else 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def statuses(monkeypatch):
+    """What the library answered, call by call."""
+    answered, guarded = [], _interrupt.guarded
+
+    def listening(*arguments):
+        answered.append(guarded(*arguments))
+        return answered[-1]
+
+    monkeypatch.setattr(_interrupt, "guarded", listening)
+    return answered
+
+
+@pytest.mark.parametrize("progress", [None, lambda *_: None])
+def test_a_signal_ends_a_scrub(store, alarm, progress):
+    for _ in range(3):
+        begun = time.monotonic()
+        with pytest.raises(Rang):
+            alarm(0.05)
+            store.scrub(bytes_per_second=1 << 20, progress=progress)  # half a minute
+        alarm(0)
+        assert time.monotonic() - begun < PATIENCE
+    assert store[b"%08d" % 7]
+
+
+@pytest.mark.parametrize("walk", [list, lambda rows: rows.count()])
+def test_a_signal_ends_a_walk_over_rows(store, alarm, walk):
+    for _ in range(3):
+        with store.iterator() as rows:
+            with pytest.raises(Rang):
+                alarm(0.003)
+                while True:
+                    walk(rows)
+            alarm(0)
+            assert next(rows, None) is not None, "it went on to the last row"
+
+
+def test_ctrl_c_ends_a_scrub_however_it_comes(store):
+    for progress in (None, lambda *_: None):
+        main = threading.main_thread().ident
+        timer = threading.Timer(0.05, lambda: signal.pthread_kill(main, signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            store.scrub(bytes_per_second=1 << 20, progress=progress)
+        timer.join()
+    assert store.verify()
+
+
+@pytest.mark.parametrize("name", ["verify", "digest", "compact", "settle", "flush", "repair"])
+def test_a_signal_ends_the_call_that_it_meets(store, alarm, statuses, name):
+    """These end soon: the signal is sent until it has met one of them."""
+
+    def write():
+        store.put_many((b"%08d" % n, b"x" * 900) for n in range(10_000))
+
+    calls = {
+        "verify": store.verify,
+        "digest": store.digest,
+        "compact": store.compact,
+        "settle": store.settle,
+        "flush": store.flush,
+        "repair": store.repair,
+    }
+    for attempt in range(200):
+        if name in ("compact", "settle", "flush"):
+            write()
+        with pytest.raises(Rang):
+            alarm(0.001 + attempt % 20 * 0.002)
+            while True:
+                calls[name]()
+        alarm(0)
+        if statuses[-1:] == [_abi.WAXSEAL_INTERRUPTED]:
+            break
+    assert statuses[-1:] == [_abi.WAXSEAL_INTERRUPTED]
+    assert store.verify()
+
+
+def test_a_salvage_hears_ctrl_c(path, tmp_path):
+    with waxseal.open(path) as db:
+        db.put_many((b"%08d" % n, os.urandom(900)) for n in range(20_000))
+        db.flush()
+
+    def stop(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        waxseal.salvage(path, tmp_path / "saved", progress=stop)
+
+
+def test_a_handler_that_returns_ends_nothing(store):
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        assert store.scrub(bytes_per_second=64 << 20)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(heard) > 3
+
+
+def test_another_thread_is_not_interrupted(store, alarm):
+    found, done = [], threading.Event()
+
+    def scrub():
+        found.append(store.scrub(bytes_per_second=32 << 20))
+        done.set()
+
+    worker = threading.Thread(target=scrub)
+    worker.start()
+    with pytest.raises(Rang):
+        alarm(0.05)
+        while not done.wait(0.01):
+            pass
+    worker.join()
+    assert found[0] and not found[0].cancelled
