@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use crate::env::{Fs, RealFs, StoreClosed, is_out_of_descriptors};
+use crate::env::{Fs, LockLost, RealFs, StoreClosed, is_out_of_descriptors};
 
 /// What every fallible call of the engine answers.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -148,12 +148,15 @@ impl Error {
         Error::of(ErrorKind::Invalid, message)
     }
 
-    /// An error of the operating system while doing `what`. `Closed` for a file that was released because its store was closed; the engine's own
-    /// error, if `source` was made from one.
+    /// An error of the operating system while doing `what`. `Closed` for a file that was released because its store was closed, `Halted` if
+    /// the store has lost its lock; the engine's own error, if `source` was made from one.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
         if source.get_ref().is_some_and(|cause| cause.is::<StoreClosed>()) {
             return Error::closed();
+        }
+        if let Some(lost) = source.get_ref().filter(|cause| cause.is::<LockLost>()) {
+            return Error::of(ErrorKind::Halted, lost.to_string());
         }
         if let Some(story) = source.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
             return story.clone();

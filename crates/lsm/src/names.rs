@@ -1,18 +1,14 @@
 //! Names: of files in a store, and back (one counter numbers every file); of the families that layers above the engine keep.
 //! And whether the lock file still has its name.
 
-use crate::env::Env;
+use crate::env::{Env, LockLost};
 use crate::error::{Error, ErrorKind, IoContext, Result};
-
-/// Why a store halts whose lock file is not the one that it locked.
-const LOST: &str = "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
-    opened the store, so nothing more is written";
 
 /// `Halted` if the store's lock file was removed or replaced, or its directory was removed. One `fstatat`.
 pub(crate) fn check_lock(env: &Env) -> Result<()> {
     match env.fs.owns_lock().during(|| "checking LOCK")? {
         true => Ok(()),
-        false => Err(Error::of(ErrorKind::Halted, LOST)),
+        false => Err(Error::of(ErrorKind::Halted, LockLost.to_string())),
     }
 }
 

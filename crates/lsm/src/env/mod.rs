@@ -30,6 +30,7 @@ pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
 /// A moment that a caller names; nothing is read from a clock.
 pub use std::time::{SystemTime, UNIX_EPOCH};
+pub(crate) use store::LockLost;
 pub use store::StoreFs;
 pub use traced::TracedFs;
 

@@ -11,6 +11,7 @@
 //! syncs of it come one after the other, so that none passes by a failure that nobody heard of yet. Other directories
 //! may be tried again: what is in them is made anew.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -100,8 +101,23 @@ impl StoreFs {
     }
 }
 
+/// Why a store halts whose lock file is not the one that it locked. `Error::io` makes it `Halted`.
+#[derive(Debug)]
+pub(crate) struct LockLost;
+
+impl fmt::Display for LockLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
+             opened the store, so nothing more is written",
+        )
+    }
+}
+
+impl std::error::Error for LockLost {}
+
 fn lost() -> io::Error {
-    io::Error::other("LOCK was removed or replaced, or the store's directory was removed, while the store was open")
+    io::Error::other(LockLost)
 }
 
 impl Fs for StoreFs {
