@@ -308,12 +308,19 @@ impl Fs for SimFs {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.rename(epoch, |live| live.plan_put(live.place(to)?, Entry::File(live.file(from)?)).map(Some))
+        let plan = |live: &Tree| {
+            let file = live.file(from)?;
+            live.plan_put(live.place(to)?, Entry::File(file))
+        };
+        state.rename(epoch, |live| plan(live).map(Some))
     }
 
     fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
         let dir = SimDir::of(dir)?;
-        let plan = |live: &Tree| live.plan_put(dir.place(live, name)?, Entry::File(live.file(from)?));
+        let plan = |live: &Tree| {
+            let file = live.file(from)?;
+            live.plan_put(dir.place(live, name)?, Entry::File(file))
+        };
         self.state().rename(dir.epoch, |live| plan(live).map(Some))
     }
 
