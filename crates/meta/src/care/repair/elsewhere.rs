@@ -214,7 +214,10 @@ impl Mending<'_, '_> {
             }
         }
         if let Some(error) = why.filter(|error| !error.is_corruption()) {
-            let error = if is_unread(&error) { error } else { Error::io("asking the source", io::Error::other(error)) };
+            let error = match is_unread(&error) {
+                true => error,
+                false => Error::of(ErrorKind::Io(io::ErrorKind::Other), format!("asking the source: {error}")),
+            };
             self.unanswered.get_or_insert(error);
         }
         None
