@@ -2197,7 +2197,8 @@ int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *o
  *
  * One thread at a time.
  */
-int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options, uint64_t micros);
+int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options,
+                                               uint64_t micros);
 
 /**
  * Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
@@ -2392,7 +2393,8 @@ int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_index_bytes(waxseal_options_t *options, size_t bytes);
+int32_t waxseal_options_set_index_bytes(waxseal_options_t *options,
+                                        size_t bytes);
 
 /**
  * Threads that one large compaction may be divided among, 1 to 64. Default 2.
@@ -3240,8 +3242,7 @@ int32_t waxseal_write_options_set_expiry(waxseal_write_options_t *options,
  *
  * One thread at a time.
  */
-int32_t waxseal_write_options_set_expires_in(waxseal_write_options_t *options,
-                                             uint64_t micros);
+int32_t waxseal_write_options_set_expires_in(waxseal_write_options_t *options, uint64_t micros);
 
 /**
  * The record never expires, whatever the default time to live of its family is.

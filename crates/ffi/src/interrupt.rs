@@ -15,7 +15,7 @@ pub type waxseal_interrupt_fn = Option<unsafe extern "C" fn(context: *mut c_void
 /// compact, settle, wait for room, look at a store, count, copy, export or import; waiting for the device itself is not interrupted. What an
 /// interrupted call had finished stays, and the call may be repeated.
 ///
-/// Of this thread alone. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
+/// Thread-safe: each thread sets its own. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_set_interrupt(function: waxseal_interrupt_fn, context: *mut c_void) -> i32 {
     status_of(|| {
