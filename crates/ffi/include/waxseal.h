@@ -2607,7 +2607,7 @@ int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
  * compact, settle, wait for room, look at a store, count, copy, export or import; waiting for the device itself is not interrupted. What an
  * interrupted call had finished stays, and the call may be repeated.
  *
- * Of this thread alone. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
+ * Thread-safe: each thread sets its own. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
  */
 int32_t waxseal_set_interrupt(waxseal_interrupt_fn function,
                               void *context);

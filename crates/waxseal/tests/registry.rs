@@ -899,27 +899,20 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
     let db = Db::open(&path)?;
     let users = db.column_family("users")?;
     assert_eq!(users.get("john")?.unwrap(), "33");
+    // Writes go on, and a registration that stands in for the lost one misses no event of theirs.
+    let known = db.query_all("users.john", "*")?.len();
+    users.put("john", "34")?;
     let mut batch = db.batch();
-    batch.put(&users, "john", "34");
-    for refused in [
-        users.put("john", "34"),
-        users.delete("john"),
-        batch.commit(Durability::Os),
-        db.column_family("new").map(drop),
-        db.drop_column_family("users"),
-        db.registrations().map(drop),
-        db.register("users", "*").map(drop),
-        db.session("alice").map(drop),
-        db.query_all("users.john", "*").map(drop),
-    ] {
-        assert!(refused.unwrap_err().is_corruption());
-    }
-    assert_eq!(users.get("john")?.unwrap(), "33");
+    batch.put(&users, "john", "35");
+    batch.commit(Durability::Os)?;
+    assert_eq!(db.query_all("users.john", "*")?.len(), known + 2);
+    assert_eq!(db.registrations()?.len(), 1);
+    assert_eq!(users.get("john")?.unwrap(), "35");
     assert!(!db.verify(Default::default())?.is_clean());
     db.close()?;
     let reader = Db::open_read_only(&path)?;
-    assert!(reader.refresh().unwrap_err().is_corruption());
-    assert_eq!(reader.column_family("users")?.get("john")?.unwrap(), "33");
+    reader.refresh()?;
+    assert_eq!(reader.column_family("users")?.get("john")?.unwrap(), "35");
     drop(reader);
 
     let db = Db::open(&path)?;

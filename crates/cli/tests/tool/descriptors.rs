@@ -14,8 +14,12 @@ fn store_of_many_tables(tool: &Tool) {
     let options = CfOptions { block_bytes, table_bytes, compression, ..CfOptions::default() };
     let db = Db::builder(tool.path("store")).column_family("default", options).open().unwrap();
     let family = db.column_family("default").unwrap();
-    for n in 0..ROWS {
-        family.put(format!("key-{n:05}"), format!("value-{n:05}").repeat(40)).unwrap();
+    // Two tables that overlap, so that compaction does not just move one.
+    for parity in 0..2 {
+        for n in (parity..ROWS).step_by(2) {
+            family.put(format!("key-{n:05}"), format!("value-{n:05}").repeat(40)).unwrap();
+        }
+        db.flush().unwrap();
     }
     family.compact().unwrap();
     db.close().unwrap();

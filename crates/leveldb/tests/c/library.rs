@@ -88,6 +88,7 @@ fn a_program_is_built_by_the_page_for_pkg_config() {
     let dir = tempfile::tempdir().unwrap();
     let page = std::fs::read_to_string(package().join("waxseal-leveldb.pc.in")).unwrap();
     let page = page.replace("@prefix@", dir.path().to_str().unwrap()).replace("@version@", env!("CARGO_PKG_VERSION"));
+    let page = page.replace("@rpath@", " -Wl,-rpath,${libdir}");
     assert!(!page.contains('@'));
     let [lib, include] = ["lib", "include/waxseal"].map(|folder| dir.path().join(folder));
     std::fs::create_dir_all(include.join("leveldb")).unwrap();

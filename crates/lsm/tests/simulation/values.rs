@@ -263,8 +263,8 @@ fn a_value_of_the_log_that_is_hit_is_never_an_older_one() {
             world.sim.write_all(&path, &bytes).expect("write");
             world.open().expect("open");
             assert_eq!(world.db().recovery().cut_bytes, 0);
-            let family = world.db().family("default").expect("default");
             for round in 0..2 {
+                let family = world.db().family("default").expect("default");
                 for (key, value) in &world.oracle.now()["default"] {
                     let mut read = None;
                     match world.db().get(&family, key, At::Latest, &mut |record| read = Some(record.value.to_vec())) {

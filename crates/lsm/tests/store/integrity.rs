@@ -436,10 +436,14 @@ fn an_index_or_filter_that_is_hit_in_memory_hides_nothing() {
     }
 }
 
-/// Twenty records in memory; the companion of one is not its own, as if its bytes had changed since it was committed.
-fn hit_in_memory() -> Stage {
+/// Twenty records, of which one was written again in memory, with a companion that is not its own, as if its bytes had changed since. The older
+/// ones are in a table, or in memory too.
+fn hit_in_memory(is_flushed: bool) -> Stage {
     let stage = Stage::open(wide());
     fill(&stage.db, 0..20, 0);
+    if is_flushed {
+        stage.db.flush().unwrap();
+    }
     let mut batch = Batch::new();
     batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
     stage.keeper.blind.store(true, Ordering::Relaxed);
@@ -450,7 +454,7 @@ fn hit_in_memory() -> Stage {
 
 #[test]
 fn a_record_in_memory_that_was_hit_is_not_given_out() {
-    let stage = hit_in_memory();
+    let stage = hit_in_memory(true);
     for _ in 0..3 {
         let error = stage.get(7, Verify::Always).unwrap_err();
         let damage = error.damage().unwrap();
@@ -466,10 +470,25 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
     }
 }
 
+/// A key or a seqno that was hit may have moved its record among those of memory whose keys begin alike: a scan shows none of them, and none of
+/// what is older.
+#[test]
+fn beside_a_record_in_memory_that_was_hit_no_older_version_is_shown() {
+    let stage = hit_in_memory(false);
+    for forward in [true, false] {
+        let (rows, errors) = walk(&stage.db, &stage.family(), Verify::Always, forward);
+        assert!(errors.len() == 1 && errors[0].is_corruption(), "{errors:?}");
+        assert!(rows.iter().all(|(key, value)| *key != record(7, 0).0 && value.starts_with(b"value")), "{rows:?}");
+    }
+    for n in (0..20).filter(|n| *n != 7) {
+        assert_eq!(stage.get(n, Verify::Always).unwrap(), Some(record(n, 0).1), "a read by its key goes on");
+    }
+}
+
 /// What only scans come by is told and counted as what is read by its key: once for its place, and each time.
 #[test]
 fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
-    let stage = hit_in_memory();
+    let stage = hit_in_memory(true);
     for forward in [true, false] {
         let (rows, errors) = walk(&stage.db, &stage.family(), Verify::Always, forward);
         assert_eq!((rows.len(), errors.len()), (19, 1));
@@ -482,8 +501,8 @@ fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
     assert_eq!(told.len(), 1, "{told:?}");
     let damage = told[0].damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.cf.as_deref()), ("", Some("default")));
-    // The scan met it first. The record may have had any key behind its neighbour: nothing proves that its key is what was written.
-    assert_eq!(damage.key_range, Some((record(6, 0).0, record(7, 0).0)));
+    // The scan met it first. Its key is one that was written, and is alone in memory.
+    assert_eq!(damage.key_range, Some((record(7, 0).0, record(7, 0).0)));
 }
 
 /// A leaf of the memtable in which every key is deleted is passed by whoever comes after one who looked at all of it; but not where a tombstone is not what

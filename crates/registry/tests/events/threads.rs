@@ -259,9 +259,14 @@ pub(crate) fn asked_beside_a_drop() {
     registrar.close().unwrap();
 }
 
-/// A wall clock that whoever reads it next is held in, twice.
+/// A wall clock with two gates. The next thread without a name that reads the time waits at `own` if that is shut; once the store has a table
+/// file, the next thread that reads the time waits at `flush`.
 #[derive(Default)]
-struct Holding([Gate; 2]);
+struct Holding {
+    fs: Arc<MemoryFs>,
+    own: Gate,
+    flush: Gate,
+}
 
 #[derive(Default)]
 struct Gate {
@@ -280,7 +285,13 @@ impl Gate {
 
 impl Clock for Holding {
     fn wall_micros(&self) -> u64 {
-        if let Some(gate) = self.0.iter().find(|gate| gate.shut.swap(false, SeqCst)) {
+        let names = self.fs.list(Path::new("/store")).unwrap_or_default();
+        let gate = match names.iter().any(|name| name.ends_with(".tbl")) {
+            true => &self.flush,
+            false => &self.own,
+        };
+        let is_named = std::thread::current().name().is_some(); // a lane of the store, or the test itself
+        if (!is_named || std::ptr::eq(gate, &self.flush)) && gate.shut.swap(false, SeqCst) {
             gate.held.store(true, SeqCst);
             while !gate.open.load(SeqCst) {
                 std::thread::yield_now();
@@ -298,7 +309,8 @@ impl Clock for Holding {
 pub(crate) fn overtaken() {
     for usual in [false, true] {
         let clock = Arc::new(Holding::default());
-        let (db, registrar) = open_by(clock.clone());
+        let (db, registrar) = open_in(clock.fs.clone(), clock.clone());
+        db.create_family("users", Default::default()).unwrap();
         let target = Target::family("users");
         let options = Options {
             scope: Scope::Subtree,
@@ -310,7 +322,7 @@ pub(crate) fn overtaken() {
         registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
         put(&db, &registrar, b"key");
         let family = db.family("users").unwrap().id();
-        let [own, flush] = &clock.0;
+        let Holding { own, flush, .. } = &*clock;
         std::thread::scope(|scope| {
             let late = scope.spawn(|| {
                 if usual {
