@@ -257,10 +257,10 @@ pub(crate) struct Export {
     pub(crate) dest: PathBuf,
     #[command(flatten)]
     pub(crate) span: Span,
-    /// What leaves beside the records.
-    #[arg(long, default_value = "nothing", value_name = "WHAT")]
+    /// Metadata to export beside the records.
+    #[arg(long, default_value = "labels", value_name = "WHAT")]
     pub(crate) policy: Leaves,
-    /// With seals, the entries of this provider leave too; may be repeated.
+    /// Export the entries of this provider too; may be repeated. Only with the policies `labels` and `seals`.
     #[arg(long, value_name = "ID")]
     pub(crate) provider: Vec<u16>,
     /// All versions and tombstones that still exist.
@@ -270,10 +270,13 @@ pub(crate) struct Export {
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaves {
-    /// Records alone; refused, as without seals always, if one expires
-    Nothing,
-    /// Seals, and when records expire
+    /// Seals, expiry times and labels
+    Labels,
+    /// Seals and expiry times
     Seals,
+    /// No metadata, as in the MetaHive paper; refused, as every policy without seals, if a record expires
+    #[value(alias = "nothing")]
+    Strip,
     /// The paper's checksums, in a table of their own that masks nothing
     PaperSafe,
     /// The paper's checksums as it writes them; refused if a key ends in 01

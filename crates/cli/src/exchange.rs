@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::json;
-use waxseal::exchange::{ExportOptions, Policy, Versions};
+use waxseal::exchange::{ExportOptions, LeftBehind, Policy, Versions};
+use waxseal::meta::{ETL, EXPIRY, LABELS, PROVENANCE};
 
 use crate::args::{Args, Export, Leaves};
 use crate::failure::{Exit, Failure};
@@ -15,9 +16,14 @@ use crate::text::counted;
 pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let cf = existing_family(&db, &args.cf)?;
+    let has_seals = matches!(export.policy, Leaves::Labels | Leaves::Seals);
+    if !has_seals && !export.provider.is_empty() {
+        return Err(Failure::usage("--provider exports entries beside seals: use it with --policy labels or seals"));
+    }
     let policy = match export.policy {
-        Leaves::Nothing => Policy::Strip,
+        Leaves::Labels => Policy::Companion { allow: [&[LABELS], &export.provider[..]].concat() },
         Leaves::Seals => Policy::Companion { allow: export.provider.clone() },
+        Leaves::Strip => Policy::Strip,
         Leaves::PaperSafe => Policy::PaperSafe,
         Leaves::PaperLiteral => Policy::PaperLiteral,
     };
@@ -33,6 +39,8 @@ pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Resul
         counted(exported.manifest.files.len() as u64, "table", "tables"),
         exported.sum
     ))?;
+    let left = &exported.left_behind;
+    output.line(format!("left behind: {}", account(left)))?;
     output.object(&json!({
         "ok": true,
         "cf": args.cf,
@@ -42,8 +50,38 @@ pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Resul
         "tables": exported.manifest.files.len(),
         "companion_bytes": exported.companion_bytes,
         "sum": format!("{:016x}", exported.sum),
+        "left_behind": {
+            "seals": left.seals,
+            "stamps": left.stamps,
+            "entries": left.entries,
+            "bytes": left.bytes,
+            "expired": left.expired,
+        },
     }))?;
     Ok(Exit::Ok)
+}
+
+/// The metadata and records that stay in the store, as a line of text.
+fn account(left: &LeftBehind) -> String {
+    let mut parts = Vec::new();
+    let mut add = |number: u64, one: &str, many: &str| {
+        if number > 0 {
+            parts.push(counted(number, one, many));
+        }
+    };
+    add(left.seals, "seal", "seals");
+    add(left.stamps, "stamp", "stamps");
+    for (provider, entries) in &left.entries {
+        match *provider {
+            EXPIRY => add(*entries, "expiry time", "expiry times"),
+            PROVENANCE => add(*entries, "provenance entry", "provenance entries"),
+            ETL => add(*entries, "statistics entry", "statistics entries"),
+            LABELS => add(*entries, "label entry", "label entries"),
+            id => add(*entries, &format!("entry of provider {id}"), &format!("entries of provider {id}")),
+        }
+    }
+    add(left.expired, "expired record", "expired records");
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
 pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exit, Failure> {

@@ -572,12 +572,13 @@ struct ArrowArrayStream {
 #define WAXSEAL_RUNG_OTHER 9
 
 /**
- * No metadata leaves. The default. A record that expires is refused, as by every policy without seals: its receiver would keep it for ever.
+ * No metadata is exported. A record that expires is refused, as by every policy without seals: its receiver would keep it forever.
  */
 #define WAXSEAL_POLICY_STRIP 0
 
 /**
- * Seals leave with what they cover, such as when a record expires, and the entries of the providers that are allowed.
+ * Seals are exported with the entries that they cover, such as expiry times, and the entries of allowed providers. Export options
+ * without a policy use this one, and allow labels too.
  */
 #define WAXSEAL_POLICY_COMPANION 1
 
@@ -867,8 +868,8 @@ typedef struct waxseal_events_t waxseal_events_t;
 typedef struct waxseal_explanation_t waxseal_explanation_t;
 
 /**
- * What is exported, and what may leave beside it. Whatever is not set keeps its default; a null pointer has nothing but defaults:
- * everything, as it is now, and no metadata. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
+ * The records of an export, and the metadata that is written beside them. A null pointer stands for the defaults: the newest version of
+ * every key, with its seal and labels. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
  */
 typedef struct waxseal_export_options_t waxseal_export_options_t;
 
@@ -1560,6 +1561,26 @@ typedef struct {
      * Tables.
      */
     size_t files;
+    /**
+     * Seals that were not exported.
+     */
+    uint64_t seals_left;
+    /**
+     * Stamps (session and time of a watched write) that were not exported; they never leave a store.
+     */
+    uint64_t stamps_left;
+    /**
+     * Entries of providers that were not exported.
+     */
+    uint64_t entries_left;
+    /**
+     * Bytes of all metadata that was not exported.
+     */
+    uint64_t bytes_left;
+    /**
+     * Values that had expired and were not exported.
+     */
+    uint64_t expired;
 } waxseal_exported_t;
 
 /**
@@ -3700,14 +3721,16 @@ int32_t waxseal_export_options_create(waxseal_export_options_t **options,
                                       waxseal_error_t **error);
 
 /**
- * What may leave beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_STRIP`.
+ * Sets the metadata that is written beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_COMPANION` with labels.
+ * A call with `WAXSEAL_POLICY_COMPANION` leaves labels out unless their provider is allowed.
  *
  * One thread at a time. A number that is no policy is told by the export.
  */
-int32_t waxseal_export_options_set_policy(waxseal_export_options_t *options, int32_t policy);
+int32_t waxseal_export_options_set_policy(waxseal_export_options_t *options,
+                                          int32_t policy);
 
 /**
- * One provider more whose entries may leave, with `WAXSEAL_POLICY_COMPANION`.
+ * Allows one more provider whose entries are exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
  *
  * One thread at a time.
  */

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use face::exchange::{ExportOptions, Form, Imported, Policy, Versions};
+use face::meta::LABELS;
 
 use crate::call::{answer, status_of};
 use crate::error::{Failure, Result, waxseal_error_t};
@@ -13,9 +14,10 @@ use crate::lent::{Out, lent, lent_slices, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
-/// No metadata leaves. The default. A record that expires is refused, as by every policy without seals: its receiver would keep it for ever.
+/// No metadata is exported. A record that expires is refused, as by every policy without seals: its receiver would keep it forever.
 pub const WAXSEAL_POLICY_STRIP: i32 = 0;
-/// Seals leave with what they cover, such as when a record expires, and the entries of the providers that are allowed.
+/// Seals are exported with the entries that they cover, such as expiry times, and the entries of allowed providers. Export options
+/// without a policy use this one, and allow labels too.
 pub const WAXSEAL_POLICY_COMPANION: i32 = 1;
 /// The MetaHive paper's checksums leave, in a table of their own: one tombstone a key, older than anything it could hide.
 pub const WAXSEAL_POLICY_PAPER_SAFE: i32 = 2;
@@ -32,8 +34,8 @@ pub const WAXSEAL_FORM_PAPER_SAFE: i32 = 2;
 /// And rows of the paper, one a version.
 pub const WAXSEAL_FORM_PAPER_LITERAL: i32 = 3;
 
-/// What is exported, and what may leave beside it. Whatever is not set keeps its default; a null pointer has nothing but defaults:
-/// everything, as it is now, and no metadata. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
+/// The records of an export, and the metadata that is written beside them. A null pointer stands for the defaults: the newest version of
+/// every key, with its seal and labels. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
 pub struct waxseal_export_options_t {
     _opaque: [u8; 0],
 }
@@ -41,38 +43,28 @@ pub struct waxseal_export_options_t {
 handle!(waxseal_export_options_t => Mutex<Leaving>, Kind::ExportOptions, "export options object");
 
 /// What was set.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Leaving {
-    policy: i32,
+    /// `None` until the caller chooses one.
+    policy: Option<i32>,
     allowed: Vec<u16>,
     ranges: Vec<Bounds>,
     all_versions: bool,
     seqno: Option<u64>,
 }
 
-impl Default for Leaving {
-    fn default() -> Leaving {
-        Leaving {
-            policy: WAXSEAL_POLICY_STRIP,
-            allowed: Vec::new(),
-            ranges: Vec::new(),
-            all_versions: false,
-            seqno: None,
-        }
-    }
-}
-
 impl Leaving {
     fn options(self) -> Result<ExportOptions> {
         let policy = match self.policy {
-            WAXSEAL_POLICY_COMPANION => Policy::Companion { allow: self.allowed },
+            None => Policy::Companion { allow: [vec![LABELS], self.allowed].concat() },
+            Some(WAXSEAL_POLICY_COMPANION) => Policy::Companion { allow: self.allowed },
             _ if !self.allowed.is_empty() => {
                 return Err(Failure::invalid("providers are allowed, but the policy lets none of their entries leave"));
             }
-            WAXSEAL_POLICY_STRIP => Policy::Strip,
-            WAXSEAL_POLICY_PAPER_SAFE => Policy::PaperSafe,
-            WAXSEAL_POLICY_PAPER_LITERAL => Policy::PaperLiteral,
-            other => return Err(Failure::invalid(format!("{other} is no policy of export"))),
+            Some(WAXSEAL_POLICY_STRIP) => Policy::Strip,
+            Some(WAXSEAL_POLICY_PAPER_SAFE) => Policy::PaperSafe,
+            Some(WAXSEAL_POLICY_PAPER_LITERAL) => Policy::PaperLiteral,
+            Some(other) => return Err(Failure::invalid(format!("{other} is no policy of export"))),
         };
         let versions = if self.all_versions { Versions::All } else { Versions::Newest };
         let options = ExportOptions::new().policy(policy).versions(versions);
@@ -108,15 +100,16 @@ fn set(options: *mut waxseal_export_options_t, change: impl FnOnce(&mut Leaving)
     })
 }
 
-/// What may leave beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_STRIP`.
+/// Sets the metadata that is written beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_COMPANION` with labels.
+/// A call with `WAXSEAL_POLICY_COMPANION` leaves labels out unless their provider is allowed.
 ///
 /// One thread at a time. A number that is no policy is told by the export.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_export_options_set_policy(options: *mut waxseal_export_options_t, policy: i32) -> i32 {
-    set(options, |leaving| leaving.policy = policy)
+    set(options, |leaving| leaving.policy = Some(policy))
 }
 
-/// One provider more whose entries may leave, with `WAXSEAL_POLICY_COMPANION`.
+/// Allows one more provider whose entries are exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -181,6 +174,16 @@ pub struct waxseal_exported_t {
     pub companion_bytes: u64,
     /// Tables.
     pub files: usize,
+    /// Seals that were not exported.
+    pub seals_left: u64,
+    /// Stamps (session and time of a watched write) that were not exported; they never leave a store.
+    pub stamps_left: u64,
+    /// Entries of providers that were not exported.
+    pub entries_left: u64,
+    /// Bytes of all metadata that was not exported.
+    pub bytes_left: u64,
+    /// Values that had expired and were not exported.
+    pub expired: u64,
 }
 
 /// Writes records of a family as table files into a new directory, for another node: one of this kind, a plain one, or one that has never
@@ -224,6 +227,11 @@ pub unsafe extern "C" fn waxseal_export(
             sum: done.sum,
             companion_bytes: done.companion_bytes,
             files: done.manifest.files.len(),
+            seals_left: done.left_behind.seals,
+            stamps_left: done.left_behind.stamps,
+            entries_left: done.left_behind.entry_count(),
+            bytes_left: done.left_behind.bytes,
+            expired: done.left_behind.expired,
         });
         Ok(())
     })

@@ -57,15 +57,15 @@ fn put_bytes(sim: &SimFs, path: &Path, bytes: &[u8]) {
 
 /// M-8: metadata bytes on plain nodes are none under `Strip`; what comes from them is adopted, all of it.
 #[test]
-fn nothing_leaves_by_default_and_everything_that_comes_is_adopted() {
+fn strip_exports_no_metadata_and_every_import_of_it_is_adopted() {
     let sim = SimFs::new(3);
     let (node, model) = giver(&sim);
-    let request = Export::default();
-    assert_eq!(request.policy, Policy::Strip);
+    let request = Export { policy: Policy::Strip, ..Export::default() };
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     assert_eq!((exported.records, exported.rows, exported.companion_bytes), (model.len() as u64, 0, 0));
     assert_eq!((exported.manifest.sum, exported.manifest.algorithm, exported.manifest.complete), (0, 0, false));
     assert_ne!(exported.sum, 0);
+    assert_eq!((exported.left_behind.seals, exported.left_behind.bytes), (exported.records, 9 * exported.records));
     let plain = Node::open(&sim, "/plain", Arc::new(Plain));
     let imported = import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
     assert_eq!((imported.records, imported.sealed, imported.unsealed), (model.len() as u64, 0, model.len() as u64));
@@ -293,7 +293,7 @@ fn what_expires_leaves_with_its_end_or_not_at_all() {
         }
     }
     let only_b = vec![(Bound::Included(b"b".to_vec()), Bound::Unbounded)];
-    let request = Export { bounds: only_b, ..Export::default() };
+    let request = Export { policy: Policy::Strip, bounds: only_b, ..Export::default() };
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new("/b"), &request).unwrap();
     assert_eq!(exported.records, 1, "what is hidden refuses nothing");
     let sealed = |versions| Export { policy: Policy::Companion { allow: vec![] }, versions, ..Export::default() };
@@ -594,10 +594,14 @@ fn lies_are_found_out() {
         (file(&|file| file.digest ^= 1), "000001.tbl"),
         (file(&|file| file.size -= 1), "000001.tbl"),
         (file(&|file| file.name = "000009.tbl".into()), "000009.tbl"),
+        (file(&|file| file.name = "../giver/000001.tbl".into()), NAME),
+        (file(&|file| file.name = "/giver/000001.tbl".into()), NAME),
     ];
     for (lie, name) in lies {
         let error = tell(&lie).unwrap_err();
         assert_eq!(error.damage().map(|damage| damage.file.as_str()), Some(name), "{error}");
+        let outside = lie.files.iter().find(|file| file.name.contains('/'));
+        assert!(outside.is_none_or(|file| error.to_string().contains(&file.name)), "{error}");
     }
     let error = tell(&Manifest { comparator: "other".into(), ..honest.clone() }).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::Invalid);

@@ -15,9 +15,10 @@ use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 
 pub use waxseal_meta::exchange::header::File;
-pub use waxseal_meta::exchange::{Exported, Form, Imported, Manifest, Policy, Versions};
+pub use waxseal_meta::exchange::{Exported, Form, Imported, LeftBehind, Manifest, Policy, Versions};
 
-/// What is exported, and what may leave beside it. The default: everything, as it is now, and no metadata.
+/// The records of an export, and the metadata that is written beside them. Default: the newest version of every key, with its seal and
+/// labels.
 ///
 /// ```
 /// use waxseal::exchange::{ExportOptions, Policy};
@@ -45,7 +46,7 @@ impl ExportOptions {
         self
     }
 
-    /// What may leave beside the records. Default [`Policy::Strip`]: metadata never leaves.
+    /// Sets the metadata that is written beside the records. Default: seals, expiry times and labels. [`Policy::Strip`] exports no metadata.
     pub fn policy(mut self, policy: Policy) -> ExportOptions {
         self.policy = policy;
         self
@@ -68,6 +69,8 @@ impl ColumnFamily {
     /// Writes records of the family as table files into a new directory, for another node: one of this kind, a plain one, or one
     /// that has never heard of seals. Every record is checked on its way out.
     ///
+    /// By default the records keep their seals, expiry times and labels. [`Exported::left_behind`] counts the other metadata.
+    ///
     /// Costs a scan and the files; they are durable when it returns, and a directory without its last file, `EXCHANGE`, is no
     /// export. Where the store is open for writing, an event (`Engine.Export`) says what left. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
     /// written, and for a record that expires where the policy takes no seals along: it would stay for good, and nothing of the export is left; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
@@ -78,14 +81,14 @@ impl ColumnFamily {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let parcel = dir.path().join("parcel");
     /// use waxseal::Db;
-    /// use waxseal::exchange::{ExportOptions, Policy};
+    /// use waxseal::exchange::ExportOptions;
     ///
     /// let (from, to) = (Db::open(dir.path().join("from"))?, Db::open(dir.path().join("to"))?);
     /// let (giver, taker) = (from.column_family("default")?, to.column_family("default")?);
     /// giver.put("a", "1")?;
     /// giver.put("b", "2")?;
-    /// let sealed = Policy::Companion { allow: vec![] };
-    /// giver.export(&parcel, ExportOptions::new().policy(sealed))?;
+    /// let exported = giver.export(&parcel, ExportOptions::new())?;
+    /// assert_eq!((exported.records, exported.left_behind.bytes), (2, 0));
     /// let imported = taker.import(&parcel)?;
     /// assert_eq!((imported.records, imported.sealed), (2, 2));
     /// assert_eq!(taker.get("a")?.unwrap(), "1");

@@ -178,7 +178,7 @@ impl Cluster {
         self.nodes[from].db.flush()?;
         let heard = self.ears.0.load(Relaxed);
         let flips = if from == SEALED { self.hit(prefix)? } else { Vec::new() };
-        let request = Export { bounds: vec![bounds(prefix)], ..Export::default() };
+        let request = Export { policy: Policy::Strip, bounds: vec![bounds(prefix)], ..Export::default() };
         let mut out = self.out();
         let env = self.sim.env(self.exports);
         let node = &self.nodes[from];

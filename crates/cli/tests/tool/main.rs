@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
 mod descriptors;
+mod exchange;
 mod loads;
 mod overview;
 mod registry;
@@ -346,7 +347,7 @@ fn an_export_is_taken_in_elsewhere() {
     }
     let parcel = |name: &str| giver.path(name);
     assert_eq!(taker.code(&args("import", &parcel("none"), &[])), 1);
-    for (policy, sealed) in [("seals", 3), ("nothing", 0)] {
+    for (policy, sealed) in [("labels", 3), ("seals", 3), ("strip", 0)] {
         giver.ok(&args("export", &parcel(policy), &["--policy", policy]));
         let imported: Value =
             serde_json::from_slice(&taker.ok(&args("import", &parcel(policy), &["--json", "--cf", policy]))).unwrap();

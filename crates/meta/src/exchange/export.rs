@@ -13,31 +13,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
-use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::db::{At, Bounds, Db, Family, Raw, Snapshot};
 use waxseal_lsm::env::{Env, Open};
 use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
 use waxseal_lsm::names::Name;
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
+use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Build, Companions, Plain, Protection, Row, Rows, Source, is_over};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
 use super::header::{self, File, Manifest};
+use super::left_behind::{LeftBehind, Outlet};
 use super::{Form, Versions, has_end, has_seal, shown, term_of};
 use crate::paper::{self, Pairing, Written};
+use crate::provider::LABELS;
 
-/// What may leave beside the records.
+/// The metadata that an export writes beside the records. Default: seals, and the labels that users gave their records.
 ///
-/// When a record expires stands beside it, and leaves with the seal that covers it. The policies without seals refuse such a record, since
-/// its receiver would keep it for ever.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+/// A record's expiry time is covered by its seal and exported with it. The policies without seals refuse a record that expires, since
+/// the receiver would keep it forever.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing.
-    #[default]
+    /// No metadata, as in the MetaHive paper.
     Strip,
-    /// Seals with what they cover, and the entries of these providers. Marks of this node stay here.
+    /// Seals with the entries that they cover, and the entries of the listed providers. Stamps and marks of this store are not exported.
     Companion {
         /// Provider ids, in any order.
         allow: Vec<u16>,
@@ -46,6 +46,12 @@ pub enum Policy {
     PaperSafe,
     /// The paper's rows, one a version, between the records. They hide whatever older record of `key ‖ 01` the receiver has.
     PaperLiteral,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::Companion { allow: vec![LABELS] }
+    }
 }
 
 impl Policy {
@@ -76,10 +82,10 @@ pub struct Export<'a> {
 }
 
 impl Default for Export<'_> {
-    /// Everything, as it is now, without metadata.
+    /// The newest version of every key, with its seal and labels.
     fn default() -> Self {
         let bounds = vec![(Bound::Unbounded, Bound::Unbounded)];
-        Export { policy: Policy::Strip, bounds, at: At::Latest, versions: Versions::Newest, seqno: None }
+        Export { policy: Policy::default(), bounds, at: At::Latest, versions: Versions::Newest, seqno: None }
     }
 }
 
@@ -98,6 +104,8 @@ pub struct Exported {
     pub sum: u64,
     /// Bytes of companions in the tables.
     pub companion_bytes: u64,
+    /// Metadata and expired records that were not exported.
+    pub left_behind: LeftBehind,
     /// What whoever gives the tables to a store of another make should know.
     pub warning: Option<&'static str>,
 }
@@ -181,13 +189,14 @@ struct Giver<'a> {
 }
 
 impl Giver<'_> {
-    /// Every record that the export holds, checked, with where it stands.
-    fn each(&self, visit: &mut dyn FnMut(&Record<'_>, Source<'_>) -> Result<()>) -> Result<()> {
+    /// Visits every record of the export after its check, with its source. Returns the number of expired values.
+    fn each(&self, visit: &mut dyn FnMut(&Record<'_>, Source<'_>) -> Result<()>) -> Result<u64> {
         let keeper = self.db.keeper();
         let order = self.family.order();
         let has_rows = keeper.has_rows();
         let says_ends = matches!(self.request.policy, Policy::Companion { .. });
         let mut last: Option<Vec<u8>> = None;
+        let mut expired = 0;
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;
             while let Some((record, source)) = raw.next()? {
@@ -203,9 +212,12 @@ impl Giver<'_> {
                     let key = last.get_or_insert_default();
                     key.clear();
                     key.extend_from_slice(record.key);
+                    expired += u64::from(is_gone);
                     if record.kind == Kind::Delete || is_gone {
                         continue;
                     }
+                } else {
+                    expired += u64::from(is_gone);
                 }
                 if is_gone {
                     let tombstone = Record { kind: Kind::Delete, value: b"", companion: b"", ..record };
@@ -217,7 +229,7 @@ impl Giver<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(expired)
     }
 
     /// Whether every key can be carried in the paper's form.
@@ -233,6 +245,7 @@ impl Giver<'_> {
             };
             Err(Error::invalid(format!("the paper's form cannot carry the key {}: {why}", shown(record.key))))
         })
+        .map(drop)
     }
 
     fn write(&self, sinks: &mut Sinks<'_>) -> Result<Exported> {
@@ -243,18 +256,19 @@ impl Giver<'_> {
         let mut beside = Tables::new(self.family, Arc::new(Plain), 0);
         let written = if request.policy == Policy::PaperSafe { Written::SafeRows } else { Written::Both };
         let mut pairing = Pairing::new(paper::Form::Literal, written, Box::new(|_| Ok(())));
+        let mut outlet = Outlet::new(&request.policy);
         let (mut built, mut portable) = (Vec::new(), Vec::new());
         let (mut records, mut unsealed, mut sum, mut companion_bytes) = (0, 0, 0u64, 0);
         let made_here = Source::default(); // no row is expected of it
-        self.each(&mut |record, source| {
+        let expired = self.each(&mut |record, source| {
             records += 1;
             sum = sum.wrapping_add(term_of(&**keeper, record));
             portable.clear();
-            if let Policy::Companion { allow } = &request.policy {
-                built.clear();
-                let build = keeper.on_build(record, source.protection, &mut built);
-                let companion = if build == Build::Keep { record.companion } else { &built };
-                keep_portable(companion, allow, &mut portable)?;
+            built.clear();
+            let build = if sealed { keeper.on_build(record, source.protection, &mut built) } else { Build::Keep };
+            let companion = if build == Build::Keep { record.companion } else { &built };
+            outlet.pass(companion, &mut portable)?;
+            if sealed {
                 if let Some(seqno) = request.seqno {
                     keeper.bind(&mut portable, Some(record.seqno), seqno);
                 }
@@ -297,7 +311,8 @@ impl Giver<'_> {
         sinks.describe(&manifest)?;
         let rows = manifest.rows;
         let warning = (rows > 0).then_some(WARNING);
-        Ok(Exported { manifest, records, rows, unsealed, sum, companion_bytes, warning })
+        let left_behind = LeftBehind { expired, ..outlet.left };
+        Ok(Exported { manifest, records, rows, unsealed, sum, companion_bytes, left_behind, warning })
     }
 }
 
@@ -318,40 +333,6 @@ fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>) -> Re
     let damage = Damage { verdict: error::Verdict::Seal, key_range, ..Damage::default() };
     let error = Error::corruption(damage, "a record to be exported does not match its companion");
     Err(error.in_file(source.file, source.offset))
-}
-
-/// The part of a record's companions that may leave: its seal, and the listed entries of these providers.
-fn keep_portable(companions: &[u8], allow: &[u16], out: &mut Vec<u8>) -> Result<()> {
-    let mut reader = Reader::new(companions);
-    while !reader.is_empty() {
-        let kind = reader.u8()?;
-        match kind {
-            companion::WORD8 => {
-                out.push(kind);
-                out.extend_from_slice(reader.bytes(8)?);
-            }
-            companion::WORD4 => drop(reader.bytes(4)?),
-            companion::LIST => {
-                let mut entries = Reader::new(reader.length_prefixed()?);
-                let mut kept = Vec::new();
-                while !entries.is_empty() {
-                    let (provider, form, bytes) = (entries.varint()?, entries.varint()?, entries.length_prefixed()?);
-                    // What the seal covers goes with it, or it would fit no more.
-                    if form & 1 == 1 || allow.iter().any(|allowed| u64::from(*allowed) == provider) {
-                        put_varint(&mut kept, provider);
-                        put_varint(&mut kept, form);
-                        put_bytes(&mut kept, bytes);
-                    }
-                }
-                if !kept.is_empty() {
-                    out.push(kind);
-                    put_bytes(out, &kept);
-                }
-            }
-            _ => drop(reader.length_prefixed()?),
-        }
-    }
-    Ok(())
 }
 
 /// The directory that is written to.
@@ -473,40 +454,5 @@ impl Tables {
     fn finish(mut self, _: &mut Sinks<'_>) -> Result<Vec<File>> {
         self.finish_table()?;
         Ok(self.files)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    #[test]
-    fn only_what_is_allowed_leaves() {
-        let mut list = Vec::new();
-        for (provider, bytes) in [(1u64, b"ttl"), (2, b"who"), (5, b"lab")] {
-            put_varint(&mut list, provider);
-            put_varint(&mut list, 0);
-            put_bytes(&mut list, bytes);
-        }
-        let mut companions = vec![companion::WORD8, 1, 2, 3, 4, 5, 6, 7, 8, companion::LIST];
-        put_bytes(&mut companions, &list);
-        companions.extend_from_slice(&[0x0F, 1, 1, companion::WORD4, 9, 9, 9, 9]);
-        let left = |allow: &[u16]| {
-            let mut out = Vec::new();
-            keep_portable(&companions, allow, &mut out).unwrap();
-            out
-        };
-        assert_eq!(left(&[]), companions[..9]);
-        assert_eq!(left(&[1, 2, 5]), companions[..companions.len() - 8]);
-        assert_eq!(left(&[2]), [&companions[..10], &[6, 2, 0, 3], b"who"].concat());
-    }
-
-    proptest! {
-        #[test]
-        fn any_companions_are_sifted_or_refused(bytes in vec(any::<u8>(), 0..60), allow: Vec<u16>) {
-            let _ = keep_portable(&bytes, &allow, &mut Vec::new());
-        }
     }
 }

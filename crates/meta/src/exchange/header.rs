@@ -199,8 +199,9 @@ impl Manifest {
         }
         let leads_away =
             |file: &File| file.name.is_empty() || file.name.starts_with('.') || file.name.contains(['/', '\\']);
-        if self.files.iter().any(leads_away) {
-            return Err(Error::structural("a table that is named outside of its export"));
+        if let Some(File { name, .. }) = self.files.iter().find(|file| leads_away(file)) {
+            let why = "is not a file in the directory of the export; the export was changed, take a new one";
+            return Err(Error::structural(&format!("the table name {name:?} {why}")));
         }
         Ok(())
     }
@@ -296,7 +297,8 @@ mod tests {
         for name in ["../000001.tbl", "/etc/passwd", "a\\b", "", ".hidden"] {
             let file = File { name: name.into(), uid: Uid::default(), size: 0, digest: 0, records: 0, rows: 0 };
             let manifest = Manifest { files: vec![file], ..Manifest::empty() };
-            assert!(Manifest::decode(&manifest.encode()).unwrap_err().is_corruption(), "{name}");
+            let error = Manifest::decode(&manifest.encode()).unwrap_err();
+            assert!(error.is_corruption() && error.to_string().contains(&format!("{name:?}")), "{error}");
         }
     }
 }

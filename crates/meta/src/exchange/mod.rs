@@ -5,9 +5,10 @@
 //! import   EXCHANGE -> every table walked whole -> rows bound, records checked -> copied under one new seqno
 //! ```
 //!
-//! By default no metadata leaves (`Policy::Strip`). Whoever shall have it gets seals (`Companion`), or rows in the paper's form:
-//! `PaperLiteral`, as the paper writes them, which delete a live key that ends in 01 wherever they arrive, and so are refused
-//! where such a key is seen; or `PaperSafe`, in a table of their own and at seqno 0, so that they mask nothing.
+//! The default policy exports seals and the labels of users (`Policy::Companion`). `Strip` exports no metadata. Two policies write
+//! checksums as rows in the paper's form. `PaperLiteral` writes them as the paper does: they delete a live key that ends in 01 at the
+//! receiver, so the export refuses such a key. `PaperSafe` writes them at seqno 0 in a table of their own, where they mask nothing.
+//! Every export counts the metadata that it left behind (`LeftBehind`).
 //!
 //! Holds: a record that is not what its seal says is never handed on, and nothing of an export that is not what it says of
 //! itself comes in. Every error names file and offset; an import that fails has changed nothing. A record whose time is over is not
@@ -18,10 +19,12 @@ pub mod export;
 pub mod fuzzing;
 pub mod header;
 pub mod import;
+mod left_behind;
 
 pub use export::{Export, Exported, Policy, export};
 pub use header::Manifest;
 pub use import::{Imported, import, import_tables};
+pub use left_behind::LeftBehind;
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
