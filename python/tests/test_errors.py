@@ -205,6 +205,39 @@ def test_a_missing_store_is_a_file_that_is_not_there(path):
         assert "no store" in str(error)
 
 
+def test_a_store_that_is_not_there_cannot_be_destroyed_or_salvaged(path, tmp_path):
+    for call in (lambda: waxseal.destroy(path), lambda: waxseal.salvage(path, tmp_path / "other")):
+        with pytest.raises(FileNotFoundError) as raised:
+            call()
+        assert isinstance(raised.value, waxseal.NoStoreError)
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, path)
+
+
+def test_errors_have_a_number_and_the_path_of_the_call(path, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    copy = str(tmp_path / "file" / "copy")
+    with waxseal.open(path) as db:
+        db[b"a"] = b"1"
+        db.flush()
+        calls = [
+            (lambda: waxseal.open(path), waxseal.LockedError, errno.EAGAIN, path),
+            (lambda: waxseal.destroy(path), waxseal.LockedError, errno.EAGAIN, path),
+            (lambda: db.checkpoint(path), waxseal.InvalidArgument, errno.EINVAL, path),
+            (lambda: db.checkpoint(copy), waxseal.Error, errno.ENOTDIR, copy),
+        ]
+        with waxseal.open(path, "r") as reader:
+            calls.append((lambda: reader.put(b"a", b"2"), waxseal.ReadOnlyError, errno.EROFS, path))
+            for call, kind, number, where in calls:
+                with pytest.raises(kind) as raised:
+                    call()
+                assert (raised.value.errno, raised.value.filename) == (number, where)
+        with pytest.raises(waxseal.LockedError, match="by this process"):
+            waxseal.open(path)
+    with pytest.raises(waxseal.ClosedError) as closed:
+        db[b"a"]
+    assert (closed.value.errno, closed.value.filename) == (errno.EBADF, path)
+
+
 def test_an_error_of_the_system_has_its_number(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(waxseal.Error) as raised:

@@ -49,7 +49,7 @@ from ._sealed import Entry, Record, seal_of
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
-from ._store import DB, MODES, Path, Recovery, RingStats, Session, destroy_store, open_store
+from ._store import DB, MODES, Path, Recovery, RingStats, Session, at_path, destroy_store, open_store
 
 __version__: str = _c.function("waxseal_version")().decode()
 
@@ -204,5 +204,5 @@ def salvage(
     """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
     fenced in the new store."""
     there, here = os.fsencode(source), os.fsencode(target)
-    look = Pass(progress=progress, accept_loss=accept_loss)
+    look = Pass(at_path(source), progress=progress, accept_loss=accept_loss)
     return look.run("waxseal_salvage", there, len(there), here, len(here), None)

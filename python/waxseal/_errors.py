@@ -6,6 +6,7 @@ library's error object; those of damage are set where the engine knows them.
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Callable, Dict, Optional, Tuple, Type
 
@@ -107,6 +108,21 @@ CLASSES: Dict[int, Type[Error]] = {
     -14: InterruptedCallError,
 }
 
+#: The number of a status, where the library's message has none of the operating system.
+_NUMBERS: Dict[int, int] = {
+    -1: errno.EIO,
+    -3: errno.EAGAIN,
+    INVALID: errno.EINVAL,
+    -5: errno.EAGAIN,
+    -6: errno.EROFS,
+    -7: errno.EIO,
+    -8: errno.ENOTSUP,
+    CLOSED: errno.EBADF,
+    BUSY: errno.EBUSY,
+    -11: errno.ENOMEM,
+    -14: errno.EINTR,
+}
+
 VERDICTS: Dict[int, str] = {
     1: "structural",
     2: "checksum",
@@ -138,8 +154,7 @@ def make_error(
     error.file, error.offset, error.family = file, offset, family
     error.key_range, error.verdict = key_range, VERDICTS.get(verdict or 0)
     system = _SYSTEM_ERROR.search(message)
-    if system:
-        error.errno = int(system.group(1))
+    error.errno = int(system.group(1)) if system else _NUMBERS.get(code)
     error.filename = file
     return error
 

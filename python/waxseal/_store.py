@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 
 from . import _abi, _c
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
-from ._errors import InvalidArgument, MakeError, NoStoreError, make_error
+from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
@@ -269,7 +269,8 @@ class DB(Family, Asker):
     def checkpoint(self, path: Path) -> None:
         """Makes a copy of the store as it is now in a new directory, which a crash leaves whole or not at all."""
         where = os.fsencode(path)
-        self._handles.call("waxseal_checkpoint", self._handles.db, where, len(where))
+        self._handles.store.check()
+        _c.call("waxseal_checkpoint", self._handles.db, where, len(where), make=at_path(path, self._handles.make))
 
     def metrics(self) -> str:
         """Counters and sizes, as text for people."""
@@ -415,6 +416,23 @@ def no_store(refused: InvalidArgument, path: str) -> NoStoreError:
     return error
 
 
+def at_path(path: Path, make: MakeError = make_error) -> MakeError:
+    """Errors of a call that takes a path: their filename is the path, and a missing store is a NoStoreError."""
+    where = os.fsdecode(path)
+
+    def making(code: int, message: str, *story: Any) -> Exception:
+        error = make(code, message, *story)
+        if isinstance(error, Error) and error.file is None:
+            error.filename = where
+        elif isinstance(error, Error) and error.filename == error.file:
+            error.filename = os.path.join(where, error.file or "")
+        if isinstance(error, InvalidArgument) and "no store" in message and not exists(where):
+            return no_store(error, where)
+        return error
+
+    return making
+
+
 def _try_out(opening: Opening) -> None:
     """Raises what the engine has against the options. It says so when a store is opened: here one in memory, which takes nobody's place."""
     handle = C.c_void_p()
@@ -425,4 +443,4 @@ def _try_out(opening: Opening) -> None:
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:
     """Removes a store and everything in it."""
     where = os.fsencode(path)
-    _c.call("waxseal_destroy_store", where, len(where), make=make_error)
+    _c.call("waxseal_destroy_store", where, len(where), make=at_path(path, make_error))
