@@ -91,6 +91,11 @@ impl Gate {
         Gate { verdict: word(Verdict::Fail), metric: format!("{}_but_{why}", self.metric), ..self }
     }
 
+    /// The same gate, undecided for a reason beside its number.
+    pub fn undecided(self, why: &str) -> Gate {
+        Gate { verdict: word(Verdict::Inconclusive), metric: format!("{}_but_{why}", self.metric), ..self }
+    }
+
     /// `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`.
     pub fn line(&self) -> String {
         let value = self.value.map_or_else(|| "-".into(), number);

@@ -10,6 +10,7 @@
 
 mod ablate;
 mod adjacency;
+mod claim;
 mod conserve;
 mod faults;
 mod hetero;

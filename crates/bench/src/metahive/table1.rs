@@ -8,6 +8,7 @@
 //!           paper's regime: put at most 0.8 % and verified get at most 0.5 %, shown by the first regime's nanoseconds over the base that
 //!           is measured here, and not contradicted by a paired run. The control and the scans are printed, not judged.
 
+use super::claim::Claim;
 use super::content::{Flat, Laps, clock_nanos, values};
 use super::node::{Node, Shape};
 use super::rounds::{LEAST, Rounds, alternate_many, shown};
@@ -253,9 +254,6 @@ fn told(what: &str, means: &Rounds, medians: &Rounds, paper: Option<(f64, f64)>,
     }
 }
 
-/// Least and most of the base that the paper measured.
-const BASE: (f64, f64) = (80_000.0, 170_000.0);
-
 /// Operations by which the time is planned, and the least of a round.
 const TRIED: u64 = 20;
 
@@ -293,8 +291,14 @@ fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<
         Ok([laps.trimmed_mean(), get])
     })?;
     for (what, rounds, extra, threshold) in [("put", &puts, cached.put, 0.8), ("get", &gets, cached.get, 0.5)] {
-        let base = rounds.interval_of(PLAIN);
-        let within = if (BASE.0..=BASE.1).contains(&rounds.of(PLAIN)) { "within" } else { "NOT within" };
+        let claim = Claim {
+            base: rounds.of(PLAIN),
+            base_bounds: rounds.interval_of(PLAIN),
+            extra,
+            paired: rounds.percent(ALWAYS, PLAIN, 0.0),
+            threshold,
+        };
+        let within = if claim.has_the_papers_base() { "within" } else { "NOT within" };
         println!(
             "the paper's regime, {what}: plain {:.0} ns, {within} the 80 to 170 us of the paper",
             rounds.of(PLAIN)
@@ -306,27 +310,8 @@ fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<
                 shown(rounds.percent(side, PLAIN, 0.0))
             );
         }
-        // Nanoseconds from where they can be measured, over the base as it is here. The slower the base, the smaller the share, so
-        // the share is taken of the least base that is compatible with the rounds, and never of one above the paper's.
-        let share = base.zip(extra).map(|(base, extra)| {
-            let base = Interval {
-                low: base.low.min(BASE.1),
-                high: base.high.min(BASE.1),
-                mean: base.mean.min(BASE.1),
-                ..base
-            };
-            Interval {
-                mean: extra.mean / base.mean * 100.0,
-                low: extra.low / base.high.max(1.0) * 100.0,
-                high: extra.high / base.low.max(1.0) * 100.0,
-                n: base.n,
-            }
-        });
-        gates.push(run.at_most(&format!("paper.{what}"), "cached_nanoseconds_over_this_base", "%", share, threshold));
-        let paired = rounds.percent(ALWAYS, PLAIN, 0.0);
-        // A contradiction is an interval that lies above as a whole; one that is open at the top is none.
-        let open = paired.map(|found| Interval { high: found.low, mean: found.low, ..found });
-        gates.push(run.at_most(&format!("paper.{what}.not_contradicted"), "paired_lower_bound", "%", open, threshold));
+        let judged = |id: &str, metric: &str, interval, threshold| run.at_most(id, metric, "%", interval, threshold);
+        gates.extend(claim.gates(what, judged));
     }
     Ok(())
 }
