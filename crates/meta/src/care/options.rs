@@ -14,7 +14,8 @@ use crate::seal::Seal;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes looked at, as they are stored; never more than `total`. What of a table stands around its blocks counts once it is through, so that
-    /// of the last one is not told any more. A table that is gone when its turn comes counts as looked at.
+    /// of the last one is not told any more. A table that is gone when its turn comes counts as looked at. `verify` counts the log too: the keys,
+    /// values and companions of records that no table holds yet.
     pub done: u64,
     /// Bytes there are, as far as known when it began.
     pub total: u64,

@@ -18,7 +18,7 @@ use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Found, Table};
 use waxseal_lsm::values::Room;
 
-use super::options::{Progress, VerifyOptions, cancelled, goes_on};
+use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
 use super::turns::{Turn, Turns};
@@ -35,8 +35,9 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     for family in &families {
         waiting.push(Turns::of(db, family)?);
     }
-    let total = waiting.iter().map(Turns::bytes).sum();
-    let mut progress = Progress { total, ..Progress::default() };
+    let tables: u64 = waiting.iter().map(Turns::bytes).sum();
+    let logged = families.iter().map(|family| bytes_in_memory(db, family)).sum::<Result<u64>>()?;
+    let mut progress = Progress { total: tables + logged, ..Progress::default() };
     for turns in &mut waiting {
         while let Some(Turn { bytes, table, missed }) = turns.next_turn(db)? {
             let (through, mut is_ended) = (progress.done + bytes, false);
@@ -60,14 +61,17 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
             progress.done = through;
         }
     }
+    progress.done = tables;
     for family in &families {
         look_at_memory(db, family, &mut report)?;
         for (_, fence) in db.fences(family) {
             report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &fence) });
         }
     }
+    progress.found = report.damage.len() as u64;
+    let log = read_log(db, &mut options.progress, progress, &mut report.cancelled);
     // Of the log and the manifest an open would believe the same.
-    for outcome in [db.check_manifest(), db.read_log(&mut |_, _| false).map(drop)] {
+    for outcome in [db.check_manifest(), log] {
         if let Err(error) = outcome {
             let finding = Finding::of(&bearable(error)?, None);
             *if finding.outcome == Outcome::Unread { &mut report.unread } else { &mut report.structural } += 1;
@@ -90,6 +94,41 @@ pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: Veri
         }
         Err(error) => Err(error),
     }
+}
+
+/// The log is reported after so many bytes of records.
+const LOG_STEP: u64 = 16 << 10;
+
+/// Reads the whole log, and reports its progress from `progress` on. A watch that breaks is not called again, and sets `is_ended`.
+fn read_log(db: &Db, watch: &mut Option<Watch<'_>>, mut progress: Progress, is_ended: &mut bool) -> Result<()> {
+    let mut told = progress.done;
+    db.read_log(&mut |_, record| {
+        progress.done = (progress.done + stored_in_log(record)).min(progress.total);
+        if !*is_ended && progress.done >= told + LOG_STEP {
+            told = progress.done;
+            *is_ended = !goes_on(watch, progress);
+        }
+        false
+    })?;
+    if !*is_ended && told < progress.total {
+        *is_ended = !goes_on(watch, Progress { done: progress.total, ..progress });
+    }
+    Ok(())
+}
+
+/// Bytes of a record that its frame in the log has too.
+fn stored_in_log(record: &Record<'_>) -> u64 {
+    (record.key.len() + record.value.len() + record.companion.len()) as u64
+}
+
+/// Bytes of the records that no table holds yet, and the log does. An open store reads them from memory.
+fn bytes_in_memory(db: &Db, family: &Family) -> Result<u64> {
+    let mut bytes = 0;
+    db.memory(family)?.visit(&mut |record, _| {
+        bytes += stored_in_log(record);
+        Ok(())
+    })?;
+    Ok(bytes)
 }
 
 fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
