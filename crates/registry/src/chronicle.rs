@@ -16,7 +16,7 @@ use waxseal_lsm::seam::{Deed, TableFact, Work};
 use crate::clock::Time;
 use crate::event::Event;
 use crate::key::{ANONYMOUS, LogKey};
-use crate::operation::Operation;
+use crate::operation::{Operation, Site};
 use crate::payload::{Field, FileRef, Payload};
 use crate::target::Target;
 
@@ -175,15 +175,10 @@ pub(crate) fn part_of(operation: Operation) -> Target {
     Target::Engine(part(operation).to_owned())
 }
 
+/// A reserved operation, or one of a later version, is of the store.
 fn part(operation: Operation) -> &'static str {
-    match operation {
-        Operation::ENGINE_FLUSH => "flush",
-        Operation::ENGINE_COMPACT => "compaction",
-        Operation::ENGINE_SCRUB | Operation::ENGINE_REPAIR | Operation::ENGINE_QUARANTINE | Operation::ENGINE_FENCE => {
-            "integrity"
-        }
-        _ => "store",
-    }
+    let part = |site: &Site| if let Site::Part(name) = site { Some(*name) } else { None };
+    operation.sites().iter().find_map(part).unwrap_or("store")
 }
 
 fn deed(deed: &Deed<'_>) -> (Operation, Payload) {

@@ -17,6 +17,7 @@
 //! fuzzing                              ways in for fuzzers: any bytes, any text
 //! quarantine                           what is kept out of reach
 //! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
+//! occurrence                           which operations can happen to which targets
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         what an event holds; where rows stand, and how queries walk over them
 //! target, operation, clock             what, which and when
@@ -36,6 +37,7 @@ pub mod key;
 pub mod log;
 pub mod matching;
 pub mod modes;
+mod occurrence;
 pub mod operation;
 pub mod ordered;
 pub mod payload;
@@ -58,7 +60,7 @@ pub use event::Event;
 pub use key::Query;
 pub use log::{Page, Paging};
 pub use modes::{Ring, RingStats, WhenFull};
-pub use operation::{Operation, Operations};
+pub use operation::{Operation, Operations, Site};
 pub use payload::{Field, Image, Payload};
 pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
 pub use quarantine::Case;

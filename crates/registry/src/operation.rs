@@ -4,8 +4,11 @@
 //! Whoever embeds the store defines operations of their own: the number of such a one is made from its name, so that it is the
 //! same in every store, and stands in a range of its own. The name is kept in the store; two names that would share a number,
 //! or a name that means something else already, are refused.
+//!
+//! The table of operations also says where each occurs. An operation that occurs nowhere is *reserved*: its number and name are
+//! taken, registrations and events of it are read, and nothing can be registered for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use waxseal_lsm::checksum::hash;
@@ -43,51 +46,82 @@ pub enum Group {
     Defined,
 }
 
+/// Where an operation occurs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    /// On whatever a registration can name.
+    Anything,
+    /// On a raw column family.
+    Family,
+    /// On a key of a raw column family.
+    Key,
+    /// On a table file, once it is there. What writes a table file happens before anybody can name it.
+    TableFile,
+    /// On this part of the engine.
+    Part(&'static str),
+}
+
+use Site::{Anything, Family, Key, Part, TableFile};
+
+/// An operation that the store itself knows.
+struct Known {
+    operation: Operation,
+    name: &'static str,
+    aliases: &'static [&'static str],
+    /// Where it occurs; empty: it is reserved.
+    sites: &'static [Site],
+}
+
 macro_rules! operations {
-    ($($constant:ident = $number:literal, $name:literal, [$($alias:literal),*];)*) => {
+    ($($constant:ident = $number:literal, $name:literal, [$($alias:literal),*], [$($site:expr),*];)*) => {
         impl Operation {
             $(#[doc = concat!("`", $name, "`")] pub const $constant: Operation = Operation($number);)*
         }
 
-        /// Number, name and other names of every operation that the store itself knows.
-        const KNOWN: &[(Operation, &str, &[&str])] = &[$((Operation::$constant, $name, &[$($alias),*])),*];
+        /// Every operation that the store itself knows, by number.
+        const KNOWN: &[Known] = &[$(Known {
+            operation: Operation::$constant,
+            name: $name,
+            aliases: &[$($alias),*],
+            sites: &[$($site),*],
+        }),*];
     };
 }
 
 operations! {
-    SCHEMA_ALTER = 0x0101, "Schema.Alter", [];
-    SCHEMA_DROP = 0x0102, "Schema.Drop", [];
-    TABLE_ALTER_ADD = 0x0201, "Table.AlterAdd", ["AlterCF_Add", "Alter_Add_Column"];
-    TABLE_ALTER_DROP = 0x0202, "Table.AlterDrop", ["AlterColumnFamily_Drop"];
-    TABLE_ALTER_RENAME = 0x0203, "Table.AlterRename", [];
-    TABLE_DROP = 0x0204, "Table.Drop", [];
-    TABLE_TRUNCATE = 0x0205, "Table.Truncate", ["Truncate"];
-    ROW_INSERT = 0x0301, "Row.Insert", ["Insert_Row"];
-    ROW_UPDATE = 0x0302, "Row.Update", ["Update_Row"];
-    ROW_DELETE = 0x0303, "Row.Delete", ["Delete_Row"];
-    COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"];
-    COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"];
-    COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"];
-    RANGE_DELETE = 0x0501, "Range.Delete", [];
-    NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"];
-    NODE_JOIN = 0x0602, "Node.Join", [];
-    NODE_VERIFY = 0x0603, "Node.Verify", [];
-    ENGINE_OPEN = 0x0701, "Engine.Open", [];
-    ENGINE_RECOVER = 0x0702, "Engine.Recover", [];
-    ENGINE_FLUSH = 0x0703, "Engine.Flush", [];
-    ENGINE_COMPACT = 0x0704, "Engine.Compact", [];
-    ENGINE_INGEST = 0x0705, "Engine.Ingest", [];
-    ENGINE_EXPORT = 0x0706, "Engine.Export", [];
-    ENGINE_CHECKPOINT = 0x0707, "Engine.Checkpoint", [];
-    ENGINE_RESTORE = 0x0708, "Engine.Restore", [];
-    ENGINE_SCRUB = 0x0709, "Engine.Scrub", [];
-    ENGINE_REPAIR = 0x070A, "Engine.Repair", [];
-    ENGINE_QUARANTINE = 0x070B, "Engine.Quarantine", [];
-    ENGINE_FENCE = 0x070C, "Engine.Fence", [];
-    REGISTRY_ADD = 0x0801, "Registry.Add", [];
-    REGISTRY_DELETE = 0x0802, "Registry.Delete", [];
-    SESSION_OPEN = 0x0901, "Session.Open", [];
-    SESSION_CLOSE = 0x0902, "Session.Close", [];
+    SCHEMA_ALTER = 0x0101, "Schema.Alter", [], [];
+    SCHEMA_DROP = 0x0102, "Schema.Drop", [], [];
+    TABLE_ALTER_ADD = 0x0201, "Table.AlterAdd", ["AlterCF_Add", "Alter_Add_Column"], [];
+    TABLE_ALTER_DROP = 0x0202, "Table.AlterDrop", ["AlterColumnFamily_Drop"], [];
+    TABLE_ALTER_RENAME = 0x0203, "Table.AlterRename", [], [];
+    TABLE_DROP = 0x0204, "Table.Drop", [], [Family, TableFile, Part("store")];
+    TABLE_TRUNCATE = 0x0205, "Table.Truncate", ["Truncate"], [];
+    ROW_INSERT = 0x0301, "Row.Insert", ["Insert_Row"], [Key];
+    ROW_UPDATE = 0x0302, "Row.Update", ["Update_Row"], [Key];
+    ROW_DELETE = 0x0303, "Row.Delete", ["Delete_Row"], [Key];
+    COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"], [];
+    COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [];
+    COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [];
+    RANGE_DELETE = 0x0501, "Range.Delete", [], [];
+    NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"], [];
+    NODE_JOIN = 0x0602, "Node.Join", [], [];
+    NODE_VERIFY = 0x0603, "Node.Verify", [], [];
+    ENGINE_OPEN = 0x0701, "Engine.Open", [], [Part("store")];
+    ENGINE_RECOVER = 0x0702, "Engine.Recover", [], [Part("store")];
+    ENGINE_FLUSH = 0x0703, "Engine.Flush", [], [Part("flush")];
+    ENGINE_COMPACT = 0x0704, "Engine.Compact", [], [TableFile, Part("compaction")];
+    ENGINE_INGEST = 0x0705, "Engine.Ingest", [], [Part("store")];
+    ENGINE_EXPORT = 0x0706, "Engine.Export", [], [Part("store")];
+    ENGINE_CHECKPOINT = 0x0707, "Engine.Checkpoint", [], [TableFile, Part("store")];
+    ENGINE_RESTORE = 0x0708, "Engine.Restore", [], [];
+    ENGINE_SCRUB = 0x0709, "Engine.Scrub", [], [Part("integrity")];
+    ENGINE_REPAIR = 0x070A, "Engine.Repair", [], [TableFile, Part("integrity")];
+    ENGINE_QUARANTINE = 0x070B, "Engine.Quarantine", [], [TableFile, Part("integrity")];
+    ENGINE_FENCE = 0x070C, "Engine.Fence", [], [Part("integrity")];
+    REGISTRY_ADD = 0x0801, "Registry.Add", [], [Anything];
+    REGISTRY_DELETE = 0x0802, "Registry.Delete", [], [Anything];
+    SESSION_OPEN = 0x0901, "Session.Open", [], [Part("session")];
+    SESSION_CLOSE = 0x0902, "Session.Close", [], [Part("session")];
 }
 
 /// Numbers of operations that embedders define.
@@ -115,21 +149,40 @@ impl Operation {
         DEFINED.contains(&self.0)
     }
 
-    /// Every operation that the store itself knows, by number.
+    /// Every operation that the store itself performs, by number. Each can be registered on the targets where it occurs.
     pub fn known() -> impl Iterator<Item = Operation> {
-        KNOWN.iter().map(|(operation, _, _)| *operation)
+        KNOWN.iter().filter(|known| !known.sites.is_empty()).map(|known| known.operation)
     }
 
-    /// Its name, if the store itself knows it.
+    /// The operations whose names are taken and that this version never performs, by number. None can be registered.
+    pub fn reserved() -> impl Iterator<Item = Operation> {
+        KNOWN.iter().filter(|known| known.sites.is_empty()).map(|known| known.operation)
+    }
+
+    /// Its name, if the store itself knows it. Reserved operations have names.
     pub fn known_name(self) -> Option<&'static str> {
-        let at = KNOWN.binary_search_by_key(&self, |(operation, _, _)| *operation).ok()?;
-        KNOWN.get(at).map(|(_, name, _)| *name)
+        self.entry().map(|known| known.name)
     }
 
     /// Its names in the paper, and those made like them.
     pub fn aliases(self) -> &'static [&'static str] {
-        let at = KNOWN.binary_search_by_key(&self, |(operation, _, _)| *operation);
-        at.ok().and_then(|at| KNOWN.get(at)).map_or(&[], |(_, _, aliases)| aliases)
+        self.entry().map_or(&[], |known| known.aliases)
+    }
+
+    /// Where the store performs it. Empty for a reserved operation and for one that an embedder defined.
+    pub fn sites(self) -> &'static [Site] {
+        self.entry().map_or(&[], |known| known.sites)
+    }
+
+    /// The parts of the engine on which something occurs, by name.
+    pub fn parts() -> BTreeSet<&'static str> {
+        let part = |site: &Site| if let Part(name) = site { Some(*name) } else { None };
+        KNOWN.iter().flat_map(|known| known.sites.iter().filter_map(part)).collect()
+    }
+
+    fn entry(self) -> Option<&'static Known> {
+        let at = KNOWN.binary_search_by_key(&self, |known| known.operation).ok()?;
+        KNOWN.get(at)
     }
 
     /// What it happens to.
@@ -195,9 +248,8 @@ impl Operations {
 
     /// The operation that a name means. Errors: `Invalid` if it means none.
     pub fn named(&self, name: &str) -> Result<Operation> {
-        let known = KNOWN.iter().find(|(_, own, aliases)| *own == name || aliases.contains(&name));
-        if let Some((operation, _, _)) = known {
-            return Ok(*operation);
+        if let Some(known) = KNOWN.iter().find(|known| known.name == name || known.aliases.contains(&name)) {
+            return Ok(known.operation);
         }
         let operation = Operation::of_name(name);
         match self.defined.get(&operation) {
@@ -258,14 +310,13 @@ fn check_name(name: &str) -> Result<()> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
     use waxseal_lsm::error::ErrorKind;
 
     #[test]
     fn every_name_means_one_operation() {
         let operations = Operations::new();
         let mut names = BTreeSet::new();
-        for (operation, name, aliases) in KNOWN {
+        for Known { operation, name, aliases, .. } in KNOWN {
             for name in [name].into_iter().chain(*aliases) {
                 assert_eq!(operations.named(name).unwrap(), *operation);
                 assert!(names.insert(*name), "{name} twice");
@@ -274,8 +325,8 @@ mod tests {
             assert_eq!(Operation::from_number(operation.number()), Some(*operation));
             assert!(!operation.is_defined() && operation.group() != Group::Defined);
         }
-        assert!(Operation::known().is_sorted_by(|a, b| a < b), "found by binary search");
-        assert_eq!(Operation::known().count(), 33);
+        assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (19, 14));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

@@ -32,6 +32,7 @@ use crate::key::{Query, read_registry_key};
 use crate::log::{Page, Paging, Reading};
 use crate::matching::{Matching, Snapshot};
 use crate::modes::{Queue, Ring, RingStats};
+use crate::occurrence::why_never;
 use crate::operation::{Group, Operation, Operations};
 use crate::payload::{Field, Payload};
 use crate::pending::Making;
@@ -54,6 +55,9 @@ impl<T: Schema + Send + Sync> Catalogue for T {}
 
 /// The part of the engine to which it happens that sessions begin and end.
 const SESSION: &str = "session";
+
+/// The part of the engine to which it happens that the store is opened.
+const STORE: &str = "store";
 
 /// What events call any operation.
 const ANY: &str = "*";
@@ -137,6 +141,7 @@ impl Prepared {
         if any_async {
             registrar.start_thread()?;
         }
+        registrar.record_open();
         Ok(registrar)
     }
 }
@@ -294,14 +299,25 @@ impl Registrar {
     }
 
     fn tell_session(&self, who: &Session, operation: Operation) -> Result<()> {
+        self.record_watched((SESSION, operation), Some(who))
+    }
+
+    /// The event of an open for writing, if that is registered. A failed write of it is left out: the store still opens, and the
+    /// next write fails for the same reason and returns it.
+    fn record_open(&self) {
+        let _ = self.record_watched((STORE, Operation::ENGINE_OPEN), None);
+    }
+
+    /// Commits an event of a part of the engine, if that is registered and the store can be written.
+    fn record_watched(&self, (part, operation): (&str, Operation), who: Option<&Session>) -> Result<()> {
         let hooks = &self.shared.hooks;
         if hooks.db.rules() & 1 == 0 || hooks.db.is_read_only() {
             return Ok(());
         }
-        let target = Target::Engine(SESSION.to_owned());
+        let target = Target::Engine(part.to_owned());
         let snapshot = hooks.matching.load();
         let Some(watching) = snapshot.find(&target, operation) else { return Ok(()) };
-        let make = |now| event_at(now, watching, (&target, operation), Payload::new(), Some(who));
+        let make = |now| event_at(now, watching, (&target, operation), Payload::new(), who);
         hooks.add(hooks.db.settings().durability, retention_of(watching), make).map(|_| ())
     }
 
@@ -348,7 +364,7 @@ impl Registrar {
 
     /// From now on an operation (none: any) on a target is logged: every commit after this one's, none before. `options` none: what
     /// suits the pair. To register a pair again changes its options. Durable when it returns. True if it is new. Errors: `Invalid` for what is not there (a
-    /// row need not be), an operation that nobody defined, options that do not go together, or a session that may not.
+    /// row need not be), an operation that nobody defined, a pair that cannot occur, options that do not go together, or a session that may not.
     pub fn register(
         &self,
         target: &Target,
@@ -365,6 +381,9 @@ impl Registrar {
         }
         let options = options.unwrap_or_else(|| Options::suited(target, operation));
         check_options(&options)?;
+        if let Some(why) = why_never(target, operation, options.scope) {
+            return Err(Error::invalid(format!("a registration on {} would log nothing: {why}", self.text(target))));
+        }
         allowed(self.shared.authorizer.can_register(who, target, operation), who, "register", target)?;
         if options.mode == Mode::Async {
             self.start_thread()?;

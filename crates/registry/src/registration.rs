@@ -142,11 +142,11 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
         Target::Column { .. } | Target::Node(_) | Target::TableFile(_) | Target::Engine(_) => return false,
     };
     match group {
-        Some(Group::Schema | Group::Node | Group::Engine) => level < 1,
+        Some(Group::Schema | Group::Node | Group::Engine | Group::Session) => level < 1,
         Some(Group::Table | Group::Range) => level < 2,
         Some(Group::Row) | None => level < 3, // any operation: most of them happen to rows
         Some(Group::Column) => level < 4,
-        Some(Group::Registry | Group::Session | Group::Defined) => false,
+        Some(Group::Registry | Group::Defined) => false,
     }
 }
 
@@ -290,7 +290,9 @@ mod tests {
         let school = Target::Keyspace("School".to_owned());
         assert_eq!(Options::suited(&school, Some(Operation::TABLE_TRUNCATE)).scope, Scope::Subtree);
         assert_eq!(Options::suited(&school, Some(Operation::SCHEMA_ALTER)).scope, Scope::Exact);
-        assert_eq!(Options::suited(&Target::Cluster, Some(Operation::ENGINE_FLUSH)).scope, Scope::Subtree);
+        for operation in [Operation::ENGINE_FLUSH, Operation::SESSION_OPEN] {
+            assert_eq!(Options::suited(&Target::Cluster, Some(operation)).scope, Scope::Subtree);
+        }
     }
 
     #[test]

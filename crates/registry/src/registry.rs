@@ -14,6 +14,7 @@
 use std::ops::Bound::Unbounded;
 
 use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
@@ -46,7 +47,18 @@ fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot
     Snapshot::build(version, registrations, &Families(|name: &str| id_of(db, name)))
 }
 
-/// Refuses a target that nothing can happen to: a family or table that is not there, or one of the store's own. A row need not be.
+/// True if a table file is part of the store.
+fn has_table(db: &Db, uid: Uid) -> Result<bool> {
+    for family in db.families() {
+        if db.tables(&family)?.iter().any(|table| table.meta().uid == uid) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses a target that nothing can happen to: a family, table or table file that is not there, a part that the engine does not
+/// have, or what is the store's own. A row need not be there.
 pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Result<()> {
     target.check()?;
     let fault = match target {
@@ -58,6 +70,13 @@ pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Res
         }
         Target::Keyspace(name) | Target::Table(TableName { keyspace: name, .. }) if name == SYSTEM_KEYSPACE => {
             format!("{name:?} is the store's own: what happens to it is not logged")
+        }
+        Target::Engine(part) if !Operation::parts().contains(part.as_str()) => {
+            let parts: Vec<_> = Operation::parts().into_iter().collect();
+            format!("the engine has no part {part:?}; its parts are {}", parts.join(", "))
+        }
+        Target::TableFile(uid) if !has_table(db, *uid)? => {
+            format!("there is no table file {uid:?}: table files are made once, and never again")
         }
         Target::Keyspace(name) if !schema.is_keyspace(name) => {
             format!("there is no keyspace {name:?} whose operations could be logged")

@@ -35,8 +35,8 @@ pub use waxseal_registry::quarantine::Item;
 pub use waxseal_registry::target::TableName;
 pub use waxseal_registry::{
     Authorizer, Case, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page,
-    Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Step, Target, Time,
-    Values, WhenFull,
+    Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Site, Step, Target,
+    Time, Values, WhenFull,
 };
 
 /// Names a target: text, read as described at [`Target`], or a [`Target`].

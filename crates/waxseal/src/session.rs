@@ -100,7 +100,8 @@ impl Session {
     /// suit the pair ([`RegisterOptions::suited`]): a family is watched with all its keys; rows are logged deferred.
     ///
     /// Costs a synced commit. Errors: `Invalid` for what is no target, for an operation or a family that is not there (a key need not
-    /// be), and if the session may not; `ReadOnly`.
+    /// be), for an operation that cannot occur on the target or below it (the error names where it occurs), and if the session may
+    /// not; `ReadOnly`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

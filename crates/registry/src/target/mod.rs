@@ -123,7 +123,7 @@ pub enum Target {
     Node(String),
     /// A table file, by its uid.
     TableFile(Uid),
-    /// A part of the engine: `store`, `log`, `compaction`, ..
+    /// A part of the engine: `store`, `flush`, `compaction`, `integrity` or `session`.
     Engine(String),
 }
 

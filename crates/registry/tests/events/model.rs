@@ -78,7 +78,12 @@ impl Run {
             }
             50..58 => {
                 let (target, operation, values) = (self.target(), self.one(&OPERATIONS), self.one(&VALUES));
-                self.store.register(target, operation, values).unwrap();
+                match (&target, operation) {
+                    (Target::Key { .. }, Some(Operation::TABLE_DROP)) => {
+                        self.store.registrar.register(&target, operation, None, None).unwrap_err(); // no key is dropped
+                    }
+                    _ => self.store.register(target, operation, values).unwrap(),
+                }
             }
             58..62 => {
                 let known: Vec<_> = self.store.oracle.registered.clone();

@@ -1,0 +1,75 @@
+//! Which operations can happen to which targets, read from the table in `operation`.
+//!
+//! A registration that could never log anything is refused with the reason. Accepted are pairs that the store itself performs, at
+//! the target or, with its subtree, below it; any operation (`Registry.Add` happens to whatever is registered); and operations
+//! that an embedder defined, since the embedder adds their events.
+
+use crate::operation::{Operation, Site};
+use crate::registration::Scope;
+use crate::target::Target;
+
+/// Why no event can come of a registration; none if one can.
+pub(crate) fn why_never(target: &Target, operation: Option<Operation>, scope: Scope) -> Option<String> {
+    let operation = operation.filter(|operation| operation.known_name().is_some())?;
+    let sites = operation.sites();
+    if sites.is_empty() {
+        return Some(format!("{operation:?} is a reserved name, and this version never performs it"));
+    }
+    if sites.iter().any(|site| is_at(*site, target)) {
+        return None;
+    }
+    let places = sites.iter().map(|site| place(*site)).collect::<Vec<_>>().join(", ");
+    match (sites.iter().any(|site| is_below(*site, target)), scope) {
+        (true, Scope::Subtree) => None,
+        (true, Scope::Exact) => Some(format!(
+            "{operation:?} happens to {places} below it and not to {} itself; register its subtree",
+            kind(target)
+        )),
+        (false, _) => Some(format!("{operation:?} happens to {places} and not to {}", kind(target))),
+    }
+}
+
+/// True if what occurs at a site can occur on this very target.
+fn is_at(site: Site, target: &Target) -> bool {
+    match site {
+        Site::Anything => true,
+        Site::Family => matches!(target, Target::Family(_)),
+        Site::Key => matches!(target, Target::Key { .. }),
+        Site::TableFile => matches!(target, Target::TableFile(_)),
+        Site::Part(part) => matches!(target, Target::Engine(own) if own == part),
+    }
+}
+
+/// True if targets below this one can be of a site.
+fn is_below(site: Site, target: &Target) -> bool {
+    match target {
+        Target::Cluster => true,
+        Target::Family(_) => site == Site::Key,
+        _ => false,
+    }
+}
+
+fn place(site: Site) -> String {
+    match site {
+        Site::Anything => "anything".to_owned(),
+        Site::Family => "column families".to_owned(),
+        Site::Key => "keys".to_owned(),
+        Site::TableFile => "table files".to_owned(),
+        Site::Part(part) => format!("engine:{part}"),
+    }
+}
+
+fn kind(target: &Target) -> &'static str {
+    match target {
+        Target::Cluster => "the store",
+        Target::Keyspace(_) => "a keyspace",
+        Target::Table(_) => "a table",
+        Target::Partition { .. } | Target::Row { .. } => "a row",
+        Target::Column { .. } => "a column",
+        Target::Family(_) => "a column family",
+        Target::Key { .. } => "a key",
+        Target::Node(_) => "a node",
+        Target::TableFile(_) => "a table file",
+        Target::Engine(_) => "this part of the engine",
+    }
+}

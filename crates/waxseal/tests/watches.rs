@@ -1,0 +1,266 @@
+//! Every pair of a target and an operation: one that is accepted is logged when the operation is performed, every other one is
+//! refused with the reason.
+
+#![expect(clippy::disallowed_methods, reason = "the test damages files that the store made")]
+
+use std::os::unix::fs::FileExt;
+
+use waxseal::care::{Corrupted, Decision};
+use waxseal::exchange::{ExportOptions, Policy};
+use waxseal::registry::{
+    Event, Lies, Operation, Paging, Payload, Query, RegisterOptions, Scope, TableName, Target, Time,
+};
+use waxseal::{ColumnFamily, Db, ErrorHandler, ErrorKind, RepairOptions, Result, WriteOptions};
+
+/// The operation that the tests define.
+const OWN: &str = "app.reindexed";
+
+/// A store with a family `users` of one table, which holds `john`; and the table's uid.
+struct World {
+    dir: tempfile::TempDir,
+    db: Db,
+    table: Target,
+}
+
+impl World {
+    fn new() -> Result<World> {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path().join("store"))?;
+        let users = db.column_family("users")?;
+        users.put("john", "33")?;
+        db.flush()?;
+        let Some(Lies::Table { uid, .. }) = db.explain(&users, "john")?.lies else { panic!("john lies in no table") };
+        db.define_operation(OWN)?;
+        Ok(World { dir, db, table: Target::TableFile(uid) })
+    }
+
+    fn users(&self) -> Result<ColumnFamily> {
+        self.db.column_family("users")
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.db.close()?;
+        self.db = Db::open(self.dir.path().join("store"))?;
+        Ok(())
+    }
+
+    /// Overwrites part of the block that holds `john`.
+    fn damage(&mut self) -> Result<()> {
+        let Some(Lies::Table { file, offset, .. }) = self.db.explain(&self.users()?, "john")?.lies else {
+            panic!("john lies in no table")
+        };
+        self.db.close()?;
+        let path = self.dir.path().join("store").join(file);
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&[0; 16], offset + 4).unwrap();
+        self.reopen()
+    }
+
+    /// Performs an operation in a way that concerns a target or what lies below it.
+    fn perform(&mut self, target: &Target, operation: Operation) -> Result<()> {
+        let users = self.users()?;
+        match operation {
+            Operation::ROW_INSERT => users.put_with("john", "34", WriteOptions::new().insert())?,
+            Operation::ROW_UPDATE => users.put("john", "34")?,
+            Operation::ROW_DELETE => users.delete("john")?,
+            Operation::TABLE_DROP => self.db.drop_column_family("users")?,
+            Operation::REGISTRY_ADD => drop(self.db.register(target, OWN)?),
+            Operation::REGISTRY_DELETE => {
+                self.db.register(target, OWN)?;
+                assert!(self.db.unregister(target, OWN)?);
+            }
+            Operation::SESSION_OPEN => drop(self.db.session("alice")?),
+            Operation::SESSION_CLOSE => self.db.session("alice")?.close()?,
+            Operation::ENGINE_OPEN => self.reopen()?,
+            Operation::ENGINE_RECOVER => {
+                users.put("jane", "7")?;
+                self.reopen()?;
+            }
+            Operation::ENGINE_FLUSH => {
+                users.put("jane", "7")?;
+                self.db.flush()?;
+            }
+            Operation::ENGINE_COMPACT => {
+                users.put("john", "34")?;
+                users.compact()?;
+            }
+            Operation::ENGINE_EXPORT => drop(self.export()?),
+            Operation::ENGINE_INGEST => drop(users.import(self.export()?)?),
+            Operation::ENGINE_CHECKPOINT => self.db.checkpoint(self.dir.path().join("checkpoint"))?,
+            Operation::ENGINE_SCRUB => drop(self.db.scrub(Default::default())?),
+            Operation::ENGINE_REPAIR | Operation::ENGINE_FENCE => {
+                self.damage()?;
+                self.db.repair(RepairOptions::default())?;
+            }
+            Operation::ENGINE_QUARANTINE => {
+                self.damage()?;
+                self.db.repair(RepairOptions { handler: Some(&Keep), ..RepairOptions::default() })?;
+            }
+            own if own.is_defined() => drop(self.db.log_add(target, own, None, Payload::new())?),
+            other => panic!("{other:?} is listed, and nothing here performs it"),
+        }
+        Ok(())
+    }
+
+    fn export(&self) -> Result<std::path::PathBuf> {
+        let parcel = self.dir.path().join("parcel");
+        self.users()?.export(&parcel, ExportOptions::new().policy(Policy::Companion { allow: vec![] }))?;
+        Ok(parcel)
+    }
+
+    fn logged(&self, target: &Target, operation: Option<Operation>, scope: Scope) -> Result<Vec<Event>> {
+        let below = scope == Scope::Subtree;
+        let query = Query { below, operation, from: Time::FIRST, ..Query::of(target.clone()) };
+        Ok(self.db.log_query(&query, &Paging::ALL)?.events)
+    }
+}
+
+/// Leaves a damaged table as it is.
+struct Keep;
+
+impl ErrorHandler for Keep {
+    fn on_corruption(&self, _: &Corrupted) -> Decision {
+        Decision::Fail
+    }
+}
+
+/// One target of each kind, and of each part of the engine.
+fn targets(world: &World) -> Vec<Target> {
+    let table = || TableName::new("School", "Teacher");
+    let keys = || vec![b"John".to_vec()];
+    let mut targets = vec![
+        Target::Cluster,
+        Target::Keyspace("School".to_owned()),
+        Target::Table(table()),
+        Target::row(table(), keys(), Vec::new()),
+        Target::row(table(), keys(), keys()),
+        Target::Column { table: table(), partition: keys(), clustering: Vec::new(), column: "age".to_owned() },
+        Target::family("users"),
+        Target::key("users", "john"),
+        Target::Node("n1".to_owned()),
+        world.table.clone(),
+    ];
+    targets.extend(Operation::parts().into_iter().chain(["nothing"]).map(|part| Target::Engine(part.to_owned())));
+    targets
+}
+
+/// Every operation that has a name, one that is defined, and any.
+fn operations(world: &World) -> Result<Vec<Option<Operation>>> {
+    let own = world.db.operation(OWN)?;
+    Ok(Operation::known().chain(Operation::reserved()).chain([own]).map(Some).chain([None]).collect())
+}
+
+/// The pairs that a store accepts; of all others, that they are refused with the reason and leave nothing behind.
+fn accepted(world: &World) -> Result<Vec<(Target, Option<Operation>, Scope)>> {
+    let mut accepted = Vec::new();
+    for target in targets(world) {
+        for operation in operations(world)? {
+            for scope in [Scope::Exact, Scope::Subtree] {
+                let options = RegisterOptions { scope, ..RegisterOptions::suited(&target, operation) };
+                match world.db.register_with(&target, operation, options) {
+                    Ok(_) => {
+                        assert!(world.db.unregister(&target, operation)?);
+                        accepted.push((target.clone(), operation, scope));
+                    }
+                    Err(error) => {
+                        assert_eq!(*error.kind(), ErrorKind::Invalid, "{target} {operation:?}");
+                        let text = error.to_string();
+                        let says = ["happens to", "reserved", "there is no", "has no part"];
+                        assert!(says.iter().any(|why| text.contains(why)), "{target} {operation:?}: {text}");
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(world.db.registrations()?, []);
+    Ok(accepted)
+}
+
+#[test]
+fn a_pair_that_is_accepted_is_logged_and_every_other_is_refused() -> Result<()> {
+    let accepted = accepted(&World::new()?)?;
+    // Nothing lies below other targets: there both scopes are one.
+    let has_below = |target: &Target| matches!(target, Target::Cluster | Target::Family(_));
+    let performed = accepted.iter().filter(|(target, _, scope)| *scope == Scope::Exact || has_below(target));
+    for (number, (target, operation, scope)) in performed.enumerate() {
+        let mut world = World::new()?;
+        // Each store has a table file of its own.
+        let target = if matches!(target, Target::TableFile(_)) { world.table.clone() } else { target.clone() };
+        let context = format!("{number}: {target} {operation:?} {scope:?}");
+        let options = RegisterOptions { scope: *scope, ..RegisterOptions::suited(&target, *operation) };
+        world.db.register_with(&target, *operation, options)?;
+        let before = world.logged(&target, *operation, *scope)?.len();
+        world.perform(&target, operation.unwrap_or(Operation::REGISTRY_ADD))?;
+        let events = world.logged(&target, *operation, *scope)?;
+        assert!(events.len() > before, "{context}: {events:?}");
+    }
+    // What is listed can be registered somewhere, and what is reserved nowhere.
+    let somewhere = |wanted| accepted.iter().any(|(_, operation, _)| *operation == Some(wanted));
+    assert!(Operation::known().all(somewhere));
+    assert!(!Operation::reserved().any(somewhere));
+    Ok(())
+}
+
+#[test]
+fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
+    let world = World::new()?;
+    let exact = RegisterOptions { scope: Scope::Exact, ..RegisterOptions::default() };
+    let refused = |target: &str, operation: &str| world.db.register(target, operation).unwrap_err().to_string();
+    for (text, expected) in [
+        (
+            refused("users", "Node.Decommission"),
+            "a registration on users would log nothing: Node.Decommission is a reserved name, and this version never \
+             performs it",
+        ),
+        (
+            refused("default", "Engine.Flush"),
+            "a registration on default would log nothing: Engine.Flush happens to engine:flush and not to a column family",
+        ),
+        (
+            refused("engine:flush", "Engine.Compact"),
+            "a registration on engine:flush would log nothing: Engine.Compact happens to table files, engine:compaction \
+             and not to this part of the engine",
+        ),
+        (
+            refused("users.john", "Table.Drop"),
+            "Table.Drop happens to column families, table files, engine:store and not",
+        ),
+        (refused("engine:flsh", "*"), "its parts are compaction, flush, integrity, session, store"),
+        (
+            world.db.register_with("users", "Row.Update", exact).unwrap_err().to_string(),
+            "Row.Update happens to keys below it and not to a column family itself; register its subtree",
+        ),
+    ] {
+        assert!(text.contains(expected), "{text}\nand not\n{expected}");
+    }
+    Ok(())
+}
+
+/// A registration of a name that is reserved now is read, asked about and taken back.
+#[test]
+fn reserved_names_are_still_understood() -> Result<()> {
+    let db = Db::memory()?;
+    db.column_family("users")?;
+    assert_eq!(db.query_all("users", "Table.Truncate")?, []);
+    assert!(!db.is_registered("users", "Table.Truncate")?);
+    assert!(!db.unregister("users", "Table.Truncate")?);
+    assert!(db.define_operation("Table.Truncate").is_err());
+    Ok(())
+}
+
+#[test]
+fn an_open_is_an_event_where_that_is_registered() -> Result<()> {
+    let mut world = World::new()?;
+    let opened = |world: &World| Ok::<_, waxseal::Error>(world.db.query_all("engine:store", "Engine.Open")?.len());
+    world.reopen()?;
+    assert_eq!(opened(&world)?, 0, "nobody asked for it");
+    world.db.register("engine:store", "Engine.Open")?;
+    for count in 1..3 {
+        world.reopen()?;
+        assert_eq!(opened(&world)?, count);
+    }
+    world.db.close()?;
+    let reader = Db::open_read_only(world.dir.path().join("store"))?;
+    assert_eq!(reader.query_all("engine:store", "Engine.Open")?.len(), 2, "a reader writes nothing");
+    Ok(())
+}
