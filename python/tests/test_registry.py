@@ -1,5 +1,6 @@
 """Sessions, registrations, the log, and what is known of a key."""
 
+import warnings
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -52,6 +53,31 @@ def test_what_is_registered(db, users):
             db.register(target, operation)
     with pytest.raises(TypeError):
         db.register(b"users")
+
+
+def test_a_pair_that_cannot_occur_is_refused_with_the_reason(db, users):
+    for target, operation, why in (
+        ("users", "Node.Decommission", "reserved name"),
+        ("default", "Engine.Flush", "happens to engine:flush"),
+        ("engine:flsh", "*", "has no part"),
+    ):
+        with pytest.raises(waxseal.InvalidArgument, match=why):
+            db.register(target, operation)
+    assert db.registrations() == []
+
+
+def test_a_watch_on_writes_sees_every_put_and_one_on_inserts_is_warned_of(db, users):
+    with pytest.warns(UserWarning, match="Row.Write is every put"):
+        assert db.register("default", "Row.Insert")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert db.register("users", "Row.Write")
+    users[b"john"] = b"1"
+    users.put_with(b"john", b"2", log_as_insert=True)
+    del users[b"john"]
+    assert [event.operation for event in db.query_all("users.john", "Row.Write")] == ["Row.Insert", "Row.Update"]
+    assert db.query_latest("users.john", "Row.Write").operation == "Row.Insert"
+    assert [event.operation for event in db.query("users", "Row.Write", below=True)] == ["Row.Insert", "Row.Update"]
 
 
 def test_queries(db, users):

@@ -46,7 +46,7 @@ def test_a_plain_store_has_no_seals(path):
 def test_entries_stand_beside_values(db):
     db[b"a"] = b"1"
     db.put_with(b"b", b"2", labels={"source": "import", "größe": "klein"}, durability="sync")
-    db.put_with(b"c", b"3", insert=True)
+    db.put_with(b"c", b"3", log_as_insert=True)
     for flush in (False, True):
         if flush:
             db.flush()

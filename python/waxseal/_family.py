@@ -58,11 +58,11 @@ class Batch(backend.Batch):
         labels: Optional[Mapping[str, str]] = None,
         expires: Expires = None,
         entries: Optional[Mapping[int, Buffer]] = None,
-        insert: bool = False,
+        log_as_insert: bool = False,
         family: Optional[backend.Keyspace] = None,
     ) -> None:
         """Adds: sets a key to a value, and keeps entries beside it: see `Family.put_with`."""
-        options = write_options(self._handles, None, labels, expires, entries, insert)
+        options = write_options(self._handles, None, labels, expires, entries, log_as_insert)
         self.put_options(key, value, options.handle, family)
 
 
@@ -195,15 +195,15 @@ class Family(ReadableFamily, Writable):
         labels: Optional[Mapping[str, str]] = None,
         expires: Expires = None,
         entries: Optional[Mapping[int, Buffer]] = None,
-        insert: bool = False,
+        log_as_insert: bool = False,
         durability: Optional[str] = None,
     ) -> None:
         """Sets a key to a value, and keeps entries beside it: labels, a time of expiry, or those of other
         providers by their numbers. `expires` is a `timedelta` from now, a `datetime` (local time if it has no time zone), or seconds since
         1970 as `time.time()` counts them, whole or not; from then on the key is absent. A time before the year 2000 is a ValueError.
-        `insert` says that the key was not there, which the log then says too."""
+        `log_as_insert` lets the log call the put `Row.Insert` instead of `Row.Update`; it overwrites all the same."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
-        options = write_options(self._handles, durability, labels, expires, entries, insert)
+        options = write_options(self._handles, durability, labels, expires, entries, log_as_insert)
         self._handles.call(
             "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
         )

@@ -7,6 +7,7 @@ operations (`Row.Update`, `*` for any) are text, read by the library.
 from __future__ import annotations
 
 import ctypes as C
+import warnings
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -269,7 +270,10 @@ class Asker:
         history: Optional[bool] = None,
         retention: Optional[timedelta] = None,
     ) -> bool:
-        """From now on an operation on a target is logged. True if the pair is new.
+        """From now on an operation on a target is logged. True if the pair is new. `InvalidArgument` if the operation cannot occur there.
+
+        A UserWarning where the operation logs less than its name promises: `Row.Insert` is logged only for puts with `log_as_insert`; `Row.Write`
+        is every put.
 
         `scope` is "exact" or "subtree"; `mode` says when log rows are written: "sync", "async" or "deferred"; `values` what they keep of values:
         "none", "new", "old_new" or "hash". What is None suits the pair.
@@ -289,6 +293,9 @@ class Asker:
                 raise self._handles.store_error(status, f"{name} cannot be {value}")
         new = C.c_bool()
         self._ask("waxseal_register", *self._pair(target, operation), options.handle, C.byref(new))
+        warning, named = _abi.waxseal_slice_t(), text(operation, "an operation")
+        if self._ask("waxseal_operation_warning", named, len(named), C.byref(warning)) == _abi.WAXSEAL_OK:
+            warnings.warn(text_of(warning), UserWarning, stacklevel=2)
         return new.value
 
     def unregister(self, target: str, operation: str = "*") -> bool:

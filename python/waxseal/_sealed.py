@@ -145,7 +145,7 @@ def write_options(
     labels: Optional[Mapping[str, str]] = None,
     expires: Expires = None,
     entries: Optional[Mapping[int, Buffer]] = None,
-    insert: bool = False,
+    log_as_insert: bool = False,
 ) -> _c.Owned:
     """Options of one write."""
     number = _options.durability(durability)
@@ -161,6 +161,6 @@ def write_options(
     if expires is not None:
         call, micros = expiry(expires)
         _c.function(call)(options.handle, micros)
-    if insert:
-        _c.function("waxseal_write_options_set_insert")(options.handle)
+    if log_as_insert:
+        _c.function("waxseal_write_options_set_log_as_insert")(options.handle)
     return options

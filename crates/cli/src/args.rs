@@ -322,7 +322,7 @@ pub(crate) struct Scan {
 pub(crate) struct Pair {
     /// To what it happens.
     pub(crate) target: String,
-    /// What happens: Row.Insert, Row.Update, Row.Delete, Table.Drop, Registry.Add, Registry.Delete, Session.Open, .. ; `*` is anything.
+    /// What happens: Row.Write (any put), Row.Delete, Table.Drop, Registry.Add, Registry.Delete, Session.Open, .. ; `*` is anything.
     pub(crate) operation: String,
 }
 

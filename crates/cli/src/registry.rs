@@ -33,11 +33,23 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
     let row = Row::of(&who, &Registration { target, operation, options })?;
     db.close()?;
     output.line(format!("{}\t{}", if is_new { "registered" } else { "changed" }, row.line()))?;
+    let warning = operation.and_then(Operation::warning);
+    warn(warning);
     let mut object = row.json();
+    if let Some(warning) = warning {
+        object.insert("warning".to_owned(), warning.into());
+    }
     object.insert("ok".to_owned(), true.into());
     object.insert("new".to_owned(), is_new.into());
     output.object(&Value::Object(object))?;
     Ok(Exit::Ok)
+}
+
+/// Says on standard error what a watch on an operation leaves out.
+fn warn(warning: Option<&str>) {
+    if let Some(warning) = warning {
+        eprintln!("waxseal: {warning}");
+    }
 }
 
 /// What was said, and for the rest what suits the pair.
@@ -112,6 +124,9 @@ pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<E
         if after.is_none() {
             break;
         }
+    }
+    if found_none {
+        warn(query.operation.and_then(Operation::warning));
     }
     if found_none && !query.below {
         let all = Query { below: true, ..query };

@@ -2506,11 +2506,12 @@ int32_t waxseal_write_options_add_label(waxseal_write_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * Says that the key was not there: the log calls the write an insert. The store does not look whether it is true.
+ * Lets the log call the put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any other, and
+ * the store does not look whether the key was there.
  *
  * One thread at a time.
  */
-int32_t waxseal_write_options_set_insert(waxseal_write_options_t *options);
+int32_t waxseal_write_options_set_log_as_insert(waxseal_write_options_t *options);
 
 /**
  * Ends write options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
@@ -2874,17 +2875,18 @@ int32_t waxseal_batch_put(waxseal_batch_t *batch,
                           waxseal_error_t **error);
 
 /**
- * Adds: sets a key that was not there to a value. The log calls it an insert; the store does not look whether it is true.
+ * Adds: sets a key to a value, which the log calls `Row.Insert` instead of `Row.Update`. It overwrites like `waxseal_batch_put`; the store
+ * does not look whether the key was there.
  *
  * One thread at a time. Errors: as of `waxseal_batch_put`.
  */
-int32_t waxseal_batch_insert(waxseal_batch_t *batch,
-                             waxseal_family_t *family,
-                             const uint8_t *key,
-                             size_t key_len,
-                             const uint8_t *value,
-                             size_t value_len,
-                             waxseal_error_t **error);
+int32_t waxseal_batch_put_logged_as_insert(waxseal_batch_t *batch,
+                                           waxseal_family_t *family,
+                                           const uint8_t *key,
+                                           size_t key_len,
+                                           const uint8_t *value,
+                                           size_t value_len,
+                                           waxseal_error_t **error);
 
 /**
  * Adds: removes a key.
@@ -3965,12 +3967,13 @@ int32_t waxseal_register_options_set_history(waxseal_register_options_t *options
 
 /**
  * From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
- * `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
+ * `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Write`, `Row.Delete`, ..), where `*` or length 0 stands for any.
  * `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
- * Costs a synced commit.
+ * Costs a synced commit. `waxseal_operation_warning` tells what a registration of an operation leaves out.
  *
  * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
- * that is not there (a key need not be), options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
+ * that is not there (a key need not be), an operation that cannot occur on the target or below it (the message says where it occurs),
+ * options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
  */
 int32_t waxseal_register(const waxseal_session_t *session,
                          const uint8_t *target,
@@ -4006,6 +4009,18 @@ int32_t waxseal_is_registered(const waxseal_session_t *session,
                               size_t operation_len,
                               bool *is_registered,
                               waxseal_error_t **error);
+
+/**
+ * Writes to `warning` why a registration of an operation logs less than its name promises: `Row.Insert` is logged only for puts whose
+ * writer marks them. `WAXSEAL_NOT_FOUND` if it does not. The text lasts as long as the process.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for what is no operation.
+ */
+int32_t waxseal_operation_warning(const waxseal_session_t *session,
+                                  const uint8_t *operation,
+                                  size_t operation_len,
+                                  waxseal_slice_t *warning,
+                                  waxseal_error_t **error);
 
 /**
  * Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number, the same in every store, is

@@ -96,11 +96,12 @@ pub unsafe extern "C" fn waxseal_batch_put(
     })
 }
 
-/// Adds: sets a key that was not there to a value. The log calls it an insert; the store does not look whether it is true.
+/// Adds: sets a key to a value, which the log calls `Row.Insert` instead of `Row.Update`. It overwrites like `waxseal_batch_put`; the store
+/// does not look whether the key was there.
 ///
 /// One thread at a time. Errors: as of `waxseal_batch_put`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_insert(
+pub unsafe extern "C" fn waxseal_batch_put_logged_as_insert(
     batch: *mut waxseal_batch_t,
     family: *mut waxseal_family_t,
     key: *const u8,
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn waxseal_batch_insert(
     let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
     answer(error, || {
         add(batch, family, |batch, family| {
-            batch.insert(family, key.key()?, value.value()?);
+            batch.put_logged_as_insert(family, key.key()?, value.value()?);
             Ok(())
         })
     })

@@ -176,20 +176,23 @@ pub(crate) fn pair(who: &Who, target: Lent<'_>, operation: Lent<'_>) -> Result<(
 /// The same of text.
 pub(crate) fn named(who: &Who, target: &str, operation: &str) -> Result<(Target, Option<Operation>)> {
     let target = who.target(target)?;
-    let operation = match operation {
-        "" | ANY => None,
-        name => Some(who.operation(name)?),
-    };
+    let operation = if is_any(operation) { None } else { Some(who.operation(operation)?) };
     Ok((target, operation))
 }
 
+/// True for text that stands for any operation.
+fn is_any(operation: &str) -> bool {
+    matches!(operation, "" | ANY)
+}
+
 /// From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
-/// `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
+/// `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Write`, `Row.Delete`, ..), where `*` or length 0 stands for any.
 /// `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
-/// Costs a synced commit.
+/// Costs a synced commit. `waxseal_operation_warning` tells what a registration of an operation leaves out.
 ///
 /// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
-/// that is not there (a key need not be), options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
+/// that is not there (a key need not be), an operation that cannot occur on the target or below it (the message says where it occurs),
+/// options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_register(
     session: *const waxseal_session_t,
@@ -269,6 +272,30 @@ pub unsafe extern "C" fn waxseal_is_registered(
             is_registered.set(who.is_registered(target, operation)?);
             Ok(())
         })
+    })
+}
+
+/// Writes to `warning` why a registration of an operation logs less than its name promises: `Row.Insert` is logged only for puts whose
+/// writer marks them. `WAXSEAL_NOT_FOUND` if it does not. The text lasts as long as the process.
+///
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for what is no operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_operation_warning(
+    session: *const waxseal_session_t,
+    operation: *const u8,
+    operation_len: usize,
+    warning: *mut waxseal_slice_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
+    let (operation, warning, error) = unsafe { (lent(operation, operation_len), out(warning), out(error)) };
+    answer(error, || {
+        let operation = operation.text("operation")?;
+        let known =
+            with(session, |who| if is_any(operation) { Ok(None) } else { Ok(Some(who.operation(operation)?)) })?;
+        let Some(text) = known.and_then(Operation::warning) else { return Ok(false) };
+        warning.set(waxseal_slice_t::of(text.as_bytes()));
+        Ok(true)
     })
 }
 

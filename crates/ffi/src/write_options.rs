@@ -83,12 +83,13 @@ pub unsafe extern "C" fn waxseal_write_options_add_label(
     })
 }
 
-/// Says that the key was not there: the log calls the write an insert. The store does not look whether it is true.
+/// Lets the log call the put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any other, and
+/// the store does not look whether the key was there.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
-pub extern "C" fn waxseal_write_options_set_insert(options: *mut waxseal_write_options_t) -> i32 {
-    status_of(|| set(options, WriteOptions::insert))
+pub extern "C" fn waxseal_write_options_set_log_as_insert(options: *mut waxseal_write_options_t) -> i32 {
+    status_of(|| set(options, WriteOptions::log_as_insert))
 }
 
 /// Ends write options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.

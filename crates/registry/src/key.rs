@@ -173,7 +173,7 @@ pub struct Query {
     pub target: Target,
     /// Also those of everything below it.
     pub below: bool,
-    /// What happened; none: anything.
+    /// What happened, whatever it covers; none: anything.
     pub operation: Option<Operation>,
     /// The first moment, included.
     pub from: Time,
@@ -192,38 +192,31 @@ impl Query {
     /// How to find them, oldest first within each target and operation. Errors: `Invalid` for what is no target.
     pub fn plan(&self) -> Result<Plan> {
         let own = Place::of(&self.target)?;
-        let start = match self.operation {
-            Some(operation) => own.at(operation.number(), self.from),
+        let wanted = self.operation.map(Operation::covered);
+        let start = match ends_of(&wanted) {
+            Some((first, _)) => own.at(first, self.from),
             None if self.below => own.0.clone(),
             None => own.with(END),
         };
-        let end = match self.operation {
+        let end = match ends_of(&wanted) {
             _ if self.below => own.past_all(),
-            Some(operation) => own.after(operation.number(), self.to),
+            Some((_, last)) => own.after(last, self.to),
             None => own.with(PAST),
         };
         let end = if self.from > self.to { start.clone() } else { end };
-        Ok(Plan { start, end, operation: self.operation, from: self.from, to: self.to, client: self.client() })
+        Ok(Plan { start, end, wanted, from: self.from, to: self.to, client: self.client() })
     }
 
     /// How to find the last of them. What lies below the target is not looked at. Errors: `Invalid` for what is no target.
     pub fn latest(&self) -> Result<Latest> {
         let own = Place::of(&self.target)?;
-        let (start, end) = match self.operation {
-            Some(operation) => (own.at(operation.number(), self.from), own.after(operation.number(), self.to)),
+        let wanted = self.operation.map(Operation::covered);
+        let (start, end) = match ends_of(&wanted) {
+            Some((first, last)) => (own.at(first, self.from), own.after(last, self.to)),
             None => (own.with(END), own.with(PAST)),
         };
         let client = self.client();
-        Ok(Latest {
-            start,
-            end,
-            one: self.operation.is_some(),
-            from: self.from,
-            to: self.to,
-            client,
-            best: None,
-            run: None,
-        })
+        Ok(Latest { start, end, wanted, from: self.from, to: self.to, client, best: None, run: None })
     }
 
     fn client(&self) -> Option<Vec<u8>> {
@@ -303,12 +296,28 @@ pub enum Step {
     Done,
 }
 
+/// The numbers of the operations that are asked for, ascending; none: all.
+type Wanted = Option<Vec<u16>>;
+
+/// The first and the last of them.
+fn ends_of(wanted: &Wanted) -> Option<(u16, u16)> {
+    wanted.as_deref().and_then(|numbers| Some((*numbers.first()?, *numbers.last()?)))
+}
+
+/// The first operation at or behind a number that is asked for.
+fn next_wanted(wanted: &Wanted, number: u16) -> Option<u16> {
+    match wanted {
+        Some(numbers) => numbers.iter().copied().find(|own| *own >= number),
+        None => Some(number),
+    }
+}
+
 /// A walk over the events that a query asks for: seek to `start`, then do as `step` says until the cursor or the plan ends.
 #[derive(Clone, Debug)]
 pub struct Plan {
     start: Vec<u8>,
     end: Vec<u8>,
-    operation: Option<Operation>,
+    wanted: Wanted,
     from: Time,
     to: Time,
     client: Option<Vec<u8>>,
@@ -348,15 +357,14 @@ impl Plan {
         }
         let found = Split::of(key)?;
         let place = Place::of_path(found.path);
-        let wanted = self.operation.map(Operation::number);
-        let next = match wanted {
-            Some(wanted) if found.operation < wanted => place.at(wanted, self.from),
-            Some(wanted) if found.operation > wanted => place.with(PAST),
+        let behind = |number: Option<u16>| match number.and_then(|number| next_wanted(&self.wanted, number)) {
+            Some(next) => place.at(next, self.from),
+            None => place.with(PAST),
+        };
+        let next = match next_wanted(&self.wanted, found.operation) {
+            next if next != Some(found.operation) => behind(next),
             _ if found.time < self.from => place.at(found.operation, self.from),
-            _ if found.time > self.to => match (wanted, found.operation.checked_add(1)) {
-                (None, Some(next)) => place.at(next, self.from),
-                _ => place.with(PAST),
-            },
+            _ if found.time > self.to => behind(found.operation.checked_add(1)),
             _ => {
                 let asked = self.client.as_ref().is_none_or(|client| found.client == client);
                 return Ok(if asked { Step::Take } else { Step::Skip });
@@ -383,8 +391,7 @@ pub enum Back {
 pub struct Latest {
     start: Vec<u8>,
     end: Vec<u8>,
-    /// Only one operation is asked for.
-    one: bool,
+    wanted: Wanted,
     from: Time,
     to: Time,
     client: Option<Vec<u8>>,
@@ -411,6 +418,9 @@ impl Latest {
         };
         let found = Split::of(key)?;
         let place = Place::of_path(found.path);
+        if next_wanted(&self.wanted, found.operation) != Some(found.operation) {
+            return Ok(Back::Seek(place.operation(found.operation)));
+        }
         if found.time > self.to {
             return Ok(Back::Seek(place.after(found.operation, self.to)));
         }
@@ -427,7 +437,8 @@ impl Latest {
             }
             return Ok(Back::Prev);
         }
-        Ok(if self.one { Back::Done } else { Back::Seek(place.operation(found.operation)) })
+        let is_last = ends_of(&self.wanted).is_some_and(|(first, _)| first == found.operation);
+        Ok(if is_last { Back::Done } else { Back::Seek(place.operation(found.operation)) })
     }
 }
 
@@ -461,7 +472,8 @@ mod tests {
             Target::key("f", *b"k"),
             Target::family("g"),
         ];
-        let operations = [0x0001, 0x0302, 0x0303, 0xFFFE, 0xFFFF].map(|number| Operation::from_number(number).unwrap());
+        let operations = [0x0001, 0x0301, 0x0302, 0x0303, 0x0304, 0xFFFE, 0xFFFF]
+            .map(|number| Operation::from_number(number).unwrap());
         let times = [0, 1, 2, 5, u64::MAX - 1, u64::MAX].map(Time);
         let clients = ["a".to_owned(), "b".to_owned()];
         let one = prop::sample::select::<Target>;
@@ -483,7 +495,7 @@ mod tests {
 
     fn asked(query: &Query, key: &LogKey) -> bool {
         (if query.below { query.target.covers(&key.target) } else { query.target == key.target })
-            && query.operation.is_none_or(|operation| operation == key.operation)
+            && query.operation.is_none_or(|operation| operation.covers(key.operation))
             && (query.from..=query.to).contains(&key.time)
             && query.client.as_ref().is_none_or(|client| *client == key.client)
     }

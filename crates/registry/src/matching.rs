@@ -13,7 +13,8 @@
 //! whose one relaxed load (the word of rules) says that nothing is registered at all.
 //!
 //! Whatever matches, the operation is logged once. Of several registrations that match, the options of the one with the deepest
-//! target hold, and of two for the same target those of the one that names the operation.
+//! target hold, and of several for the same target those of the one that names the operation; `Row.Write` names every put, and
+//! gives way to `Row.Insert` and `Row.Update`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -50,8 +51,20 @@ pub const fn bit(operation: Operation) -> u32 {
         Operation::COLUMN_UPDATE => 1 << 4,
         Operation::COLUMN_DELETE => 1 << 5,
         Operation::RANGE_DELETE => 1 << 6,
-        _ => 1 << 31,
+        _ => OTHERS,
     }
+}
+
+/// The bit of the operations that share one.
+const OTHERS: u32 = 1 << 31;
+
+/// The bits of the operations that a registration watches.
+fn watched_bits(registration: &Registration) -> u32 {
+    let Some(own) = registration.operation else { return u32::MAX };
+    MASKED
+        .into_iter()
+        .filter(|operation| own.covers(*operation))
+        .fold(bit(own), |bits, operation| bits | bit(operation))
 }
 
 /// Where a target lies in the engine.
@@ -129,6 +142,8 @@ pub struct Snapshot {
     registrations: Vec<Registration>,
     /// What each means for a write.
     plans: Vec<Plan>,
+    /// The operations that each watches, as bits.
+    masks: Vec<u32>,
     /// Ids, ascending, and what is watched in each.
     ids: Vec<u32>,
     families: Vec<Watched>,
@@ -182,7 +197,8 @@ impl Snapshot {
         }
         let plans: Vec<Plan> = registrations.iter().map(plan_of).collect();
         let reads_before = plans.iter().any(|plan| plan.reads);
-        Snapshot { version, registrations, plans, ids, families, everywhere, reads_before, paths }
+        let masks = registrations.iter().map(watched_bits).collect();
+        Snapshot { version, registrations, plans, masks, ids, families, everywhere, reads_before, paths }
     }
 
     /// Nothing is registered.
@@ -249,14 +265,16 @@ impl Snapshot {
         all.filter_map(|(end, number)| Some((end, self.registrations.get(number as usize)?)))
             .filter(|(end, registration)| reaches(*end, registration))
             .map(|(_, registration)| registration)
-            .find(|registration| registration.operation.is_none_or(|own| own == operation))
+            .find(|registration| registration.means(operation))
     }
 
     /// True if a registration means this operation.
     #[inline]
     fn names(&self, number: u32, operation: Operation) -> bool {
-        let registration = self.registrations.get(number as usize);
-        registration.is_some_and(|registration| registration.operation.is_none_or(|own| own == operation))
+        let (number, bit) = (number as usize, bit(operation));
+        self.masks.get(number).is_some_and(|mask| mask & bit != 0)
+            && (bit != OTHERS
+                || self.registrations.get(number).is_some_and(|registration| registration.means(operation)))
     }
 
     #[inline]
@@ -275,7 +293,7 @@ impl fmt::Debug for Snapshot {
 impl Watched {
     /// Lets its operations through the gate.
     fn open(&mut self, registration: &Registration) {
-        self.mask |= registration.operation.map_or(u32::MAX, bit);
+        self.mask |= watched_bits(registration);
     }
 
     /// A registration of the family, or of everything.
@@ -290,7 +308,7 @@ impl Watched {
     fn settle(&mut self, registrations: &[Registration]) {
         let names = |number: &u32, operation: Operation| {
             let registration = registrations.get(*number as usize);
-            registration.is_some_and(|registration| registration.operation.is_none_or(|own| own == operation))
+            registration.is_some_and(|registration| registration.means(operation))
         };
         for (slot, operation) in self.wide.iter_mut().zip(MASKED) {
             *slot = self.wide_all.iter().find(|number| names(number, operation)).copied();
@@ -427,8 +445,15 @@ mod tests {
 
     fn operation() -> impl Strategy<Value = Operation> {
         let defined = Operation::from_number(0x8001).unwrap();
-        let all =
-            vec![Operation::ROW_UPDATE, Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, defined];
+        let all = vec![
+            Operation::ROW_WRITE,
+            Operation::ROW_INSERT,
+            Operation::ROW_UPDATE,
+            Operation::ROW_DELETE,
+            Operation::RANGE_DELETE,
+            Operation::TABLE_DROP,
+            defined,
+        ];
         prop::sample::select(all)
     }
 
@@ -502,9 +527,11 @@ mod tests {
                 .map(|((target, operation), options)| Registration { target, operation, options })
                 .collect();
             let snapshot = Snapshot::build(1, all.clone(), &FAMILIES);
-            let (update, defined) = (Operation::ROW_UPDATE, Operation::from_number(0x8001).unwrap());
+            let (insert, update) = (Operation::ROW_INSERT, Operation::ROW_UPDATE);
+            let rest = [Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, Operation::ROW_WRITE];
+            let defined = Operation::from_number(0x8001).unwrap();
             for target in &targets {
-                for operation in [update, Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, defined] {
+                for operation in rest.into_iter().chain([insert, update, defined]) {
                     let expected = naive(&all, target, operation);
                     prop_assert_eq!(snapshot.find(target, operation), expected);
                     if let Place::Key(family, key) = FAMILIES.place(target) {

@@ -99,6 +99,7 @@ operations! {
     ROW_INSERT = 0x0301, "Row.Insert", ["Insert_Row"], [Key];
     ROW_UPDATE = 0x0302, "Row.Update", ["Update_Row"], [Key];
     ROW_DELETE = 0x0303, "Row.Delete", ["Delete_Row"], [Key];
+    ROW_WRITE = 0x0304, "Row.Write", [], [Key];
     COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"], [];
     COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [];
     COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [];
@@ -123,6 +124,12 @@ operations! {
     SESSION_OPEN = 0x0901, "Session.Open", [], [Part("session")];
     SESSION_CLOSE = 0x0902, "Session.Close", [], [Part("session")];
 }
+
+/// What the log calls a put.
+const PUTS: [Operation; 2] = [Operation::ROW_INSERT, Operation::ROW_UPDATE];
+
+const INSERTS_ARE_SAID: &str = "Row.Insert is logged only for puts that their writer marks with log_as_insert; the store does not look whether a \
+                                key was there, and calls every other put Row.Update. Row.Write is every put";
 
 /// Numbers of operations that embedders define.
 const DEFINED: std::ops::RangeInclusive<u16> = 0x8000..=0xFFFE;
@@ -183,6 +190,26 @@ impl Operation {
     fn entry(self) -> Option<&'static Known> {
         let at = KNOWN.binary_search_by_key(&self, |known| known.operation).ok()?;
         KNOWN.get(at)
+    }
+
+    /// True if this operation, registered or asked for, means events of `other`. `Row.Write` means every put: what the log calls
+    /// `Row.Insert` or `Row.Update`. Any other operation means itself alone.
+    #[inline]
+    pub fn covers(self, other: Operation) -> bool {
+        self == other || self == Operation::ROW_WRITE && PUTS.contains(&other)
+    }
+
+    /// The numbers of the operations that it covers, ascending.
+    pub(crate) fn covered(self) -> Vec<u16> {
+        let puts = PUTS.iter().filter(|put| self != **put && self.covers(**put)).map(|put| put.0);
+        let mut numbers: Vec<u16> = puts.chain([self.0]).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Why a registration of this operation logs less than its name promises; none if it does not.
+    pub fn warning(self) -> Option<&'static str> {
+        (self == Operation::ROW_INSERT).then_some(INSERTS_ARE_SAID)
     }
 
     /// What it happens to.
@@ -326,7 +353,7 @@ mod tests {
             assert!(!operation.is_defined() && operation.group() != Group::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
-        assert_eq!((Operation::known().count(), Operation::reserved().count()), (19, 14));
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (20, 14));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

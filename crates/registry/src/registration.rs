@@ -176,16 +176,28 @@ impl Registration {
 
     /// True if an operation on a target is logged by it.
     pub fn matches(&self, target: &Target, operation: Operation) -> bool {
-        self.operation.is_none_or(|own| own == operation)
+        self.means(operation)
             && match self.options.scope {
                 Scope::Exact => self.target == *target,
                 Scope::Subtree => self.target.covers(target),
             }
     }
 
-    /// How much it says of what it matches: of several that match, the deepest target, then a named operation decides.
-    pub fn rank(&self) -> (usize, bool) {
-        (self.target.depth(), self.operation.is_some())
+    /// True if it watches this operation.
+    #[inline]
+    pub(crate) fn means(&self, operation: Operation) -> bool {
+        self.operation.is_none_or(|own| own.covers(operation))
+    }
+
+    /// How much it says of what it matches: of several that match, the deepest target decides, then the operation: one by itself
+    /// before `Row.Write`, and that before any.
+    pub fn rank(&self) -> (usize, u8) {
+        let operation = match self.operation {
+            None => 0,
+            Some(Operation::ROW_WRITE) => 1,
+            Some(_) => 2,
+        };
+        (self.target.depth(), operation)
     }
 
     /// Key and value of its row. Errors: `Invalid` for what is no target.

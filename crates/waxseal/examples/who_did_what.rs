@@ -10,7 +10,7 @@ fn main() -> waxseal::Result<()> {
     let options = RegisterOptions { scope: Scope::Subtree, values: Values::OldNew, ..Default::default() };
     alice.register_with("accounts", "*", options)?;
 
-    accounts.put_with("4711", "100", WriteOptions::new().insert())?;
+    accounts.put_with("4711", "100", WriteOptions::new().log_as_insert())?;
     accounts.put("4711", "250")?;
     db.session("bob")?.column_family("accounts")?.put("4711", "0")?;
 

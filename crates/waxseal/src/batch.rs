@@ -45,7 +45,7 @@ pub struct WriteOptions {
     entries: Vec<(u16, Vec<u8>)>,
     labels: BTreeMap<String, String>,
     expires: Option<Expires>,
-    is_insert: bool,
+    logged_as_insert: bool,
 }
 
 /// When a record expires.
@@ -150,8 +150,8 @@ impl WriteOptions {
         self
     }
 
-    /// Says that the key was not there: the log calls the write `Row.Insert`, else `Row.Update`. The store does not look whether it is true,
-    /// and a delete is a delete.
+    /// Lets the log call this put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any
+    /// other, and the store does not look whether the key was there. A delete stays `Row.Delete`. A watch on `Row.Write` sees every put.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -160,15 +160,16 @@ impl WriteOptions {
     /// use waxseal::WriteOptions;
     ///
     /// db.register("users", "*")?;
-    /// users.put_with("john", "33", WriteOptions::new().insert())?;
+    /// users.put_with("john", "33", WriteOptions::new().log_as_insert())?;
     /// users.put("john", "34")?;
     /// assert_eq!(db.query_all("users.john", "Row.Insert")?.len(), 1);
     /// assert_eq!(db.query_all("users.john", "Row.Update")?.len(), 1);
+    /// assert_eq!(db.query_all("users.john", "Row.Write")?.len(), 2);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert(mut self) -> WriteOptions {
-        self.is_insert = true;
+    pub fn log_as_insert(mut self) -> WriteOptions {
+        self.logged_as_insert = true;
         self
     }
 
@@ -304,7 +305,7 @@ impl Beside {
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
-    let verb = if options.is_insert { Verb::Insert } else { Verb::Update };
+    let verb = if options.logged_as_insert { Verb::Insert } else { Verb::Update };
     let beside = Beside::of(options, &cf.inner)?;
     write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
 }
@@ -404,8 +405,13 @@ impl Batch {
         self.push(cf, Write::put(key.as_ref(), value.as_ref()))
     }
 
-    /// Sets a key that was not there to a value: a put that the log calls `Row.Insert`. See [`WriteOptions::insert`].
-    pub fn insert(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Batch {
+    /// Sets a key to a value, which the log calls `Row.Insert`. It overwrites like `put`: see [`WriteOptions::log_as_insert`].
+    pub fn put_logged_as_insert(
+        &mut self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> &mut Batch {
         self.push_called(cf, Write::put(key.as_ref(), value.as_ref()), Some(Verb::Insert))
     }
 
@@ -444,7 +450,7 @@ impl Batch {
         self.push(cf, Write { entries, ..Write::put(key.as_ref(), value.as_ref()) })
     }
 
-    /// Sets a key to a value, with options: an expiry, labels, entries, `insert`. When the batch can still be lost is for `commit` to
+    /// Sets a key to a value, with options: an expiry, labels, entries, `log_as_insert`. When the batch can still be lost is for `commit` to
     /// say: options with a durability are a refused write (`Invalid`).
     ///
     /// ```
@@ -477,7 +483,7 @@ impl Batch {
         if options.durability.is_some() {
             return Err(Error::invalid("a write of a batch has no durability of its own: commit says it"));
         }
-        let verb = options.is_insert.then_some(Verb::Insert);
+        let verb = options.logged_as_insert.then_some(Verb::Insert);
         let beside = Beside::of(options, &cf.inner)?;
         self.try_push(cf, beside.of_write(Write::put(key, value), &beside.entries()), verb)
     }
@@ -548,7 +554,7 @@ impl Batch {
     #[cfg(feature = "tokio")]
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
-        let verb = options.is_insert.then_some(Verb::Insert);
+        let verb = options.logged_as_insert.then_some(Verb::Insert);
         let beside = Beside::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
         batch.try_push(cf, beside.of_write(write, &beside.entries()), verb)?;

@@ -115,7 +115,7 @@ fn a_family_may_have_a_default_time_to_live() -> Result<()> {
     let cf = db.column_family("sessions")?;
     cf.put("put", "1")?;
     let mut batch = db.batch();
-    batch.put(&cf, "batch", "2").insert(&cf, "insert", "3").delete(&cf, "nothing");
+    batch.put(&cf, "batch", "2").put_logged_as_insert(&cf, "insert", "3").delete(&cf, "nothing");
     batch.put_sealed(&cf, "sealed", "4", Seal::of("sealed", "4"));
     batch.put_with(&cf, "longer", "5", WriteOptions::new().expires_in(2 * HOUR));
     batch.commit(Durability::Os)?;

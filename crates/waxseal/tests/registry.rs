@@ -62,10 +62,10 @@ fn a_session_stands_beside_what_it_wrote_wherever_the_events_are() -> Result<()>
     assert!(!alice.register("users", "*")?, "registered already");
 
     let users = alice.column_family("users")?;
-    users.put_with("john", "33", WriteOptions::new().insert())?;
+    users.put_with("john", "33", WriteOptions::new().log_as_insert())?;
     users.put("john", "34")?;
     let mut batch = db.session("bob")?.batch();
-    batch.delete(&users_of(&db, "bob")?, "john").insert(&users_of(&db, "bob")?, "jane", "7");
+    batch.delete(&users_of(&db, "bob")?, "john").put_logged_as_insert(&users_of(&db, "bob")?, "jane", "7");
     batch.commit(Durability::Sync)?;
     db.column_family("users")?.put("jane", "8")?;
     let expected = [
@@ -166,7 +166,7 @@ fn every_way_to_write_is_watched() -> Result<()> {
     cf.put_sealed("sealed", "1", waxseal::Seal::of("sealed", "1"))?;
     cf.delete("deleted")?;
     let mut batch = db.batch();
-    batch.put(&cf, "batch.put", "1").delete(&cf, "batch.delete").insert(&cf, "batch.insert", "1");
+    batch.put(&cf, "batch.put", "1").delete(&cf, "batch.delete").put_logged_as_insert(&cf, "batch.insert", "1");
     batch.put_sealed(&cf, "batch.sealed", "1", waxseal::Seal::of("batch.sealed", "1")).put_given(
         &cf,
         "given",
@@ -976,7 +976,7 @@ fn files_of(registry: bool) -> Result<BTreeMap<String, Vec<u8>>> {
             let key = (n * 7919 % 1000).to_le_bytes();
             match n % 10 {
                 0 => users.delete(key)?,
-                1 => users.put_with(key, n.to_le_bytes(), WriteOptions::new().insert())?,
+                1 => users.put_with(key, n.to_le_bytes(), WriteOptions::new().log_as_insert())?,
                 2 => {
                     let mut batch = db.batch();
                     batch.put(&users, key, "batch").delete(&users, n.to_le_bytes());

@@ -8,9 +8,10 @@ use std::os::unix::fs::FileExt;
 use waxseal::care::{Corrupted, Decision};
 use waxseal::exchange::{ExportOptions, Policy};
 use waxseal::registry::{
-    Event, Lies, Operation, Paging, Payload, Query, RegisterOptions, Scope, TableName, Target, Time,
+    Event, Field, Image, Lies, Mode, Operation, Paging, Payload, Query, RegisterOptions, Scope, TableName, Target,
+    Time, Values,
 };
-use waxseal::{ColumnFamily, Db, ErrorHandler, ErrorKind, RepairOptions, Result, WriteOptions};
+use waxseal::{ColumnFamily, Db, Durability, ErrorHandler, ErrorKind, RepairOptions, Result, WriteOptions};
 
 /// The operation that the tests define.
 const OWN: &str = "app.reindexed";
@@ -60,8 +61,8 @@ impl World {
     fn perform(&mut self, target: &Target, operation: Operation) -> Result<()> {
         let users = self.users()?;
         match operation {
-            Operation::ROW_INSERT => users.put_with("john", "34", WriteOptions::new().insert())?,
-            Operation::ROW_UPDATE => users.put("john", "34")?,
+            Operation::ROW_INSERT => users.put_with("john", "34", WriteOptions::new().log_as_insert())?,
+            Operation::ROW_UPDATE | Operation::ROW_WRITE => users.put("john", "34")?,
             Operation::ROW_DELETE => users.delete("john")?,
             Operation::TABLE_DROP => self.db.drop_column_family("users")?,
             Operation::REGISTRY_ADD => drop(self.db.register(target, OWN)?),
@@ -234,6 +235,87 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
         assert!(text.contains(expected), "{text}\nand not\n{expected}");
     }
     Ok(())
+}
+
+/// Any put, whatever its writer calls it, in each mode and wherever the event is.
+#[test]
+fn a_watch_on_writes_sees_every_put() -> Result<()> {
+    for mode in [Mode::Sync, Mode::Async, Mode::Deferred] {
+        let world = World::new()?;
+        let (db, users) = (&world.db, world.users()?);
+        let options = RegisterOptions { mode, ..RegisterOptions::suited(&Target::family("users"), None) };
+        db.register_with("users", "Row.Write", options)?;
+        assert!(db.is_registered("users.john", "Row.Insert")? && db.is_registered("users.john", "Row.Write")?);
+        assert!(!db.is_registered("users.john", "Row.Delete")?);
+        users.put("john", "1")?;
+        users.delete("john")?;
+        users.put_with("john", "2", WriteOptions::new().log_as_insert())?;
+        let mut batch = db.batch();
+        batch.put(&users, "john", "3").put_logged_as_insert(&users, "john", "4").delete(&users, "jane");
+        batch.commit(Durability::Os)?;
+        db.drain_events()?;
+        for flushed in [false, true] {
+            let named = |operation: &str| -> Result<Vec<String>> {
+                let events = db.query_all("users.john", operation)?;
+                events.iter().map(|event| db.operation_name(event.key.operation)).collect()
+            };
+            let (inserts, updates) = (["Row.Insert"; 2], ["Row.Update"; 2]);
+            assert_eq!(named("Row.Write")?, [inserts, updates].concat(), "{mode:?} {flushed}");
+            assert_eq!(named("*")?, [inserts, updates].concat(), "nothing but puts: {mode:?} {flushed}");
+            assert_eq!(
+                (named("Row.Insert")?, named("Row.Update")?),
+                (inserts.map(str::to_owned).to_vec(), updates.map(str::to_owned).to_vec())
+            );
+            let latest = db.query_latest("users.john", "Row.Write")?.unwrap();
+            assert_eq!(latest.key.operation, Operation::ROW_INSERT, "the last put");
+            let query = Query { below: true, operation: Some(Operation::ROW_WRITE), ..Query::of(Target::Cluster) };
+            let mut paged = Vec::new();
+            let mut paging = Paging::first(1);
+            loop {
+                let page = db.log_query(&query, &paging)?;
+                paged.extend(page.events);
+                match page.next {
+                    Some(next) => paging.after = Some(next),
+                    None => break,
+                }
+            }
+            assert_eq!(paged, db.query_all("users.john", "Row.Write")?);
+            db.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// Of several registrations of one target the most specific decides, and a put has one event.
+#[test]
+fn an_update_by_itself_goes_before_any_put() -> Result<()> {
+    let db = Db::memory()?;
+    let users = db.column_family("users")?;
+    let kept = |values| RegisterOptions { values, ..RegisterOptions::default() };
+    db.register_with("users", "*", kept(Values::None))?;
+    db.register_with("users", "Row.Write", kept(Values::Hash))?;
+    db.register_with("users", "Row.Update", kept(Values::New))?;
+    users.put("john", "1")?;
+    users.put_with("jane", "2", WriteOptions::new().log_as_insert())?;
+    let new = |key: &str| -> Result<Vec<Image>> {
+        let events = db.query_all(Target::key("users", key), "Row.Write")?;
+        let fields = events.iter().flat_map(|event| event.payload.fields());
+        Ok(fields.filter_map(|field| if let Field::NewValue(new) = field { Some(new.clone()) } else { None }).collect())
+    };
+    assert_eq!(new("john")?, [Image::Value(b"1".to_vec())]);
+    assert!(matches!(new("jane")?[..], [Image::Seal(_)]));
+    assert_eq!(
+        db.log_delete(&Query { operation: Some(Operation::ROW_WRITE), ..Query::of(Target::key("users", "jane")) })?,
+        1
+    );
+    assert_eq!(db.query_all("users.jane", "*")?, []);
+    Ok(())
+}
+
+#[test]
+fn a_watch_on_inserts_comes_with_a_warning() {
+    assert!(Operation::ROW_INSERT.warning().unwrap().contains("Row.Write is every put"));
+    assert_eq!(Operation::known().filter(|operation| operation.warning().is_some()).count(), 1);
 }
 
 /// A registration of a name that is reserved now is read, asked about and taken back.

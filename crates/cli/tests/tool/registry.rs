@@ -65,6 +65,9 @@ fn who_did_what() {
         &["register", "nobody", "*"][..],
         &["register", "users", "Row.Upset"],
         &["register", "users"],
+        &["register", "users", "Node.Decommission"],
+        &["register", "default", "Engine.Flush"],
+        &["register", "users", "Row.Write", "--exact"],
         &["log", "what:", "*"],
         &["log", "--from", "noon"],
         &["--cf", "system_metadata.log", "put", "a", "b"],
@@ -175,4 +178,24 @@ fn who_finds_nothing_is_told_where_more_is_if_there_is_more() {
     assert_eq!(said(&["log", "users.jane"]), "", "nothing lies below a key");
     assert!(said(&["log", "users", "--below", "--from", "2002-01-01", "--to", "2001-01-01"]).contains("no moment"));
     assert_eq!(said(&["log", "users", "--below", "--from", "2200-01-01+1"]), "", "nothing is so late");
+}
+
+#[test]
+fn a_watch_on_inserts_is_warned_of() {
+    let tool = Tool::new();
+    tool.ok(&["--cf", "users", "put", "john", "33"]);
+    let warned = |args: &[&str]| {
+        let output = tool.run(args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap().contains("Row.Write is every put")
+    };
+    assert!(warned(&["register", "users", "Row.Insert"]));
+    assert!(tool.json(&["register", "users", "Row.Insert"])["warning"].as_str().unwrap().contains("log_as_insert"));
+    tool.ok(&["--cf", "users", "put", "jane", "34"]);
+    assert!(warned(&["log", "users", "Row.Insert"]), "it shows nothing, and says why");
+    assert!(!warned(&["register", "users", "Row.Write"]));
+    assert!(tool.json(&["register", "users", "Row.Write"])["warning"].is_null());
+    tool.ok(&["--cf", "users", "put", "jane", "35"]);
+    assert_eq!(tool.text(&["log", "users", "Row.Write"]).lines().count(), 1);
+    assert!(!warned(&["log", "users", "Row.Write"]));
 }

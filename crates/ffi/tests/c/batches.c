@@ -11,7 +11,7 @@ static void a_batch_commits_as_one(void) {
     CHECK_OK(waxseal_batch_create(db, &batch, &error));
     for (durability = WAXSEAL_DURABILITY_DEFAULT; durability <= WAXSEAL_DURABILITY_SYNC; durability++) {
         CHECK_OK(waxseal_batch_put(batch, family, LIT("a"), LIT("1"), &error));
-        CHECK_OK(waxseal_batch_insert(batch, users, LIT("b"), LIT("2"), &error));
+        CHECK_OK(waxseal_batch_put_logged_as_insert(batch, users, LIT("b"), LIT("2"), &error));
         CHECK_OK(waxseal_batch_delete(batch, users, LIT("old"), &error));
         CHECK_NUMBER(3, waxseal_batch_count(batch));
         CHECK(waxseal_batch_bytes(batch) > 0);

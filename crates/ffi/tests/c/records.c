@@ -150,7 +150,7 @@ static void writes_have_options(void) {
     CHECK_OK(waxseal_write_options_create(&options, &error));
     CHECK_OK(waxseal_write_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
     CHECK_OK(waxseal_write_options_add_label(options, LIT("source"), LIT("import"), &error));
-    CHECK_OK(waxseal_write_options_set_insert(options));
+    CHECK_OK(waxseal_write_options_set_log_as_insert(options));
     CHECK_OK(waxseal_put_with(family, options, LIT("a"), LIT("1"), &error));
     CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("a"), &error));
     CHECK_OK(waxseal_put_with(family, NULL, LIT("b"), LIT("1"), &error));

@@ -34,6 +34,7 @@ static void writes_are_logged_in_the_name_of_their_session(void) {
     waxseal_batch_t *batch = NULL;
     waxseal_bytes_t *name = NULL;
     waxseal_event_t event;
+    waxseal_slice_t warning;
     bool flag = false;
     CHECK_OK(waxseal_session_name(alice, &name, &error));
     CHECK_BYTES("alice", waxseal_bytes_slice(name));
@@ -42,6 +43,12 @@ static void writes_are_logged_in_the_name_of_their_session(void) {
     CHECK_BYTES("-", waxseal_bytes_slice(name));
     CHECK_OK(waxseal_bytes_destroy(name));
     CHECK_OK(waxseal_session_family_create(alice, LIT("users"), NULL, &users, &error));
+    CHECK_OK(waxseal_operation_warning(alice, LIT("Row.Insert"), &warning, &error));
+    CHECK(warning.len > 0 && memcmp(warning.data, "Row.Insert is logged only", 25) == 0);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_operation_warning(alice, LIT("Row.Write"), &warning, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_operation_warning(alice, LIT("*"), &warning, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_operation_warning(alice, LIT("Row.Nothing"), &warning, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_register(alice, LIT("users"), LIT("Node.Join"), NULL, &flag, &error));
     CHECK_OK(waxseal_register(alice, LIT("users"), LIT("Row.Update"), NULL, &flag, &error));
     CHECK(flag);
     CHECK_OK(waxseal_register(alice, LIT("users"), LIT("Row.Update"), NULL, &flag, &error));

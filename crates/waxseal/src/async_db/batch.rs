@@ -69,14 +69,14 @@ impl AsyncBatch {
         self
     }
 
-    /// Sets a key that was not there to a value: see [`Batch::insert`].
-    pub fn insert(
+    /// Sets a key to a value, which the log calls `Row.Insert`: see [`Batch::put_logged_as_insert`].
+    pub fn put_logged_as_insert(
         &mut self,
         cf: &AsyncColumnFamily,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> &mut AsyncBatch {
-        self.batch.insert(cf.blocking(), key, value);
+        self.batch.put_logged_as_insert(cf.blocking(), key, value);
         self
     }
 

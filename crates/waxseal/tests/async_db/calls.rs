@@ -49,7 +49,7 @@ fn every_call_answers_as_the_synchronous_one() {
         let snapshot = db.snapshot();
         let mut batch = db.batch();
         let other = db.column_family("other").await.unwrap();
-        batch.put(&cf, "a", "5").delete(&cf, "b").insert(&other, "x", "6");
+        batch.put(&cf, "a", "5").delete(&cf, "b").put_logged_as_insert(&other, "x", "6");
         assert_eq!((batch.len(), batch.is_empty()), (3, false));
         batch.commit(Durability::Sync).await.unwrap();
         assert!(batch.is_empty());
