@@ -80,6 +80,16 @@ def test_a_watch_on_writes_sees_every_put_and_one_on_inserts_is_warned_of(db, us
     assert [event.operation for event in db.query("users", "Row.Write", below=True)] == ["Row.Insert", "Row.Update"]
 
 
+def test_an_event_names_the_registration_it_came_by_in_text(db, users):
+    db.register("users", "*")
+    db.register("cluster:", "Row.Delete")
+    users[b"john"] = b"1"
+    assert db.query_latest("users.john").fields == {"via": "users"}
+    db.family("default")[b"a"] = b"1"
+    del db.family("default")[b"a"]
+    assert db.query_latest("default.a").fields == {"via": "cluster:"}
+
+
 def test_queries(db, users):
     db.register("users", "*")
     alice = db.session("alice")

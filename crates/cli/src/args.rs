@@ -376,7 +376,7 @@ pub(crate) enum Values {
 /// Which events.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Log {
-    /// To what they happened. Default: to anything.
+    /// To what they happened. Default: to anything but the engine.
     pub(crate) target: Option<String>,
     /// What happened. Default: anything.
     pub(crate) operation: Option<String>,
@@ -390,14 +390,20 @@ pub(crate) struct Log {
     #[arg(long, value_name = "C")]
     pub(crate) client: Option<String>,
     /// The latest event of the target itself alone. Exit code 2 if there is none.
-    #[arg(long, conflicts_with_all = ["below", "limit"])]
+    #[arg(long, conflicts_with_all = ["below", "limit", "follow", "engine"])]
     pub(crate) latest: bool,
     /// Events of everything below the target too. Default without a TARGET, and where the operation never happens to the target itself.
     #[arg(long)]
     pub(crate) below: bool,
-    /// At most so many events.
+    /// Only the newest N events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// What the engine did (opened, flushed, compacted, repaired, ..) in the place of what users did.
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) engine: bool,
+    /// Go on printing events as they happen, until interrupted.
+    #[arg(long)]
+    pub(crate) follow: bool,
 }
 
 #[derive(clap::Args, Debug)]

@@ -14,6 +14,7 @@ mod exchange;
 mod expiry;
 mod failure;
 mod levels;
+mod log;
 mod manual;
 mod options;
 mod output;
@@ -89,7 +90,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Register(register) => registry::register(args, register, output),
         Verb::Unregister(pair) => registry::unregister(args, pair, output),
         Verb::Registrations => registry::registrations(args, output),
-        Verb::Log(log) => registry::log(args, log, output),
+        Verb::Log(log) => log::log(args, log, output),
         Verb::Provenance { key } => registry::provenance(args, key, output),
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),

@@ -1,7 +1,7 @@
 //! What an event holds beside its key, for people and as JSON.
 
 use serde_json::{Map, Value, json};
-use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Target, Time, TokenRange};
+use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Time, TokenRange};
 
 use crate::output::Output;
 use crate::text::{escape, hex};
@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 80;
 /// The fields on one line: `name=value name=value`.
 pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     let fields = payload.fields().iter().map(|field| {
-        let (name, value) = shown(field, output);
+        let (name, value) = shown(field);
         match value {
             Shown::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
             Shown::Text(text) => format!("{name}={text}"),
@@ -47,7 +47,7 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
             }
             continue;
         }
-        let (name, value) = shown(field, output);
+        let (name, value) = shown(field);
         let value = match value {
             Shown::Text(text) => text.into(),
             Shown::Bytes(bytes) => output.to_json(&bytes),
@@ -78,7 +78,7 @@ enum Shown {
     Nothing,
 }
 
-fn shown(field: &Field, output: &Output) -> (String, Shown) {
+fn shown(field: &Field) -> (String, Shown) {
     let (name, value) = match field {
         Field::Text(bytes) => ("text", Shown::Bytes(bytes.clone())),
         Field::OldName(name) => ("old_name", Shown::Text(name.clone())),
@@ -111,10 +111,7 @@ fn shown(field: &Field, output: &Output) -> (String, Shown) {
         Field::Helper(text) => ("helper", Shown::Text(text.clone())),
         Field::Retries(number) => ("retries", Shown::Number(*number)),
         Field::Authenticated(text) => ("authenticated", Shown::Text(text.clone())),
-        Field::Via(path) => {
-            let target = Target::from_path(path).map(|target| target.to_string());
-            ("via", Shown::Text(target.unwrap_or_else(|_| output.readable(path))))
-        }
+        Field::Via(path) => ("via", Shown::Text(path.to_string())),
         Field::Options(bytes) => {
             let known = RegisterOptions::decode(bytes).map(|known| Shown::Object(Value::Object(options::json(&known))));
             ("options", known.unwrap_or_else(|_| Shown::Text(hex(bytes))))

@@ -1,12 +1,11 @@
-//! register, unregister, registrations, log, provenance, explain, lineage: what is watched, and what happened.
+//! register, unregister, registrations, provenance, explain, lineage: what is watched, and why things are as they are.
 
 use std::ffi::OsStr;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use waxseal::registry::{
-    Event, Explanation, Lies, Lineage, Mode, Operation, Paging, Query, RegisterOptions, Registration, Scope, Step,
-    Target, Time, Values,
+    Event, Explanation, Lies, Lineage, Mode, Operation, RegisterOptions, Registration, Scope, Step, Target, Values,
 };
 use waxseal::{Db, Session};
 
@@ -19,8 +18,6 @@ use crate::store::{bytes_of, existing_family, open_to_change, open_to_read, sess
 use crate::text::{counted, escape};
 use crate::times;
 
-/// Events fetched at a time.
-const PAGE: usize = 1000;
 /// What stands for any operation.
 const ANY: &str = "*";
 
@@ -46,7 +43,7 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
 }
 
 /// Says on standard error what a watch on an operation leaves out.
-fn warn(warning: Option<&str>) {
+pub(crate) fn warn(warning: Option<&str>) {
     if let Some(warning) = warning {
         eprintln!("waxseal: {warning}");
     }
@@ -100,60 +97,6 @@ pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Fa
         output.object(&Value::Object(row.json()))?;
     }
     Ok(Exit::Ok)
-}
-
-pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_read(args)?;
-    let who = session(args, &db)?;
-    let query = query(&who, log)?;
-    if log.latest {
-        let latest = who.log_latest(&query)?.ok_or_else(|| Failure::not_found("no such event of the target itself"))?;
-        print_event(&who, &latest, output)?;
-        return Ok(Exit::Ok);
-    }
-    let (mut left, mut after) = (log.limit.unwrap_or(usize::MAX), None);
-    let mut found_none = left > 0;
-    while left > 0 {
-        let page = who.log_query(&query, &Paging { after, limit: left.min(PAGE) })?;
-        for event in &page.events {
-            print_event(&who, event, output)?;
-        }
-        left -= page.events.len();
-        found_none &= page.events.is_empty();
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    if found_none {
-        warn(query.operation.and_then(Operation::warning));
-    }
-    if found_none && !query.below {
-        let all = Query { below: true, ..query };
-        if !who.log_query(&all, &Paging::first(1))?.events.is_empty() {
-            eprintln!("waxseal: no such event of the target itself; there are some of what lies below it: --below");
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-fn query(who: &Session, log: &args::Log) -> Result<Query, Failure> {
-    let target = log.target.as_ref().map_or(Ok(Target::Cluster), |target| who.target(target))?;
-    let operation = log.operation.as_ref().map_or(Ok(None), |name| operation(who, name))?;
-    let never_itself = operation.is_some() && RegisterOptions::suited(&target, operation).scope == Scope::Subtree;
-    let below = !log.latest && (log.below || log.target.is_none() || never_itself);
-    let from = log.from.as_ref().map_or(Ok(Time::FIRST), |time| moment(time, false))?;
-    let to = log.to.as_ref().map_or(Ok(Time::LAST), |time| moment(time, true))?;
-    if from > to {
-        eprintln!("waxseal: no moment lies from {} to {}", times::text(from), times::text(to));
-    }
-    Ok(Query { target, below, operation, from, to, client: log.client.clone() })
-}
-
-fn moment(text: &str, is_last: bool) -> Result<Time, Failure> {
-    times::parse(text, is_last).ok_or_else(|| {
-        Failure::usage(format!("{text:?} is no time; say 2026-01-31, 2026-01-31T12:00:00Z or microseconds since 1970"))
-    })
 }
 
 pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
@@ -304,7 +247,7 @@ fn pair(who: &Session, pair: &Pair) -> Result<(Target, Option<Operation>), Failu
 }
 
 /// The operation of the command line; none: any.
-fn operation(who: &Session, name: &str) -> Result<Option<Operation>, Failure> {
+pub(crate) fn operation(who: &Session, name: &str) -> Result<Option<Operation>, Failure> {
     if name == ANY { Ok(None) } else { Ok(Some(who.operation(name)?)) }
 }
 
@@ -334,7 +277,7 @@ impl Row {
     }
 }
 
-fn print_event(who: &Session, event: &Event, output: &mut Output) -> Result<(), Failure> {
+pub(crate) fn print_event(who: &Session, event: &Event, output: &mut Output) -> Result<(), Failure> {
     if output.json {
         let object = event_json(who, event, output)?;
         return output.object(&Value::Object(object));

@@ -103,7 +103,7 @@ fn said(field: &Field) -> (String, Said) {
         Field::Helper(it) => ("helper", text(it)),
         Field::Retries(it) => ("retries", number(it)),
         Field::Authenticated(it) => ("authenticated", text(it)),
-        Field::Via(it) => ("via", bytes(it)),
+        Field::Via(it) => ("via", text(&it.to_string())),
         Field::Options(it) => ("options", bytes(it)),
         Field::Previous(it) => ("previous", bytes(it)),
         Field::KeyColumn(it) => ("key_column", text(it)),

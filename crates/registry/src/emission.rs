@@ -201,6 +201,7 @@ mod tests {
     use crate::key::LogKey;
     use crate::payload::{MAX_IMAGE_BYTES, Payload};
     use crate::sessions::{Identity, Sessions};
+    use crate::target::TargetPath;
     use proptest::prelude::*;
     use waxseal_lsm::seam::{Companions, Draft};
     use waxseal_meta::Sealer;
@@ -237,8 +238,8 @@ mod tests {
         }
         match stamp.via {
             Via::Key => {}
-            Via::Family => payload.push(Field::Via(Target::family(family).to_path().unwrap_or_default())),
-            Via::Cluster => payload.push(Field::Via(Vec::new())),
+            Via::Family => payload.push(Field::Via(TargetPath::of(&Target::family(family)))),
+            Via::Cluster => payload.push(Field::Via(TargetPath::of(&Target::Cluster))),
         }
         let target = Target::key(family, key);
         let client = who.name().to_owned();

@@ -9,6 +9,8 @@ use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_meta::Seal;
 
+use crate::target::TargetPath;
+
 /// Longest field but an image, in bytes.
 pub const MAX_FIELD_BYTES: usize = 64 * 1024;
 /// Longest value kept as an image; a longer one is kept by its seal.
@@ -244,8 +246,8 @@ fields! {
     30 Retries(u64);
     /// How the session was authenticated; absent: not at all.
     31 Authenticated(String);
-    /// The path of the registration's target, where it is not the event's own.
-    32 Via(Vec<u8>);
+    /// The registration's target, where it is not the event's own.
+    32 Via(TargetPath);
     /// The options of a registration, as in its row.
     33 Options(Vec<u8>);
     /// The hash of the event before, where events are chained.
@@ -405,6 +407,15 @@ impl Encoded for Vec<u8> {
     }
     fn take(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
         reader.bytes(reader.remaining()).map(<[u8]>::to_vec)
+    }
+}
+
+impl Encoded for TargetPath {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.bytes());
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<TargetPath> {
+        <Vec<u8>>::take(reader).map(TargetPath::from)
     }
 }
 

@@ -35,7 +35,7 @@ use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::registration::Registration;
 use crate::sessions::Session;
-use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target};
+use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target, TargetPath};
 
 /// The id of a family that there is.
 fn id_of(db: &Db, name: &str) -> Option<u32> {
@@ -260,7 +260,7 @@ pub(crate) fn event_at(
         payload.push(Field::Authenticated(how.to_owned()));
     }
     if watching.target != *target {
-        payload.push(Field::Via(watching.target.to_path().unwrap_or_default()));
+        payload.push(Field::Via(TargetPath::of(&watching.target)));
     }
     let key = LogKey { target: target.clone(), operation, time, client: who.name().to_owned(), seqno: 0 };
     Event { key, payload }

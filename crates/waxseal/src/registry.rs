@@ -32,7 +32,7 @@ pub use waxseal_registry::Options as RegisterOptions;
 pub use waxseal_registry::key::LogKey;
 pub use waxseal_registry::payload::{FileRef, TokenRange};
 pub use waxseal_registry::quarantine::Item;
-pub use waxseal_registry::target::TableName;
+pub use waxseal_registry::target::{TableName, TargetPath};
 pub use waxseal_registry::{
     Authorizer, Case, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page,
     Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Site, Step, Target,

@@ -318,6 +318,22 @@ fn a_watch_on_inserts_comes_with_a_warning() {
     assert_eq!(Operation::known().filter(|operation| operation.warning().is_some()).count(), 1);
 }
 
+/// What is printed of an event names targets as people write them.
+#[test]
+fn a_printed_event_shows_names_and_no_bytes() -> Result<()> {
+    let db = Db::memory()?;
+    db.column_family("users")?.put("john", "0")?;
+    db.register("users", "*")?;
+    db.column_family("users")?.put("john", "1")?;
+    let event = db.query_latest("users.john", "*")?.unwrap();
+    let text = format!("{event:?}");
+    assert!(text.contains("target: users.john") && text.contains("Via(users)"), "{text}");
+    assert!(
+        event.payload.fields().iter().any(|field| matches!(field, Field::Via(path) if path.to_string() == "users"))
+    );
+    Ok(())
+}
+
 /// A registration of a name that is reserved now is read, asked about and taken back.
 #[test]
 fn reserved_names_are_still_understood() -> Result<()> {

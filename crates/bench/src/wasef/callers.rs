@@ -306,7 +306,7 @@ fn of_field(field: &Field) -> String {
         Field::OldValue(old) => format!("old_value={}", image(old)),
         Field::NewValue(new) => format!("new_value={}", image(new)),
         Field::Authenticated(how) => format!("authenticated={}", hex(how.as_bytes())),
-        Field::Via(path) => format!("via={}", hex(path)),
+        Field::Via(path) => format!("via={}", hex(path.to_string().as_bytes())),
         Field::Options(options) => format!("options={}", hex(options)),
         other => format!("{other:?}"),
     }

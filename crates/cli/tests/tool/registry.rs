@@ -1,5 +1,8 @@
 //! register, unregister, registrations, log, provenance, explain, lineage, as a user meets them.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::Tool;
@@ -30,7 +33,7 @@ fn who_did_what() {
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split('\t').collect()).collect();
     let told: Vec<[&str; 3]> = lines.iter().map(|fields| [fields[1], fields[2], fields[3]]).collect();
     let expected =
-        [["bob", "Row.Update", "users.jane"], ["alice", "Row.Update", "users.john"], ["-", "Row.Delete", "users.john"]];
+        [["alice", "Row.Update", "users.john"], ["bob", "Row.Update", "users.jane"], ["-", "Row.Delete", "users.john"]];
     assert_eq!(told, expected);
     assert_eq!(tool.text(&["log", "users", "Row.Update"]).lines().count(), 2, "it never happens to the family itself");
     assert_eq!(tool.text(&["log", "users", "Row.Update", "--limit", "1"]).lines().count(), 1);
@@ -41,7 +44,7 @@ fn who_did_what() {
     let latest = tool.json(&["log", "users.john", "--latest"]);
     assert_eq!((&latest["operation"], &latest["client"]), (&"Row.Delete".into(), &"-".into()));
     assert_eq!(tool.code(&["log", "users.nobody", "--latest"]), 2);
-    let rows = tool.text(&["--json", "log"]);
+    let rows = tool.text(&["--json", "log", "--engine"]);
     let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 3, "what the engine did is told too");
 
@@ -198,4 +201,76 @@ fn a_watch_on_inserts_is_warned_of() {
     tool.ok(&["--cf", "users", "put", "jane", "35"]);
     assert_eq!(tool.text(&["log", "users", "Row.Write"]).lines().count(), 1);
     assert!(!warned(&["log", "users", "Row.Write"]));
+}
+
+/// Client, operation and target of each line.
+fn told(log: &str) -> Vec<[String; 3]> {
+    let fields = |line: &str| -> Vec<String> { line.split('\t').map(str::to_owned).collect() };
+    log.lines().map(fields).map(|fields| [fields[1].clone(), fields[2].clone(), fields[3].clone()]).collect()
+}
+
+#[test]
+fn the_log_shows_what_users_did_by_time_and_the_engine_by_itself() {
+    let tool = Tool::new();
+    tool.ok(&["--cf", "users", "put", "x", "0"]);
+    tool.ok(&["register", "engine:session", "*"]);
+    tool.ok(&["register", "users", "*"]);
+    for (key, value) in [("c", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
+        tool.ok(&["--cf", "users", "put", key, value]);
+    }
+    tool.ok(&["--cf", "users", "del", "c"]);
+    tool.ok(&["--cf", "users", "compact"]);
+    let row = |operation: &str, key: &str| ["-".to_owned(), operation.to_owned(), format!("users.{key}")];
+    let expected = [
+        row("Row.Update", "c"),
+        row("Row.Update", "a"),
+        row("Row.Update", "b"),
+        row("Row.Update", "a"),
+        row("Row.Delete", "c"),
+    ];
+    let log = tool.text(&["log"]);
+    assert_eq!(told(&log), expected, "no event of the engine");
+    let times: Vec<&str> = log.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(log.lines().all(|line| line.contains("via=users")), "{log}");
+    assert_eq!(told(&tool.text(&["log", "--limit", "2"])), expected[3..], "the newest, in their order");
+    assert_eq!(told(&tool.text(&["log", "users", "--below", "--limit", "2"])), expected[3..]);
+    assert_eq!(tool.text(&["log", "--limit", "0"]), "");
+    assert_eq!(told(&tool.text(&["log", "--from", times[3]])), expected[3..]);
+
+    let engine = told(&tool.text(&["log", "--engine"]));
+    assert!(engine.iter().any(|[_, operation, _]| operation == "Engine.Compact"), "{engine:?}");
+    assert!(
+        engine.iter().all(|[_, operation, target]| operation.starts_with("Engine.") && target.starts_with("engine:"))
+    );
+    assert_eq!(tool.code(&["log", "users", "--engine"]), 1);
+    let newest = told(&tool.text(&["log", "--engine", "--limit", "1"]));
+    assert_eq!(newest[..], engine[engine.len() - 1..]);
+
+    tool.ok(&["--as", "alice", "--cf", "users", "put", "d", "5"]);
+    let last = told(&tool.text(&["log", "--limit", "2"]));
+    assert_eq!(last[0][1], "Session.Open", "what users did to a part of the engine is theirs");
+}
+
+#[test]
+fn the_log_goes_on_where_it_is_followed() {
+    let tool = Tool::new();
+    tool.ok(&["--cf", "users", "put", "x", "0"]);
+    tool.ok(&["register", "users", "*"]);
+    for key in ["a", "b", "c"] {
+        tool.ok(&["--cf", "users", "put", key, "1"]);
+    }
+    let mut child = tool.command(&["log", "--follow", "--limit", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || told(&lines.next().unwrap().unwrap()).remove(0);
+    assert_eq!(next()[2], "users.c", "older ones were not asked for");
+    tool.ok(&["--as", "alice", "--cf", "users", "put", "d", "2"]);
+    assert_eq!(next(), ["alice", "Row.Update", "users.d"]);
+    tool.ok(&["--cf", "users", "del", "a"]);
+    tool.ok(&["--cf", "users", "compact"]); // moves rows, and is no news
+    tool.ok(&["--cf", "users", "put", "e", "3"]);
+    assert_eq!(next()[1..], ["Row.Delete", "users.a"]);
+    assert_eq!(next()[1..], ["Row.Update", "users.e"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

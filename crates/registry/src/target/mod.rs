@@ -22,10 +22,12 @@ mod text;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use std::fmt;
+
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::error::{Error, Result};
 
-pub use path::{END, MAX_PATH_BYTES, skip_path};
+pub use path::{END, MAX_PATH_BYTES, TargetPath, skip_path};
 pub(crate) use path::{family_path_bytes, put_family_path};
 pub use text::{NoTables, Schema, Shape};
 
@@ -75,7 +77,7 @@ impl TableName {
 /// assert_eq!(Target::key("users", *b"\xFF").to_string(), "users.\\xFF");
 /// # Ok::<(), waxseal_lsm::error::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Everything.
     Cluster,
@@ -199,6 +201,13 @@ impl Target {
                 see(column);
             }
         }
+    }
+}
+
+/// As people write it: an event that is printed shows `users.john` and no bytes.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

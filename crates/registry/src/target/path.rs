@@ -5,11 +5,13 @@
 //! paths of everything above it and with no other, so all that lies below a target is one range. `END` stands behind a path
 //! where something else follows; it is below every mark, so a target comes before what lies below it.
 
+use std::fmt;
+
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, Result};
 
-use super::{MAX_NAME_BYTES, TableName, Target};
+use super::{MAX_NAME_BYTES, NoTables, TableName, Target};
 use crate::ordered::{component_bytes, put_component, skip_component, take_component};
 
 /// Longest path, in bytes: with operation, time, client and seqno it still is a key of the engine's.
@@ -170,6 +172,49 @@ impl Target {
     }
 }
 
+/// The path of a target, where an event holds one. It is shown as people write the target, or in hexadecimal if this version knows
+/// no target of that path.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct TargetPath(Vec<u8>);
+
+impl TargetPath {
+    /// The path of a target; of what is no target, the cluster's.
+    pub fn of(target: &Target) -> TargetPath {
+        TargetPath(target.to_path().unwrap_or_default())
+    }
+
+    /// The path as it stands in the log.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The target. Errors: `Corruption` for bytes that are no path, and for a path of a later version.
+    pub fn target(&self) -> Result<Target> {
+        Target::from_path(&self.0)
+    }
+}
+
+impl From<Vec<u8>> for TargetPath {
+    fn from(path: Vec<u8>) -> TargetPath {
+        TargetPath(path)
+    }
+}
+
+impl fmt::Display for TargetPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.target() {
+            Ok(target) => f.write_str(&target.text(&NoTables)),
+            Err(_) => self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+impl fmt::Debug for TargetPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Appends the path of a family whose name is one.
 pub(crate) fn put_family_path(family: &str, out: &mut Vec<u8>) {
     out.push(FAMILY);
@@ -222,6 +267,21 @@ mod tests {
         for (target, path) in cases {
             assert_eq!(target.to_path().unwrap(), path, "{target:?}");
         }
+    }
+
+    #[test]
+    fn a_path_is_shown_as_its_target() {
+        for (target, text) in [
+            (Target::Cluster, "cluster:"),
+            (Target::family("users"), "users"),
+            (Target::key("users", *b"a.b\xFF"), "users.a\\.b\\xFF"),
+            (Target::Engine("flush".to_owned()), "engine:flush"),
+        ] {
+            let path = TargetPath::of(&target);
+            assert_eq!((path.to_string(), format!("{path:?}")), (text.to_owned(), text.to_owned()));
+            assert_eq!((path.target().unwrap(), path.bytes()), (target.clone(), &target.to_path().unwrap()[..]));
+        }
+        assert_eq!(TargetPath::from(b"\x99users".to_vec()).to_string(), "997573657273");
     }
 
     proptest! {

@@ -16,6 +16,7 @@ use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::{Seal, Sealer};
+use waxseal_registry::target::TargetPath;
 use waxseal_registry::{
     Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
     Scope, Session, Setup, Target, Values, Verb,
@@ -119,7 +120,7 @@ impl Oracle {
                 })),
             }
             if watching.target != target {
-                payload.push(Field::Via(watching.target.to_path().unwrap()));
+                payload.push(Field::Via(TargetPath::of(&watching.target)));
             }
             if let Some(how) = client.1 {
                 payload.push(Field::Authenticated(how.to_owned()));
@@ -137,7 +138,7 @@ impl Oracle {
     fn changed(&mut self, target: &Target, operation: Operation, mut payload: Payload, last: Seqno) {
         let Some(watching) = self.watching(target, operation) else { return };
         if watching.target != *target {
-            payload.push(Field::Via(watching.target.to_path().unwrap()));
+            payload.push(Field::Via(TargetPath::of(&watching.target)));
         }
         let (target, client, seqno) = (target.clone(), "-".to_owned(), last - 1);
         self.entries.push(Entry::Added(Expected { target, operation, client, seqno, payload }));
@@ -390,7 +391,7 @@ impl Store {
         if let Some(watching) = self.oracle.watching(&target, Operation::TABLE_DROP) {
             let mut payload = Payload::new();
             if watching.target != target {
-                payload.push(Field::Via(watching.target.to_path().unwrap()));
+                payload.push(Field::Via(TargetPath::of(&watching.target)));
             }
             let (operation, client) = (Operation::TABLE_DROP, "-".to_owned());
             self.oracle.entries.push(Entry::Added(Expected { target, operation, client, seqno, payload }));
@@ -410,7 +411,7 @@ impl Store {
         };
         let mut payload = Payload::text(text);
         if watching.target != target {
-            payload.push(Field::Via(watching.target.to_path().unwrap()));
+            payload.push(Field::Via(TargetPath::of(&watching.target)));
         }
         let seqno = outcome?;
         self.alive()?;

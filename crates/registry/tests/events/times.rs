@@ -11,6 +11,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
+use waxseal_registry::target::TargetPath;
 use waxseal_registry::{Event, Field, Identity, Image, Mode, Operation, Options, Scope, Target, Values, Verb};
 
 use crate::store::{ASYNC, Config, DEFERRED, SYNC, Store};
@@ -72,7 +73,7 @@ fn seconds_to_live(config: Config) {
             let told: Vec<Vec<Field>> =
                 events(store, key).iter().map(|event| event.payload.fields().to_vec()).collect();
             let new = |value: &[u8]| Field::NewValue(Image::Value(value.to_vec()));
-            let via = Field::Via(Target::family("default").to_path().unwrap());
+            let via = Field::Via(TargetPath::of(&Target::family("default")));
             let expected = [
                 vec![new(b"for ever"), via.clone()],
                 vec![Field::Ttl(10), new(b"a while"), via.clone()],
