@@ -1,4 +1,7 @@
-"""Directories that hold something else than a store: nothing in them is created, changed or removed."""
+"""Directories that hold something else than a store, where nothing is created, changed or removed; and stores whose directory is
+renamed or loses its lock while they are open."""
+
+import os
 
 import pytest
 
@@ -37,3 +40,36 @@ def test_other_files_are_left_alone_unless_the_caller_allows_them(tmp_path):
         db[b"key"] = b"value"
     waxseal.destroy(tmp_path)
     assert (tmp_path / "notes.txt").read_bytes() == b"mine" and (tmp_path / "photos").is_dir()
+
+
+def test_a_store_whose_directory_is_renamed_goes_on_in_it(tmp_path):
+    data, moved = tmp_path / "data", tmp_path / "data.bak"
+    old = waxseal.open(data)
+    old[b"a"] = b"1"
+    os.rename(data, moved)
+    new = waxseal.open(data)
+    new[b"c"] = b"3"
+    old[b"b"] = b"2"
+    old.flush()
+    old.close()
+    new.close()
+    for path, rows in [(moved, {b"a": b"1", b"b": b"2"}), (data, {b"c": b"3"})]:
+        with waxseal.open(path) as db:
+            assert dict(db.items()) == rows
+            assert db.verify().is_clean
+
+
+def test_a_store_without_its_lock_halts_and_no_synced_record_is_lost(tmp_path):
+    path = tmp_path / "store"
+    first = waxseal.open(path)
+    first[b"a"] = b"1"
+    os.remove(path / "LOCK")
+    with pytest.raises(waxseal.LockedError):
+        waxseal.open(path)  # its directory is locked too
+    first[b"c"] = b"3"
+    for promise in (first.sync, first.flush, first.close):
+        with pytest.raises(waxseal.HaltedError, match="LOCK"):
+            promise()
+    with waxseal.open(path) as second:
+        assert second[b"a"] == b"1"
+        assert second.verify().is_clean
