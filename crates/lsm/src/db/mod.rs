@@ -495,6 +495,7 @@ impl Inner {
         if let Some(log) = &self.log {
             log.release();
         }
+        self.dead_files.close();
         if self.owns_cache {
             self.cache.release();
         }

@@ -27,8 +27,15 @@ pub enum Dead {
 /// Tables and value files that nobody can read any more and whose files still exist, and what of them is in memory.
 #[derive(Default)]
 pub struct DeadFiles {
-    tables: Mutex<VecDeque<Dead>>,
+    tables: Mutex<Tables>,
     values: Arc<DeadValues>,
+}
+
+#[derive(Default)]
+struct Tables {
+    dead: VecDeque<Dead>,
+    /// Nobody sweeps any more.
+    is_closed: bool,
 }
 
 impl DeadFiles {
@@ -37,15 +44,31 @@ impl DeadFiles {
         self.values.heard_by(hears);
     }
 
-    /// Writes down that something died, and tells of it.
+    /// Writes down that something died, and tells of it. Once the store is closed memory is freed at once, and files are left to the next open.
     pub(super) fn bury(&self, dead: Dead) {
-        lock(&self.tables).push_back(dead);
+        let mut tables = lock(&self.tables);
+        if tables.is_closed {
+            drop(tables); // what is freed may lead here again
+            return drop(dead);
+        }
+        tables.dead.push_back(dead);
+        drop(tables);
         self.values.tell();
+    }
+
+    /// The store is closed, and nobody sweeps any more: frees what is in memory. A table in this list leads back to the list, so what stayed in it
+    /// would never be freed.
+    pub fn close(&self) {
+        let mut tables = lock(&self.tables);
+        tables.is_closed = true;
+        let dead = std::mem::take(&mut tables.dead);
+        drop(tables);
+        drop(dead);
     }
 
     /// Takes a piece, to be freed or removed: what died first of tables, and then a value file.
     pub fn take(&self) -> Option<Dead> {
-        let first = lock(&self.tables).pop_front();
+        let first = lock(&self.tables).dead.pop_front();
         first.or_else(|| self.values.take().map(Dead::Values))
     }
 

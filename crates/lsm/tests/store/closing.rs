@@ -169,3 +169,22 @@ fn commits_beside_a_close_are_whole_or_refused() {
         assert_eq!(found, written.iter().sum::<u32>() as usize);
     }
 }
+
+/// A cursor may be the last one to hold a table that a compaction replaced before the close.
+#[test]
+fn what_a_compaction_replaced_is_freed_with_the_last_cursor_of_a_closed_store() {
+    let shared = Arc::new(Cache::new(1 << 20));
+    let env = Env { fs: Arc::new(MemoryFs::new()), ..Env::real() };
+    let db = Db::open("/store".as_ref(), settings(), Parts { cache: Some(shared.clone()), ..parts(env) }).unwrap();
+    let family = default(&db);
+    fill(&db, 0..500, 0);
+    db.flush().unwrap();
+    rows(&db, &family, At::Latest).unwrap();
+    let cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+    fill(&db, 0..500, 1);
+    db.compact(&family, &ALL).unwrap();
+    assert!(shared.metrics().blocks > 0);
+    db.close().unwrap();
+    drop(cursor);
+    assert_eq!(shared.metrics().blocks, 0);
+}
