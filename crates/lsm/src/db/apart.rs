@@ -54,8 +54,8 @@ fn apart_from(options: &CfOptions) -> Option<usize> {
 }
 
 /// No value that is shorter is put apart by a commit to any of these.
-pub(super) fn least_apart(families: &Families) -> usize {
-    families.by_id.values().filter_map(|family| apart_from(family.options())).min().unwrap_or(usize::MAX)
+pub(super) fn least_apart<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
+    families.filter_map(|family| apart_from(family.options())).min().unwrap_or(usize::MAX)
 }
 
 impl Inner {

@@ -116,7 +116,7 @@ impl Inner {
 
     /// Makes families by one edit. `before` they are shown, when nothing can fail any more, somebody is told.
     fn create_families(&self, asked: Vec<(u32, String, CfOptions)>, before: &mut dyn FnMut()) -> Result<()> {
-        let mut families = (**self.families()).clone();
+        let (mut families, mut made) = ((**self.families()).clone(), Vec::new());
         let mut edit = Edit::default();
         for (id, name, options) in asked {
             if families.named(&name).is_some() || families.by_id.contains_key(&id) {
@@ -127,7 +127,9 @@ impl Inner {
             let shelf = shelf(&name, &options, shared, seen_by);
             let levels = Arc::new(Levels::empty(options.order.clone()));
             let shape = Shape::of(&self.settings);
-            families.add(Family::new(id, &name, options.clone(), shape, shelf, levels));
+            let family = Family::new(id, &name, options.clone(), shape, shelf, levels);
+            families.add(family.clone());
+            made.push(family);
             if options.system.is_none() {
                 families.next_id = id + 1;
             }
@@ -137,7 +139,7 @@ impl Inner {
         self.sync_log()?; // I15
         // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
-        self.least_apart.store(least_apart(&families), Ordering::Relaxed);
+        self.least_apart.fetch_min(least_apart(made.iter()), Ordering::Relaxed);
         or_undo(before, || self.halt_unwound("a family was made that is not shown"));
         self.families.store(Arc::new(families));
         Ok(())

@@ -66,7 +66,7 @@ impl Inner {
                 Err(_) => {} // no room for a fresh one: the old one goes on
             }
         }
-        let tables = manifest.state().families.values().map(|family| family.tables.len()).sum();
+        let tables = manifest.state().tables();
         drop(guard);
         if let Some(files) = self.open_tables.outgrown(tables) {
             self.env.fs.expect_open(&self.dir, files as u64);

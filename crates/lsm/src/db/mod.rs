@@ -69,13 +69,14 @@ mod versions;
 mod warm;
 mod watch;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use rpds::RedBlackTreeMapSync;
 
 use crate::compaction::Pace;
 pub use crate::compaction::Reason;
@@ -239,11 +240,11 @@ pub(crate) struct Inner {
     counters: metrics::Counters,
 }
 
-/// The families by id and by name.
+/// The families by id and by name. A clone shares the rest when one family is added or removed.
 #[derive(Clone, Default)]
 pub(crate) struct Families {
-    pub(crate) by_id: BTreeMap<u32, Family>,
-    by_name: BTreeMap<Arc<str>, u32>,
+    pub(crate) by_id: RedBlackTreeMapSync<u32, Family>,
+    by_name: RedBlackTreeMapSync<Arc<str>, u32>,
     pub(crate) next_id: u32,
 }
 
@@ -258,13 +259,13 @@ impl Families {
     }
 
     pub(crate) fn add(&mut self, family: Family) {
-        self.by_name.insert(family.shared_name(), family.id());
-        self.by_id.insert(family.id(), family);
+        self.by_name.insert_mut(family.shared_name(), family.id());
+        self.by_id.insert_mut(family.id(), family);
     }
 
     pub(crate) fn remove(&mut self, family: &Family) {
-        self.by_name.remove(family.name());
-        self.by_id.remove(&family.id());
+        self.by_name.remove_mut(family.name());
+        self.by_id.remove_mut(&family.id());
     }
 }
 

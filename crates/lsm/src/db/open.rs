@@ -396,7 +396,7 @@ fn start(
         refusing: AtomicBool::new(false),
         visible: AtomicU64::new(opened.visible),
         next_file: opened.next_file,
-        least_apart: AtomicUsize::new(least_apart(&opened.families)),
+        least_apart: AtomicUsize::new(least_apart(opened.families.by_id.values())),
         families: ArcSwap::from_pointee(opened.families),
         log: opened.log.filter(|_| access == Access::Write),
         log_points: AtomicBool::new(opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points)),
@@ -458,13 +458,13 @@ impl Inner {
         self.expiry_clock.note(opened.expired_through);
         let known = self.families();
         let mut families = Families::none(opened.families.next_id);
-        for (id, fresh) in opened.families.by_id {
-            let family = match known.by_id.get(&id) {
+        for (id, fresh) in &opened.families.by_id {
+            let family = match known.by_id.get(id) {
                 Some(family) => {
                     family.replace(&fresh.view());
                     family.clone()
                 }
-                None => fresh,
+                None => fresh.clone(),
             };
             families.add(family);
         }

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rpds::RedBlackTreeMapSync;
+
 use super::edit::{Change, Edit, TableMeta};
 use super::lines::{Line, Lines};
 use crate::fence::Fence;
@@ -18,9 +20,11 @@ use crate::wal::{LogStart, Place};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The column families by id.
-    pub families: BTreeMap<u32, Arc<Family>>,
+    pub families: RedBlackTreeMapSync<u32, Arc<Family>>,
     /// Their ids by name.
-    ids: Arc<BTreeMap<Arc<str>, u32>>,
+    ids: RedBlackTreeMapSync<Arc<str>, u32>,
+    /// Tables of all families.
+    tables: usize,
     /// Where reading of the log begins; none before the first log was named.
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
@@ -155,6 +159,11 @@ impl State {
         }
     }
 
+    /// How many tables all families have.
+    pub fn tables(&self) -> usize {
+        self.tables
+    }
+
     /// The family of this name.
     pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
         self.ids.get(name).and_then(|id| self.families.get(id))
@@ -177,20 +186,23 @@ impl State {
                     barred: BTreeSet::new(),
                     expired: Ledger::default(),
                 };
-                self.families.insert(*id, Arc::new(family));
-                Arc::make_mut(&mut self.ids).insert(name.as_str().into(), *id);
+                self.families.insert_mut(*id, Arc::new(family));
+                self.ids.insert_mut(name.as_str().into(), *id);
                 if system_number(*id).is_none() {
                     self.next_family = self.next_family.max(id.saturating_add(1));
                 }
             }
             Change::FamilyDropped { id } => {
-                let dropped = self.families.remove(id).ok_or("drops a family that does not exist")?;
-                Arc::make_mut(&mut self.ids).remove(&dropped.name[..]);
+                let dropped = self.families.get(id).cloned().ok_or("drops a family that does not exist")?;
+                self.families.remove_mut(id);
+                self.ids.remove_mut(&dropped.name[..]);
+                self.tables -= dropped.tables.len();
             }
             Change::TableAdded { family, level, table } => {
                 if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
                     return Err("adds a table that exists");
                 }
+                self.tables += 1;
                 self.saw_file(table.number);
                 table.values.iter().for_each(|values| self.saw_file(values.file.number));
                 self.last_seqno = self.last_seqno.max(table.newest_seqno());
@@ -202,6 +214,7 @@ impl State {
                 if removed.is_none_or(|(was, _)| was != *level) {
                     return Err("removes a table that does not exist");
                 }
+                self.tables -= 1;
             }
             Change::Flushed { family, seqno } => {
                 let family = self.named(*family)?;
