@@ -5,6 +5,7 @@
 //! keeps up with, and none ever waits long. Only memory that is not there stops them, a log at its bound, and a level 0 beyond any use.
 
 use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
+use crate::version::LEVELS;
 
 /// How far flush and compaction are behind, for one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +94,13 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
     Debt { bytes, level0, ..Debt::default() }
 }
 
+/// True if the tables of a family are so few and so small that `stall` answers `Go` whatever their levels: no picture of them is needed.
+pub fn is_small(level0: usize, bytes: u64, fanout: u64, limits: &Limits) -> bool {
+    // All bytes may be over in each level, and each is written with `fanout` others.
+    let most = bytes.saturating_mul(fanout.saturating_add(2)).saturating_mul(LEVELS as u64);
+    level0 <= limits.level0.0 && most <= limits.bytes.0
+}
+
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     if debt.memtables >= limits.memtables.1
@@ -144,7 +152,29 @@ fn price(pressure: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compaction::pick::{Shape, TableFacts};
+    use crate::order::Order;
+    use crate::record::MAX_SEQNO;
+    use proptest::collection::vec;
     use proptest::prelude::*;
+
+    fn facts(size: u64) -> TableFacts<'static> {
+        TableFacts {
+            number: 1,
+            size,
+            smallest: b"a",
+            largest: b"b",
+            entries: 1,
+            tombstones: 0,
+            hidden: 0,
+            greatest_seqno: 1,
+            is_busy: false,
+            expiry: None,
+            is_kept: false,
+            is_in_memory: false,
+            is_fenced: false,
+        }
+    }
 
     const LIMITS: Limits = Limits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), memtables: (1750, 2000) };
 
@@ -183,6 +213,24 @@ mod tests {
     }
 
     proptest! {
+        /// Tables that count as small without a picture cost nothing in one either.
+        #[test]
+        fn what_is_small_holds_nobody_back(
+            sizes in vec((0..LEVELS, 1u64..100), 0..120), scale in 0u32..24, fanout in 2u64..20, level_base_bytes in 1u64..1 << 20
+        ) {
+            let shape = Shape { level0_tables: 4, level_base_bytes, fanout, table_bytes: 1 << 20, compressed_from: LEVELS };
+            let limits = Limits::new(4, level_base_bytes, 2);
+            let mut levels: [Vec<TableFacts<'_>>; LEVELS] = Default::default();
+            for (level, size) in &sizes {
+                levels[*level].push(facts(size << scale));
+            }
+            let bytes = sizes.iter().map(|(_, size)| size << scale).sum();
+            let is_small = is_small(levels[0].len(), bytes, fanout, &limits);
+            let (order, oldest_snapshot) = (Order::bytewise(), MAX_SEQNO);
+            let picture = Picture { order: &order, shape, levels, running: &[], oldest_snapshot, expired: 0 };
+            prop_assert!(!is_small || stall(&debt(&picture), &limits) == Stall::Go);
+        }
+
         /// Each table more, or each byte more of debt, costs more, but never much more at once.
         #[test]
         fn the_price_grows_smoothly(pressure in 0u64..1000) {

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use super::background::Lane;
 use super::expire::is_in_memory;
 use super::family::{Family, View};
 use super::install::Replaced;
+use super::pick_cache::{Basis, Pick, PickCache, Urgency};
 use super::reads::Bounds;
 use super::running::{Picked, Taken};
 use super::snapshot::Horizon;
@@ -24,8 +25,9 @@ use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::packing::{self, HOT_LEVELS};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, lean, split};
+use crate::compaction::{Action, Plan, Reason, Rules, Splitter, Turn, collect, lean, split};
 use crate::cursor::Cursor;
+use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
@@ -38,9 +40,8 @@ use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
-/// What a family's memtables may take together, in memtables: one that fills and one that is flushed. Those that were frozen before they were full
-/// count as what they are.
-const MEMTABLES: u64 = 2;
+/// Debug builds make each pick anew and compare it with the one that is kept, in stores of so many families or fewer.
+const MOST_CHECKED: usize = 64;
 
 impl Db {
     /// Flushes, then compacts until no compaction is due and the levels above the lowest, and value files, hold no more than they should; then
@@ -48,10 +49,10 @@ impl Db {
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
-        let newest = inner.next_file.load(Ordering::Relaxed);
+        let (newest, picks) = (inner.next_file.load(Ordering::Relaxed), Mutex::default());
         loop {
             let seen = inner.compactions.finished();
-            match inner.compact_once(Some(newest))? {
+            match inner.compact_once(Some(newest), &picks)? {
                 true => {}
                 false if inner.compactions.is_running() || inner.compactions.finished() != seen => {
                     inner.wait_for_others(|| inner.compactions.finished() != seen)?;
@@ -79,11 +80,11 @@ impl Db {
 impl Inner {
     /// Compacts once, if something is due, or else where tombstones are dense.
     pub(crate) fn compact_step(&self) -> Result<bool> {
-        self.compact_once(None)
+        self.compact_once(None, &self.picks)
     }
 
     /// The same; or else, if a store is to settle whose tables were below this number, where too much stands above the lowest level.
-    fn compact_once(&self, settles: Option<u64>) -> Result<bool> {
+    fn compact_once(&self, settles: Option<u64>, picks: &Mutex<PickCache>) -> Result<bool> {
         if self.check_halted().is_err() {
             return Ok(false);
         }
@@ -92,7 +93,7 @@ impl Inner {
         }
         // Whoever asks for it himself tries what could not be read, however often.
         let now = if settles.is_some() { u64::MAX } else { self.now_nanos() };
-        match self.compactions.pick(now, |taken| self.most_urgent(taken, settles)) {
+        match self.compactions.pick(now, |taken| self.most_urgent(taken, settles, &mut lock(picks))) {
             Some(picked) => {
                 self.background.kick(Lane::Compact); // another thread may find something beside this
                 self.carry_out(picked).map(|()| true)
@@ -112,52 +113,99 @@ impl Inner {
         })
     }
 
-    /// The plan of the family whose fullest level is fullest.
-    fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>) -> Option<(Family, Plan)> {
+    /// The most urgent plan of all families.
+    fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>, cache: &mut PickCache) -> Option<(Family, Plan)> {
         let horizon = self.snapshots.horizon_now(&self.expiry_clock);
-        let plan = |family: &Family, pick: &dyn Fn(&Picture<'_>) -> Option<Plan>| {
-            let (view, spans) = (family.view(), taken.spans(family.id()));
-            pick(&self.picture_of(family, &view, &spans, &horizon, taken)).map(|plan| (family.clone(), plan))
-        };
         let families = self.families();
-        let due = families.by_id.values().filter_map(|family| plan(family, &pick::pick));
-        let due = due.max_by_key(|(_, plan)| plan.score);
-        let stale =
-            || families.by_id.values().find_map(|family| self.pick_stale(family, &horizon, taken, Reason::Values));
-        let idle = || families.by_id.values().find_map(|family| plan(family, &pick::pick_idle));
-        let gone = families.by_id.values().find_map(|family| plan(family, &expired::pick_drop));
-        let expired = || {
-            families.by_id.values().find_map(|family| match settles {
-                Some(newest) => plan(family, &|picture: &Picture<'_>| expired::pick_any(picture, newest)),
-                None => plan(family, &expired::pick_dense),
-            })
-        };
-        let lean = || {
-            let newest = settles?;
-            // A family that was flushed since is written to: it would not settle.
-            let rests = |family: &&Family| {
-                family.view().levels.level(0).tables().iter().all(|table| table.meta().number < newest)
+        let basis = taken.is_steady().then(|| Basis {
+            settles,
+            oldest_snapshot: horizon.boundaries.first().copied(),
+            has_rows: self.companions.has_rows(),
+            left_alone: taken.changes(),
+        });
+        cache.begin(basis, families.by_id.size());
+        let mut most: Option<(Urgency, &Family)> = None;
+        for family in families.by_id.values() {
+            let view = family.view();
+            let look = || self.pick_of(family, &view, &horizon, taken, settles);
+            // While a plan of it runs, whoever made that, its tables are not what its view says.
+            let known = if taken.runs_for(family.id()) { None } else { cache.known(family, &view) };
+            let urgency = match known {
+                Some(known) => {
+                    debug_assert!(families.by_id.size() > MOST_CHECKED || known == look().0.as_ref(), "{family:?}");
+                    known.map(|pick| pick.urgency)
+                }
+                None => {
+                    let (pick, depends_on_more) = look();
+                    let urgency = pick.as_ref().map(|pick| pick.urgency);
+                    cache.keep(family, &view, pick, depends_on_more);
+                    urgency
+                }
             };
-            let is_idle = |family: &&Family| taken.spans(family.id()).is_empty();
-            let mut at_rest = families.by_id.values().filter(rests).filter(is_idle);
-            at_rest.find_map(|family| {
-                let towards = if holds_pointers(&family.view().levels) { lean::pick_bare } else { lean::pick_lean };
-                // What is merged tells which values are garbage: only then those that are alive are moved, once.
-                plan(family, &towards).or_else(|| self.pick_stale(family, &horizon, taken, Reason::Space))
-            })
+            if let Some(urgency) = urgency.filter(|urgency| most.is_none_or(|(of_most, _)| *urgency > of_most)) {
+                most = Some((urgency, family));
+            }
+        }
+        let (_, family) = most?;
+        cache.take(family).map(|plan| (family.clone(), plan))
+    }
+
+    /// The next compaction of a family; and whether it depends on more than its view and the `Basis`.
+    fn pick_of(
+        &self,
+        family: &Family,
+        view: &View,
+        horizon: &Horizon,
+        taken: &Taken<'_>,
+        settles: Option<u64>,
+    ) -> (Option<Pick>, bool) {
+        let spans = taken.spans(family.id());
+        let picture = self.picture_of(family, view, &spans, horizon, taken);
+        let pick_expired = || match settles {
+            Some(newest) => expired::pick_any(&picture, newest),
+            None => expired::pick_dense(&picture),
         };
-        gone.or(due).or_else(lean).or_else(expired).or_else(stale).or_else(idle)
+        let ranked = |urgency: Urgency| move |plan| Pick { urgency, plan };
+        let pick = expired::pick_drop(&picture).map(ranked(Urgency::Drop));
+        let pick = pick.or_else(|| {
+            let plan = pick::pick(&picture)?;
+            Some(Pick { urgency: Urgency::Due(plan.score), plan })
+        });
+        let pick = pick
+            .or_else(|| self.pick_lean(family, view, &picture, taken, settles?).map(ranked(Urgency::Space)))
+            .or_else(|| pick_expired().map(ranked(Urgency::Expired)))
+            .or_else(|| self.pick_stale(family, view, &picture, taken, Reason::Values).map(ranked(Urgency::Values)))
+            .or_else(|| pick::pick_idle(&picture).map(ranked(Urgency::Idle)));
+        let may_expire = picture.levels.iter().flatten().any(|table| table.expiry.is_some());
+        (pick, !spans.is_empty() || may_expire)
+    }
+
+    /// What to merge of a family that is to settle, unless it was flushed since: it is written to, and would not settle.
+    fn pick_lean(
+        &self,
+        family: &Family,
+        view: &View,
+        picture: &Picture<'_>,
+        taken: &Taken<'_>,
+        newest: u64,
+    ) -> Option<Plan> {
+        if !picture.running.is_empty() || picture.levels[0].iter().any(|table| table.number >= newest) {
+            return None;
+        }
+        let towards = if holds_pointers(&view.levels) { lean::pick_bare } else { lean::pick_lean };
+        // What is merged tells which values are garbage: only then those that are alive are moved, once.
+        towards(picture).or_else(|| self.pick_stale(family, view, picture, taken, Reason::Space))
     }
 
     /// The table of a family that is written anew to be rid of value files that are mostly garbage.
     fn pick_stale(
         &self,
         family: &Family,
-        horizon: &Horizon,
+        view: &View,
+        picture: &Picture<'_>,
         taken: &Taken<'_>,
         reason: Reason,
-    ) -> Option<(Family, Plan)> {
-        let view = family.view();
+    ) -> Option<Plan> {
         let thrift = if reason == Reason::Space { Thrift::Lean } else { Thrift::Usual };
         let stale = stale_files(family, &view.levels, thrift, &taken.resting());
         if stale.is_empty() {
@@ -169,10 +217,8 @@ impl Inner {
             of_stale.map(|values| values.bytes).sum::<u64>()
         };
         let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
-        let spans = taken.spans(family.id());
-        let picture = self.picture_of(family, &view, &spans, horizon, taken);
         let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
-        collect::pick_stale(&picture, reason, &of).map(|plan| (family.clone(), plan))
+        collect::pick_stale(picture, reason, &of)
     }
 
     fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
@@ -441,70 +487,6 @@ impl Inner {
         let family = family.name().to_owned();
         self.say(Event::Compacted { family, inputs, outputs, level: plan.output_level, moved, reason: plan.reason });
     }
-
-    /// Decides anew how much writers are held back, after tables or memtables have changed, and tells it. With no lock held.
-    pub(crate) fn revise_stall(&self) {
-        self.note_stall();
-        self.tell_noted();
-    }
-
-    /// The same under a lock: it is told behind that.
-    pub(super) fn note_stall(&self) {
-        self.decide(|tables| *tables = self.stall_by_tables());
-    }
-
-    /// The same after memtables have changed: tables are not looked at.
-    pub(super) fn note_waits(&self) {
-        self.decide(|_| {});
-    }
-
-    fn decide(&self, look: impl FnOnce(&mut Stall)) {
-        let stall = |tables: &mut Stall| {
-            look(tables);
-            (*tables).max(self.stall_by_memory())
-        };
-        self.background.decide_stall(stall, |stalled| self.note(Event::Stalled { stalled }));
-    }
-
-    fn stall_by_tables(&self) -> Stall {
-        let (families, now) = (self.families(), self.now_nanos());
-        let worst = families.by_id.values().map(|family| {
-            let view = family.view();
-            let options = family.options();
-            let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
-            let limits = limits(options);
-            let mut debt = debt::debt(&picture);
-            // Behind a table that is left alone, there or in the level below, level 0 grows whatever writers do: to hold them back would end
-            // in waiting for ever.
-            let tables = view.levels.iter().flat_map(|level| level.tables());
-            if self.compactions.blocks_any(now, tables.map(|table| table.meta().number)) {
-                debt.level0 = debt.level0.min(limits.level0.0);
-            }
-            debt::stall(&debt, &limits)
-        });
-        worst.max().unwrap_or(Stall::Go)
-    }
-
-    fn stall_by_memory(&self) -> Stall {
-        let (families, memory, log) = (self.families(), self.memory_pressure(), self.log_pressure());
-        let mut any_waits = false;
-        let worst = families.by_id.values().map(|family| {
-            let view = family.view();
-            let all = view.frozen.iter().chain([&view.active]);
-            // None counts more than it is meant to take: what one batch made too large stops nobody for itself.
-            let full = all.map(|generation| generation.fullness(self.settings.memtable_bytes).min(1000));
-            any_waits |= !view.frozen.is_empty();
-            let debt = Debt { memtables: full.sum(), memory, log, ..Debt::default() };
-            debt::stall(&debt, &limits(family.options()))
-        });
-        let worst = worst.max().unwrap_or(Stall::Go);
-        self.background.watch(any_waits);
-        worst
-    }
-}
-
-fn limits(options: &CfOptions) -> Limits {
-    Limits::new(options.level0_tables, options.level_base_bytes, MEMTABLES)
 }
 
 /// What a record takes in a table at least, as far as the room of a job is concerned.
@@ -687,6 +669,34 @@ mod tests {
     use crate::options::{Durability, Settings};
     use crate::record::Kind;
 
+    #[test]
+    fn what_somebody_else_has_taken_meanwhile_is_not_picked() {
+        let options = CfOptions { level0_tables: 2, ..CfOptions::default() };
+        let families = ["default", "other"].map(|name| (name.to_owned(), options.clone())).to_vec();
+        let parts = Parts { env: SimFs::new(1).env(1), families, ..Parts::real() };
+        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        let [fuller, other] = ["default", "other"].map(|name| db.family(name).unwrap());
+        for round in 0..4 {
+            let mut batch = Batch::new();
+            for family in [&fuller, &other].into_iter().take(if round < 2 { 2 } else { 1 }) {
+                batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
+            }
+            db.commit(&mut batch, Durability::Os).unwrap();
+            db.flush_ordered(&fuller).unwrap();
+            db.flush_ordered(&other).unwrap();
+        }
+        let inner = db.inner();
+        let pick = || inner.compactions.pick(0, |taken| inner.most_urgent(taken, None, &mut lock(&inner.picks)));
+        let first = pick().unwrap();
+        assert_eq!(first.family, fuller);
+        let numbers: Vec<u64> = other.table_numbers().into_iter().map(|(_, number)| number).collect();
+        let span = Span { level: BOTTOM, smallest: b"key".to_vec(), largest: b"key".to_vec() };
+        assert!(inner.compactions.hold(&numbers, || Some((other.id(), span.clone()))));
+        assert!(pick().is_none());
+        inner.compactions.release(numbers.into_iter(), Some((other.id(), &span)));
+        assert_eq!(pick().unwrap().family, other);
+    }
+
     /// A pass that moves values looks whether it is to end, and how fast it may go, by the bytes that it writes: the pointers it reads are short.
     #[test]
     fn a_pass_that_moves_values_ends_soon_where_the_store_closes() {
@@ -708,7 +718,10 @@ mod tests {
         while db.step().unwrap() {}
         write(&mut (0..64).filter(|n| n % 4 != 0));
         let inner = db.inner();
-        let picked = || inner.compactions.pick(0, |taken| inner.most_urgent(taken, None)).unwrap();
+        let picked = || {
+            let mut picks = lock(&inner.picks);
+            inner.compactions.pick(0, |taken| inner.most_urgent(taken, None, &mut picks)).unwrap()
+        };
         let merge = picked();
         assert_eq!(merge.plan.reason, Reason::Level0);
         inner.carry_out(merge).unwrap();

@@ -10,7 +10,7 @@
 //! panics.rs      what becomes of a callback that panics
 //! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
-//! compact.rs     tables -> tables a level further down; warm.rs: what was in the cache of them is there again
+//! compact.rs     tables -> tables a level further down; pick_cache.rs: what is due in each family; stall.rs: how much writers are held back; warm.rs: what was in the cache of them is there again
 //! chronicle.rs   each piece of work leaves a line in its edit
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
@@ -50,6 +50,7 @@ mod mend;
 mod metrics;
 mod open;
 mod panics;
+mod pick_cache;
 mod quarantine;
 mod reads;
 mod recover;
@@ -61,6 +62,7 @@ mod retire;
 mod rows;
 mod running;
 mod snapshot;
+mod stall;
 mod sweep;
 mod trash;
 mod turn;
@@ -217,6 +219,8 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: Arc<background::Background>,
     compactions: running::Running,
+    /// The next compaction of each family, as the lane last saw it.
+    picks: Mutex<pick_cache::PickCache>,
     pace: Pace,
     memory: memory::Memory,
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.

@@ -405,6 +405,7 @@ fn start(
         manifest: Mutex::new(opened.manifest),
         jobs_lock: Mutex::new(()),
         compactions: Running::barring(opened.barred),
+        picks: Mutex::default(),
         pace: Pace::new(settings.background_bytes_per_second),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,

@@ -5,6 +5,8 @@
 //! Holds: a segment goes only after the edit that does without it is durable, and no memtable holds a record of it (I12).
 //! Crash: before the edit, the log as it was; after it, files that nobody names, which the next open sweeps.
 
+use std::collections::HashMap;
+
 use super::Inner;
 use super::background::Lane;
 use super::commit::{Log, Moment};
@@ -123,10 +125,11 @@ impl Inner {
 
     /// The offset of the oldest frame of which a memtable holds records; above all offsets if none does.
     fn held_from(&self, flushed: &[(&Family, Seqno)]) -> u64 {
+        let flushed: HashMap<u32, Seqno> = flushed.iter().map(|(family, through)| (family.id(), *through)).collect();
         let mut held = u64::MAX;
         for family in self.families().by_id.values() {
             let view = family.view();
-            let through = flushed.iter().find(|(flushed, _)| *flushed == family).map(|(_, through)| *through);
+            let through = flushed.get(&family.id()).copied();
             for generation in [&view.active].into_iter().chain(&view.frozen) {
                 let is_flushed = through.is_some_and(|through| (1..=through).contains(&generation.through()));
                 if !is_flushed {

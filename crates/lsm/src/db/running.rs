@@ -30,6 +30,8 @@ struct Tables {
     keep_expired: HashSet<u64>,
     /// What running plans write, by family.
     spans: Vec<(u32, Span)>,
+    /// How often the sets of tables that are left alone have changed, but for those that are in use.
+    changes: u64,
     /// The store closes: no plan is made any more.
     ended: bool,
 }
@@ -94,6 +96,21 @@ impl Taken<'_> {
         self.0.keep_expired.contains(&number)
     }
 
+    /// True if no table is left alone for a while, so that time alone changes nothing.
+    pub(crate) fn is_steady(&self) -> bool {
+        !self.0.waits_for_any(self.1)
+    }
+
+    /// Counted up whenever more tables, or fewer, are barred or kept.
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.changes
+    }
+
+    /// True while a plan of a family runs.
+    pub(crate) fn runs_for(&self, family: u32) -> bool {
+        self.0.spans.iter().any(|(of, _)| *of == family)
+    }
+
     /// What running plans of a family write.
     pub(crate) fn spans(&self, family: u32) -> Vec<Span> {
         self.0.spans.iter().filter(|(of, _)| *of == family).map(|(_, span)| span.clone()).collect()
@@ -104,6 +121,10 @@ impl Tables {
     fn resting(&self, now: u64) -> HashSet<u64> {
         let put_off = self.put_off.iter().chain(&self.lacks_room).filter(|(_, put_off)| now < put_off.until);
         put_off.map(|(number, _)| number).chain(&self.barred).chain(&self.kept).copied().collect()
+    }
+
+    fn waits_for_any(&self, now: u64) -> bool {
+        self.put_off.values().chain(self.lacks_room.values()).any(|put_off| !put_off.is_over(now))
     }
 }
 
@@ -177,17 +198,18 @@ impl Running {
 
     /// Keeps tables out of every plan to come.
     pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
-        self.tables.lock().barred.extend(numbers);
+        let mut tables = self.tables.lock();
+        tables.barred.extend(numbers);
+        tables.changes += 1;
     }
 
     /// Lets a table be picked again, or forgets one that is gone.
     pub(crate) fn unbar(&self, number: u64) {
         let mut tables = self.tables.lock();
-        tables.barred.remove(&number);
-        tables.kept.remove(&number);
-        tables.keep_expired.remove(&number);
-        tables.put_off.remove(&number);
-        tables.lacks_room.remove(&number);
+        let Tables { barred, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
+        let was_in = [barred, kept, keep_expired].map(|set| set.remove(&number));
+        let was_off = [put_off, lacks_room].map(|map| map.remove(&number).is_some());
+        tables.changes += u64::from(was_in.contains(&true) || was_off.contains(&true));
     }
 
     /// Leaves the inputs of a plan that failed alone for a while, twice as long as the last time: a plan that fails again and again would keep all
@@ -210,12 +232,16 @@ impl Running {
 
     /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
     pub(crate) fn keeps(&self, numbers: &[u64]) {
-        self.tables.lock().kept.extend(numbers);
+        let mut tables = self.tables.lock();
+        tables.kept.extend(numbers);
+        tables.changes += 1;
     }
 
     /// Keeps tables from being picked for expired records, until they are merged for another reason or the store is opened anew.
     pub(crate) fn keep_expired(&self, numbers: impl Iterator<Item = u64>) {
-        self.tables.lock().keep_expired.extend(numbers);
+        let mut tables = self.tables.lock();
+        tables.keep_expired.extend(numbers);
+        tables.changes += 1;
     }
 
     /// True if one of these tables is left alone, until somebody repairs it or for a while: what stands above it waits.
@@ -228,8 +254,7 @@ impl Running {
 
     /// True while a failure is not forgotten: whoever finds nothing to do looks again.
     pub(crate) fn waits_for_any(&self, now: u64) -> bool {
-        let tables = self.tables.lock();
-        tables.put_off.values().chain(tables.lacks_room.values()).any(|put_off| !put_off.is_over(now))
+        self.tables.lock().waits_for_any(now)
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

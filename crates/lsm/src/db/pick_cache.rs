@@ -1,0 +1,178 @@
+//! Pick cache: the compaction that each family needs next, kept while its tables stay as they are.
+//!
+//! Without it each plan costs a look at the tables of all families, and the flush of many families takes the square of their number.
+//! A pick is used again only if everything that it was made from is unchanged: the family's levels and lost ranges, which are compared
+//! by identity, and the `Basis`, which all families share. The caller says which picks depend on more than that.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use super::Levels;
+use super::family::{Family, View};
+use crate::compaction::Plan;
+use crate::fence::Fence;
+use crate::record::Seqno;
+
+/// Why a family is compacted; the greatest goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// Tables are dense with tombstones.
+    Idle,
+    /// Value files are mostly garbage.
+    Values,
+    /// Records have expired.
+    Expired,
+    /// The store is to settle, and too much stands above the lowest level.
+    Space,
+    /// A level is too full; by its score.
+    Due(u64),
+    /// Tables go unread.
+    Drop,
+}
+
+/// The next compaction of a family.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pick {
+    pub(super) urgency: Urgency,
+    pub(super) plan: Plan,
+}
+
+/// What picks of all families depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Basis {
+    /// The store is to settle, and its tables were below this number.
+    pub(super) settles: Option<u64>,
+    /// The oldest seqno that a snapshot reads at.
+    pub(super) oldest_snapshot: Option<Seqno>,
+    /// The keeper of companions has rows of its own.
+    pub(super) has_rows: bool,
+    /// Counted up when the set of tables that are left alone changes.
+    pub(super) left_alone: u64,
+}
+
+/// The last pick of each family.
+#[derive(Default)]
+pub(super) struct PickCache {
+    basis: Option<Basis>,
+    picks: HashMap<u32, Kept>,
+}
+
+/// A pick, or that there was none, and what it was made from. Weak pointers: they keep no table open, and no other object gets their address.
+struct Kept {
+    levels: Weak<Levels>,
+    fences: Weak<Vec<Fence>>,
+    pick: Option<Pick>,
+}
+
+impl Kept {
+    fn is_of(&self, view: &View) -> bool {
+        std::ptr::eq(self.levels.as_ptr(), Arc::as_ptr(&view.levels))
+            && std::ptr::eq(self.fences.as_ptr(), Arc::as_ptr(&view.fences))
+    }
+}
+
+impl PickCache {
+    /// Begins a look at `families` families. Forgets all picks if the basis has changed; none: picks change with time alone, and none is kept.
+    pub(super) fn begin(&mut self, basis: Option<Basis>, families: usize) {
+        let is_stale = basis.is_none() || self.basis != basis;
+        if is_stale || self.picks.len() > 2 * families {
+            self.picks.clear(); // of dropped families too
+        }
+        self.basis = basis;
+    }
+
+    /// The pick that is kept for a family with this view; outer none: the family has to be looked at.
+    pub(super) fn known(&self, family: &Family, view: &View) -> Option<Option<&Pick>> {
+        let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(view))?;
+        Some(kept.pick.as_ref())
+    }
+
+    /// Keeps a pick for the rest of this look, and until something changes if it depends on nothing but the view and the basis.
+    pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
+        let (levels, fences) = match depends_on_more || self.basis.is_none() {
+            true => (Weak::new(), Weak::new()),
+            false => (Arc::downgrade(&view.levels), Arc::downgrade(&view.fences)),
+        };
+        self.picks.insert(family.id(), Kept { levels, fences, pick });
+    }
+
+    /// Takes out the pick of a family that was found or kept in this look.
+    pub(super) fn take(&mut self, family: &Family) -> Option<Plan> {
+        self.picks.remove(&family.id())?.pick.map(|pick| pick.plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::db::{Db, Parts};
+    use crate::env::SimFs;
+    use crate::options::{Durability, Settings};
+    use crate::record::Kind;
+
+    /// A family with one table, of a store whose background work waits for `step`.
+    fn store() -> (Db, Family) {
+        let parts = Parts { env: SimFs::new(1).env(1), ..Parts::real() };
+        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        let family = db.family("default").unwrap();
+        add_table(&db, &family);
+        (db, family)
+    }
+
+    fn add_table(db: &Db, family: &Family) {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+        db.flush().unwrap();
+    }
+
+    fn basis(oldest_snapshot: Option<Seqno>) -> Option<Basis> {
+        Some(Basis { settles: None, oldest_snapshot, has_rows: false, left_alone: 0 })
+    }
+
+    /// True if the family has to be looked at. Keeps that there is nothing to do.
+    fn looks(cache: &mut PickCache, family: &Family, depends_on_more: bool) -> bool {
+        let view = family.view();
+        let is_known = cache.known(family, &view).is_some();
+        cache.keep(family, &view, None, depends_on_more);
+        !is_known
+    }
+
+    #[test]
+    fn a_family_is_looked_at_again_when_its_tables_or_the_basis_change() {
+        let (db, family) = store();
+        let mut cache = PickCache::default();
+        cache.begin(basis(None), 1);
+        assert!(looks(&mut cache, &family, false));
+        cache.begin(basis(None), 1);
+        assert!(!looks(&mut cache, &family, false));
+        add_table(&db, &family);
+        cache.begin(basis(None), 1);
+        assert!(looks(&mut cache, &family, false), "a table came");
+        cache.begin(basis(Some(1)), 1);
+        assert!(looks(&mut cache, &family, false), "a snapshot was taken");
+        cache.begin(None, 1);
+        assert!(looks(&mut cache, &family, false), "time alone changes picks");
+        cache.begin(basis(None), 1);
+        assert!(looks(&mut cache, &family, false), "nothing was kept of that");
+    }
+
+    #[test]
+    fn a_pick_that_depends_on_more_is_made_each_time() {
+        let (_db, family) = store();
+        let mut cache = PickCache::default();
+        for _ in 0..2 {
+            cache.begin(basis(None), 1);
+            assert!(looks(&mut cache, &family, true));
+        }
+    }
+
+    #[test]
+    fn what_is_due_goes_before_what_could_be_done_and_drops_go_first() {
+        use Urgency::{Drop, Due, Expired, Idle, Space, Values};
+        assert!([Idle, Values, Expired, Space, Due(1000), Due(1001), Drop].is_sorted());
+    }
+}
