@@ -134,6 +134,7 @@ pub enum Bug {
     SourceNotSoughtAgain,
     AimOutlivesItsSeek,
     AlonePassesOthers,
+    BlocksNotReserved,
     AloneMarkedBeforeStored,
     TimesNotCompared,
     LeafTailLeftUnsorted,
@@ -259,8 +260,8 @@ impl Bug {
         Bug::RingNotSynced,
     ];
 
-    /// Those that only the sweeps of the log find, where frames are ordered and copied apart.
-    pub const OF_LOG: [Bug; 1] = [Bug::AlonePassesOthers];
+    /// Those that the sweeps of the log find, where frames are ordered and copied apart, and where no lane reserves blocks.
+    pub const OF_LOG: [Bug; 2] = [Bug::AlonePassesOthers, Bug::BlocksNotReserved];
 
     /// Those that the engine's own suite finds in builds with zstd.
     pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -21,6 +22,16 @@ fn families_are_listed() {
     let rows = tool.text(&["--json", "families", "--rows"]);
     let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows[0], serde_json::json!({ "name": "default", "rows": 1 }));
+}
+
+/// The store of one small record: its log and ring have only the blocks that they use.
+#[test]
+fn a_store_of_one_record_takes_little_of_the_disk() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    let files = fs::read_dir(tool.path("store")).unwrap();
+    let allocated: u64 = files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum();
+    assert!(allocated <= 256 << 10, "{allocated} bytes");
 }
 
 #[test]

@@ -573,8 +573,9 @@ impl Inner {
             return Ok(false);
         }
         self.freeze_log_holders(); // first: beside a busy writer there is always something to drain
-        if log.wal.drain_due() {
-            return log.wal.drain().inspect_err(|error| self.tell_halted(error));
+        let moved = if log.wal.drain_due() { log.wal.drain() } else { log.wal.reserve_ahead() };
+        if moved.inspect_err(|error| self.tell_halted(error))? {
+            return Ok(true);
         }
         // Where there is no room for the next segment a log that is made shorter has one.
         let mut lacks_room = None;

@@ -185,8 +185,9 @@ pub trait File: Send + Sync + fmt::Debug {
     fn set_len(&self, length: u64) -> io::Result<()>;
     /// Reserves space for `length` bytes and extends the file to it; the new bytes read as zeros.
     fn allocate(&self, length: u64) -> io::Result<()>;
-    /// Maps `length` bytes, shared, writable, populated and not inherited by fork; `None` where the file system declines.
-    /// `length` is a multiple of 4096 and the file is at least that long, with its blocks reserved.
+    /// Maps `length` bytes, shared, writable and not inherited by fork; `None` where the file system declines. `length` is
+    /// a multiple of 4096, and the file is at least that long. Its first page was written. A page behind that one takes
+    /// stores only after `Mapped::prepare`.
     fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>>;
     /// Tells that a range will be read once from end to end (true) or that its pages are not needed any more (false). A hint.
     fn advise(&self, _offset: u64, _length: u64, _will_need: bool) {}
@@ -197,6 +198,9 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     /// Copies `bytes` to `offset`, both multiples of 8, in words of 8 bytes: after a crash each word is old or new. Never fails.
     /// Two threads must not store to or load from the same word at once, marks (single words) excepted.
     fn store(&self, offset: usize, bytes: &[u8]);
+    /// Makes whole pages ready for `store`: reserves their blocks, writes zeros, and brings the pages into memory, so that
+    /// no store into them can fail. Nothing may be stored there before. After an error the range is not ready.
+    fn prepare(&self, offset: usize, length: usize) -> io::Result<()>;
     /// `store` of a head, a body and zeros up to a whole word, one behind the other.
     fn store_framed(&self, offset: usize, head: &[u8; 24], body: &[u8]) {
         let mut joined = [head, body].concat();

@@ -314,6 +314,11 @@ struct TracedMapped {
 }
 
 impl Mapped for TracedMapped {
+    fn prepare(&self, offset: usize, length: usize) -> io::Result<()> {
+        let done = self.inner.prepare(offset, length);
+        self.trace.line(format_args!("prepare {} {offset}+{length}", self.name), done)
+    }
+
     fn store(&self, offset: usize, bytes: &[u8]) {
         self.inner.store(offset, bytes);
         lock(&self.trace.lines).push(format!("store {} {offset}+{}", self.name, bytes.len()));
@@ -370,6 +375,7 @@ mod tests {
         let file = traced.open(&at("000004.ring"), Open::Create).unwrap();
         file.allocate(8192).unwrap();
         let mapped = file.map(8192).unwrap().unwrap();
+        mapped.prepare(4096, 4096).unwrap();
         mapped.store(4096, &[0; 200]);
         traced.note("-- and now the table");
         let table = traced.open(&at("000007.tbl"), Open::Create).unwrap();
@@ -391,6 +397,7 @@ lock LOCK refused
 create 000004.ring
 allocate 000004.ring 8192
 map 000004.ring 8192
+prepare 000004.ring 4096+4096
 store 000004.ring 4096+200
 -- and now the table
 create 000007.tbl

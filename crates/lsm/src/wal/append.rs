@@ -370,6 +370,7 @@ impl<T> Wal<T> {
         let count = |counter: &AtomicU64| counter.fetch_add(first_time as u64, Ordering::Relaxed);
         match step {
             Step::Place(_) | Step::Pad(_) | Step::Turn(_) => Ok(()),
+            Step::AwaitBlocks(until) => self.reserve(until),
             Step::AwaitSegment(length) => {
                 count(&self.metrics.waits_for_segment);
                 self.prepare_at_least(length).map(drop)

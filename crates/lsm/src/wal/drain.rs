@@ -123,7 +123,9 @@ impl<T> Wal<T> {
         let is_last = order.pieces.len() == 1 || planted::active(Bug::ZerosOverFrames);
         let written = job.segment.written.max(self.ahead.load(Ordering::Relaxed));
         if is_last && job.until > written && self.expects_syncs.load(Ordering::Relaxed) {
-            let until = (job.until + AHEAD).min(job.segment.limit());
+            // Where the run is the last one, its segment is the current one. Zeros save nothing on blocks that come later.
+            let reserved = order.blocks.segment_until().max(job.until);
+            let until = (job.until + AHEAD).min(job.segment.limit()).min(reserved);
             self.metrics.zeroed_ahead_bytes.fetch_add(until - job.until, Ordering::Relaxed);
             job.until = until;
             self.ahead.store(until, Ordering::Release);

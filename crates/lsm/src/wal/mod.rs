@@ -9,6 +9,7 @@
 //! gather   those who come back at once come into the same group                   gather.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
 //! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
+//! reserve  blocks of the ring and of the first segment, ahead of the log          reserve.rs, blocks.rs
 //! trim     a short segment, and nothing kept beside it, where nobody writes;
 //!          nothing beside the next one where the disk is full                 trim.rs
 //! recover  segments and ring -> bodies of batches, in order; where the log ends   recover.rs, scan.rs
@@ -36,6 +37,7 @@ use crate::record::Seqno;
 
 mod append;
 mod beside;
+mod blocks;
 mod drain;
 mod find;
 mod frame_ends;
@@ -44,6 +46,7 @@ mod gather;
 mod order;
 mod prepare;
 mod recover;
+mod reserve;
 mod ring;
 mod scan;
 #[cfg(test)]
@@ -61,6 +64,7 @@ pub use recover::{Cut, Facts, LogEnd, Replayed, Stop, Tolerates, Visit, recover,
 pub use ring::Marks;
 pub use segment::Place;
 
+use blocks::first_bytes;
 use drain::AHEAD;
 use order::Order;
 use prepare::Retired;
@@ -82,7 +86,7 @@ pub struct LogStart {
     pub ring_nonce: u64,
 }
 
-/// How much of a store's first segment is written before it is used: little, so that opening costs little. Where commits are synced the
+/// How much of a segment behind a short one is written before it is used: little, so that writing on costs little. Where commits are synced the
 /// log goes on behind it in a segment that is written all over, as soon as there is one.
 fn written_first(segment_bytes: u64) -> u64 {
     (segment_bytes / 16 / PAGE * PAGE).max(4 * PAGE).min(segment_bytes)
@@ -129,6 +133,8 @@ pub struct Wal<T> {
     ring: Ring,
     /// Places and the queue; held for no I/O.
     order: Signal<Order<T>>,
+    /// Held while blocks are reserved.
+    reserving: Mutex<()>,
     /// Slot `sequence % DEPTH` holds `sequence + 1` once that frame is copied.
     slots: Box<[AtomicU64]>,
     /// How far frames are whole and drained, for a look without the lock.
@@ -219,11 +225,11 @@ impl<T> Wal<T> {
         };
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
         let ring = Ring::create(env, dir, maker.machine, numbers(), start, capacity)?;
-        let first = Arc::new(
-            maker
-                .fresh(env, dir, numbers(), start, settings.segment_bytes, written_first(settings.segment_bytes))
-                .map_err(Refusal::into_error)?,
-        );
+        let blocks = first_bytes(settings.segment_bytes);
+        let first = maker
+            .sparse(env, dir, (numbers(), start, settings.segment_bytes), blocks, true)
+            .map_err(Refusal::into_error)?;
+        let first = Arc::new(first);
         let place = first.start();
         let limits = Limits {
             segment_bytes: settings.segment_bytes,
@@ -239,6 +245,7 @@ impl<T> Wal<T> {
             maker,
             limits,
             order: Signal::new(Order::new(first, seqno, &limits)),
+            reserving: Mutex::default(),
             slots: (0..DEPTH).map(|_| AtomicU64::new(0)).collect(),
             whole: AtomicU64::new(start),
             drained: AtomicU64::new(start),
@@ -261,6 +268,7 @@ impl<T> Wal<T> {
             metrics: Metrics::default(),
             ring,
         };
+        wal.reserve_up_to(start + blocks, start + blocks)?;
         Ok((wal, log_start))
     }
 

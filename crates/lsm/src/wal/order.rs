@@ -13,6 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
+use super::blocks::{BEHIND, Blocks};
 use super::frame_ends::FrameEnds;
 use super::prepare::{MOST_READY, Way};
 use super::segment::{PAGE, Place, Segment};
@@ -22,7 +23,7 @@ use super::{DEPTH, Limits};
 const TURNOVER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 24;
 
 /// The least that a padding frame takes.
-const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
+pub(super) const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 /// The longest body of a filler.
 pub(super) const FILLER_BODY_BYTES: usize = PAGE_BYTES + TURNOVER_BYTES as usize;
@@ -90,6 +91,7 @@ pub(super) struct Order<T> {
     pub drained: u64,
     /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
     pub kept: u64,
+    pub blocks: Blocks,
     ends: FrameEnds,
     /// Someone drains.
     pub draining: bool,
@@ -118,6 +120,8 @@ pub(super) enum Step {
     Turn(u64),
     /// Wait until this much of the log is drained.
     AwaitDrain(u64),
+    /// Wait until blocks are reserved up to this offset.
+    AwaitBlocks(u64),
     /// Wait until the next segment is there, with a file at least this long.
     AwaitSegment(u64),
     /// Wait until frames are taken.
@@ -142,6 +146,8 @@ pub(super) struct Situation {
     pub turn_at: u64,
     /// Length of the next segment's file, if there is one.
     pub next_length: Option<u64>,
+    /// Blocks are reserved up to here, a page boundary.
+    pub reserved: u64,
     pub limits: Limits,
 }
 
@@ -166,12 +172,15 @@ impl Situation {
                 false => self.turn(bytes),
             };
         }
-        if large { Step::Place(kind) } else { self.with_room(self.end + bytes, Step::Place(kind)) }
+        let step = Step::Place(kind);
+        let step = if large { step } else { self.with_room(self.end + bytes, step) };
+        self.with_blocks(self.end + bytes + BEHIND, step)
     }
 
     /// Where a short frame may end at the most that goes to the ring and has nothing before it.
     fn easy_until(&self) -> u64 {
-        self.turn_at.saturating_sub(TURNOVER_BYTES).min(self.kept + self.limits.ring_bytes)
+        let before_turn = self.turn_at.saturating_sub(TURNOVER_BYTES);
+        before_turn.min(self.reserved.saturating_sub(BEHIND)).min(self.kept + self.limits.ring_bytes)
     }
 
     /// The end of a padding frame that may be ordered now without waiting, if the log does not end at a page boundary.
@@ -188,10 +197,16 @@ impl Situation {
         match self.next_length {
             Some(length) if length >= least => {
                 let end = filler_end(self.end, TURNOVER_BYTES);
-                self.with_room(end, Step::Turn(end))
+                self.with_blocks(end, self.with_room(end, Step::Turn(end)))
             }
             _ => Step::AwaitSegment(least),
         }
+    }
+
+    /// The step, once blocks are reserved up to `end`.
+    #[inline]
+    fn with_blocks(&self, end: u64, step: Step) -> Step {
+        if end <= self.reserved || planted::active(Bug::BlocksNotReserved) { step } else { Step::AwaitBlocks(end) }
     }
 
     /// The step, once the ring has room up to `end` without overwriting what it keeps.
@@ -217,6 +232,7 @@ impl<T> Order<T> {
             whole: first.start(),
             drained: first.first,
             kept: first.first,
+            blocks: Blocks::new(limits.ring_bytes, first.first, first.reserved),
             ends: FrameEnds::new(limits),
             live: VecDeque::from([first.clone()]),
             current: first,
@@ -249,8 +265,15 @@ impl<T> Order<T> {
                 self.current.limit()
             },
             next_length: self.next.front().map(|next| next.length()),
+            reserved: self.blocks.until(),
             limits,
         }
+    }
+
+    /// More blocks are reserved. The change is given them and the log's end.
+    pub(super) fn reserved(&mut self, change: impl FnOnce(&mut Blocks, u64)) {
+        change(&mut self.blocks, self.end);
+        self.easy_until = 0;
     }
 
     /// What comes next for a batch of `length` bytes.
@@ -365,7 +388,9 @@ impl<T> Order<T> {
     /// How far the log is on its way to a next segment; none where there is one, or where none will be needed.
     pub(super) fn way(&self) -> Option<Way> {
         let (first, limit) = (self.current.first, self.current.limit());
-        let good_until = if self.wants_written { self.current.good_until() } else { limit };
+        // What has zeros from the beginning is little; those that go out ahead of the log come until then.
+        let good = self.current.good_until().max(first + (limit - first) / 16);
+        let good_until = if self.wants_written { good } else { limit };
         let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
         (self.next.is_empty() && !self.closed).then_some(way)
     }
@@ -414,6 +439,7 @@ impl<T> Order<T> {
         }
         self.end = next.first;
         self.link = next.nonce;
+        self.blocks.enter(next.first, next.reserved);
         self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
         self.current = next;
         self.has_turned = true;
@@ -579,22 +605,31 @@ mod tests {
         /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
         /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
         #[test]
-        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool, early in 0u64..31) {
+        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool, early in 0u64..31, reserved in 0u64..40) {
             let limits = limits(if mapped { ring } else { 0 });
-            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, turn_at: (31 - early) * PAGE, next_length: None, limits };
+            // A batch before this one, which may end within a page, has left blocks behind it.
+            let least = if words % 512 == 0 { 0 } else { (words * 8 + BEHIND).next_multiple_of(PAGE) };
+            let reserved = least.max(reserved * PAGE);
+            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, turn_at: (31 - early) * PAGE, next_length: None, reserved, limits };
             prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
             let mut fillers = 0;
-            for _ in 0..8 {
+            for _ in 0..12 {
                 at.kept = at.end / PAGE * PAGE;
                 match at.next_step(length) {
+                    Step::AwaitBlocks(until) => {
+                        prop_assert!(until > at.reserved);
+                        at.reserved = until.next_multiple_of(PAGE);
+                    }
                     Step::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
                     Step::Pad(end) => {
                         prop_assert!(end >= at.end + PADDING_BYTES && end.is_multiple_of(PAGE) && end < at.end + 2 * PAGE);
+                        prop_assert!(end <= at.reserved);
                         at.end = end;
                         fillers += 1;
                     }
                     Step::Turn(end) => {
                         prop_assert!(end >= at.end + TURNOVER_BYTES && end.is_multiple_of(PAGE) && end <= at.limit);
+                        prop_assert!(end <= at.reserved);
                         at.first = at.limit;
                         at.end = at.limit;
                         at.limit = at.first + at.next_length.take().unwrap() - PAGE;
@@ -607,6 +642,7 @@ mod tests {
                         let large = kind == FrameKind::LargeBatch;
                         prop_assert!(!large || at.end.is_multiple_of(PAGE));
                         prop_assert!(large || !mapped || end <= at.kept + limits.ring_bytes);
+                        prop_assert!(end + BEHIND <= at.reserved);
                         return Ok(());
                     }
                     step => prop_assert!(false, "{:?} with everything drained", step),
@@ -617,10 +653,10 @@ mod tests {
 
         /// What a comparison tells whoever is alone is what all the rules say.
         #[test]
-        fn an_easy_place_is_one_by_all_the_rules(words in 0u64..31 * 512, length in 0u64..4 * PAGE, kept in 0u64..40, early in 0u64..31) {
+        fn an_easy_place_is_one_by_all_the_rules(words in 0u64..31 * 512, length in 0u64..4 * PAGE, kept in 0u64..40, early in 0u64..31, reserved in 0u64..40) {
             let limits = limits(32);
             let turn_at = (31 - early) * PAGE;
-            let at = Situation { end: words * 8, kept: kept * PAGE, first: 0, limit: 31 * PAGE, turn_at, next_length: None, limits };
+            let at = Situation { end: words * 8, kept: kept * PAGE, first: 0, limit: 31 * PAGE, turn_at, next_length: None, reserved: reserved * PAGE, limits };
             let easy = at.end + extent(FrameKind::Batch, length) <= at.easy_until() && length <= limits.easy_bytes;
             prop_assert_eq!(easy, at.next_step(length) == Step::Place(FrameKind::Batch));
         }
@@ -629,7 +665,16 @@ mod tests {
     #[test]
     fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
         let (end, limit) = (5 * PAGE, 31 * PAGE);
-        let at = Situation { end, kept: PAGE, first: 0, limit, turn_at: limit, next_length: None, limits: limits(4) };
+        let at = Situation {
+            end,
+            kept: PAGE,
+            first: 0,
+            limit,
+            turn_at: limit,
+            next_length: None,
+            reserved: u64::MAX,
+            limits: limits(4),
+        };
         assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
         assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
         // A large frame does not go through the ring.

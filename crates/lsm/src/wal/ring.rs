@@ -17,7 +17,7 @@ use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::names::Name;
 use crate::planted::{Bug, active};
 
-use super::segment::{PAGE, decode_machine, fill};
+use super::segment::{PAGE, decode_machine};
 
 /// Bytes of page 0 that the check covers; the check follows.
 const CHECKED_BYTES: usize = 112;
@@ -152,10 +152,8 @@ impl Ring {
         };
         let mut mapped = None;
         if capacity > 0 {
-            file.allocate(PAGE + capacity).during(|| format!("reserve {capacity} bytes for {name}"))?;
+            file.set_len(PAGE + capacity).during(|| format!("extend {name} to {capacity} bytes"))?;
             write(capacity)?;
-            // Not synced: what stands there outlives the process, and of a machine that went down nobody reads it.
-            fill(&*file, PAGE, PAGE + capacity).during(|| format!("write zeros to {name}"))?;
             mapped = file.map((PAGE + capacity) as usize).unwrap_or(None);
         }
         if mapped.is_none() {
@@ -164,6 +162,15 @@ impl Ring {
         }
         let capacity = if mapped.is_some() { capacity } else { 0 };
         Ok(Ring { number, nonce, capacity, file, mapped })
+    }
+
+    /// Makes a range of the ring ready for frames: reserves its blocks, writes zeros, and brings its pages into memory. It
+    /// is not synced: the page cache outlives the process, and after a crash of the machine recovery reads none of it.
+    /// No frame may be in the range.
+    pub(super) fn prepare(&self, at: u64, length: u64) -> Result<()> {
+        let Some(mapped) = &self.mapped else { return Ok(()) };
+        let prepared = mapped.prepare((PAGE + at) as usize, length as usize);
+        prepared.during(|| format!("reserve {length} bytes of {}", Name::Ring(self.number)))
     }
 
     /// Stores a mark, both copies. Only where there is no mapping can it fail.

@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::segment::PAGE;
 use super::source::{Look, RingSource, SegmentSource, Source};
 use super::{Facts, LogStart, Ticket, Under, Wal, recover};
 use crate::batch::{Batch, Body, Operations};
@@ -101,6 +102,7 @@ impl Stage {
             "alone" => return self.alone(line, &words),
             "drain" => drop(self.wal().drain()?),
             "prepare" => drop(self.wal().prepare()?),
+            "reserve" => self.wal().reserve(self.wal().whole_up_to() + 2 * PAGE)?,
             "sync" => return self.wal().sync_all().map(|place| format!("durable up to {}\n", place.offset)),
             "close" => self.facts.sealed.push(self.wal().close()?),
             "seal" => return Ok(self.seal()),

@@ -99,6 +99,9 @@ pub(super) struct Segment {
     pub first: u64,
     pub file: Arc<dyn File>,
     length: AtomicU64,
+    /// Blocks below this logical offset were reserved when it was made; `u64::MAX` if all were. `Order::blocks` counts
+    /// what came later.
+    pub reserved: u64,
     /// Blocks below this logical offset were written before the segment was used, as far as that saves anything; else the limit.
     pub written: u64,
     /// It held other frames before.
@@ -130,6 +133,15 @@ impl Segment {
 
     pub(super) fn length(&self) -> u64 {
         self.length.load(Ordering::Relaxed)
+    }
+
+    /// Reserves blocks up to a logical offset, and returns how far they go then: a page boundary, or `u64::MAX` where the
+    /// file has all.
+    pub(super) fn reserve(&self, until: u64) -> Result<u64> {
+        let until = until.next_multiple_of(PAGE).min(self.limit());
+        let bytes = PAGE + until - self.first;
+        self.file.allocate(bytes).during(|| format!("reserve {bytes} bytes for {}", self.name()))?;
+        Ok(if until == self.limit() { u64::MAX } else { until })
     }
 
     /// Writes log bytes that begin at a logical offset.
@@ -183,6 +195,8 @@ pub(super) struct Making {
     file: Arc<dyn File>,
     pub number: u64,
     pub length: u64,
+    /// Its blocks are reserved up to here, its length at most.
+    reserved: u64,
     /// It was written up to here.
     pub filled: u64,
     /// It held frames before.
@@ -198,26 +212,32 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// A new file, its space reserved, and zeros written up to `filled`.
-    pub(super) fn fresh(
+    /// A new file with blocks for its first `blocks` bytes behind the header alone, written with zeros if `is_filled`. The
+    /// log reserves the others as it grows (`Segment::reserve`).
+    pub(super) fn sparse(
         &self,
         env: &Env,
         dir: &Path,
-        number: u64,
-        first: u64,
-        length: u64,
-        filled: u64,
+        (number, first, length): (u64, u64, u64),
+        blocks: u64,
+        is_filled: bool,
     ) -> Made<Segment> {
-        let making = self.begin(env, dir, number, length)?;
-        self.finish(env, dir, making, first, length, filled)
+        let reserved = (PAGE + blocks).min(length);
+        let making = self.begin_with(env, dir, number, length, reserved)?;
+        self.finish(env, dir, making, first, length, if is_filled { reserved } else { 0 })
     }
 
     /// A new file, its space reserved.
     pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<Making> {
+        self.begin_with(env, dir, number, length, length)
+    }
+
+    fn begin_with(&self, env: &Env, dir: &Path, number: u64, length: u64, reserved: u64) -> Result<Making> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
-        match file.allocate(length).during(|| format!("reserve {length} bytes for {name}")) {
-            Ok(()) => Ok(Making { file, number, length, filled: PAGE, is_used_again: false }),
+        let sized = if reserved < length { file.set_len(length) } else { Ok(()) };
+        match sized.and_then(|()| file.allocate(reserved)).during(|| format!("reserve {reserved} bytes for {name}")) {
+            Ok(()) => Ok(Making { file, number, length, reserved, filled: PAGE, is_used_again: false }),
             Err(error) => {
                 remove(env, dir, &name);
                 Err(error)
@@ -233,7 +253,8 @@ impl Maker {
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
         let used = old.closed.get().map_or(old.first, |(end, _)| *end);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
-        Ok(Making { file, number, length: old.length(), filled, is_used_again: true })
+        let (length, reserved) = (old.length(), PAGE + old.reserved.min(old.limit()) - old.first);
+        Ok(Making { file, number, length, reserved, filled, is_used_again: true })
     }
 
     /// Writes the next zeros of a file: a sync of data in blocks that were never written waits for the file system's journal too, which is
@@ -270,10 +291,11 @@ impl Maker {
         length: u64,
         filled: u64,
     ) -> Made<Segment> {
-        let Making { file, number, filled: before, length: reserved, is_used_again } = making;
+        let Making { file, number, filled: before, length: made_length, reserved, is_used_again } = making;
+        let stays_sparse = reserved < made_length && !is_used_again;
         let name = Name::Segment(number).to_string();
         let made = (|| {
-            if length > reserved {
+            if length > reserved && !stays_sparse {
                 file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
             }
             let filled = if is_used_again { before } else { filled.max(before) };
@@ -294,6 +316,7 @@ impl Maker {
                 first,
                 file,
                 length: AtomicU64::new(length),
+                reserved: if stays_sparse { first + reserved - PAGE } else { u64::MAX },
                 written: first + filled.min(length) - PAGE,
                 is_used_again,
                 closed: OnceLock::new(),

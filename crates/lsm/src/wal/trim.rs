@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::names::Name;
 
 use super::Wal;
+use super::blocks::first_bytes;
 use super::order::Step;
 
 impl<T> Wal<T> {
@@ -57,8 +58,9 @@ impl<T> Wal<T> {
             (order.take_next(0), order.current.limit())
         };
         spare.iter().for_each(|spare| self.remove(spare.number));
-        let filled = if self.expects_syncs.load(Ordering::Relaxed) { length } else { 0 };
-        let made = self.maker.fresh(&self.env, &self.dir, (self.numbers)(), first, length, filled);
+        let blocks = first_bytes(self.limits.segment_bytes);
+        let is_filled = self.expects_syncs.load(Ordering::Relaxed);
+        let made = self.maker.sparse(&self.env, &self.dir, ((self.numbers)(), first, length), blocks, is_filled);
         let short = Arc::new(self.unless_halted(made)?);
         self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
         let mut order = self.order.lock();

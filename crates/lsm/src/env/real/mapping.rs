@@ -9,6 +9,8 @@
 
 use std::fs::File;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -38,27 +40,12 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
-    let base = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            length,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED | MapFlags::POPULATE,
-            file,
-            0,
-        )?
-    };
+    let base =
+        unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
     let words = Words { base: base.cast(), words: length / 8, file: Mutex::new(Some(file.try_clone()?)) };
-    // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
-    // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
-    unsafe {
-        madvise(base, length, Advice::LinuxDontFork)?;
-        match madvise(base, length, Advice::LinuxPopulateWrite) {
-            // Kernels before 5.14 do not know it; MAP_POPULATE has read the pages, the blocks are reserved.
-            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log.
+    unsafe { madvise(base, length, Advice::LinuxDontFork)? };
+    words.populate(0, 4096)?;
     Ok(words)
 }
 
@@ -79,6 +66,25 @@ impl Words {
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: `base` is page-aligned, `words` words long, mapped until `drop`, and only ever seen as atomics.
         unsafe { std::slice::from_raw_parts(self.base, self.words) }
+    }
+
+    /// Faults pages in now, so that a failure is an error code and not a signal later. Their blocks are reserved.
+    #[cfg(target_os = "linux")]
+    fn populate(&self, offset: usize, length: usize) -> io::Result<()> {
+        use rustix::mm::{Advice, madvise};
+        let span = self.span(offset, length);
+        // SAFETY: the range is part of the mapping, page by page.
+        let populated = unsafe { madvise(span.as_ptr().cast_mut().cast(), length, Advice::LinuxPopulateWrite) };
+        match populated {
+            // Kernels before 5.14 do not know it: a word of each page is written as it is.
+            Err(rustix::io::Errno::INVAL) => {
+                for word in span.iter().step_by(4096 / 8) {
+                    word.fetch_or(0, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            populated => Ok(populated?),
+        }
     }
 
     fn span(&self, offset: usize, length: usize) -> &[AtomicU64] {
@@ -130,6 +136,27 @@ impl Mapped for Words {
     fn store(&self, offset: usize, bytes: &[u8]) {
         let (words, _) = bytes.as_chunks::<8>();
         put(self.span(offset, bytes.len()), words);
+    }
+
+    fn prepare(&self, offset: usize, length: usize) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            const ZERO_BYTES: usize = 256 * 1024;
+            assert!(offset.is_multiple_of(4096) && length.is_multiple_of(4096), "whole pages");
+            let file = lock(&self.file);
+            let file = file.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+            super::space::reserve(file, offset as u64, length as u64)?;
+            let zeros = vec![0; length.min(ZERO_BYTES)];
+            for at in (0..length).step_by(ZERO_BYTES) {
+                file.write_all_at(&zeros[..zeros.len().min(length - at)], (offset + at) as u64)?;
+            }
+            self.populate(offset, length)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (offset, length);
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
 
     fn store_framed(&self, offset: usize, head: &[u8; 24], body: &[u8]) {
@@ -188,10 +215,10 @@ mod tests {
 
     #[test]
     fn stores_are_seen_through_the_file() {
-        use std::os::unix::fs::FileExt;
         let file = tempfile::tempfile().unwrap();
-        file.write_all_at(&[0; 8192], 0).unwrap();
+        file.set_len(8192).unwrap();
         let mapped = map(&file, 8192).unwrap().unwrap();
+        mapped.prepare(4096, 4096).unwrap();
         mapped.store(4096, b"sixteen bytes..!");
         let mut seen = [0; 16];
         file.read_exact_at(&mut seen, 4096).unwrap();

@@ -5,17 +5,26 @@ use std::io;
 
 /// Reserves blocks for `length` bytes and extends the file; where the file system cannot, only extends.
 pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
-    // fallocate refuses nothing as an invalid argument.
-    if length == 0 {
+    if reserve(file, 0, length)? {
         return Ok(());
     }
+    if file.metadata()?.len() < length { file.set_len(length) } else { Ok(()) }
+}
+
+/// Reserves blocks for a range, and extends the file to its end; false where the file system cannot.
+pub(super) fn reserve(file: &File, offset: u64, length: u64) -> io::Result<bool> {
+    // fallocate refuses nothing as an invalid argument.
+    if length == 0 {
+        return Ok(true);
+    }
     #[cfg(target_os = "linux")]
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, length) {
-        Ok(()) => return Ok(()),
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), offset, length) {
+        Ok(()) => return Ok(true),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
         Err(error) => return Err(error.into()),
     }
-    if file.metadata()?.len() < length { file.set_len(length) } else { Ok(()) }
+    let _ = (file, offset);
+    Ok(false)
 }
 
 /// Tells the kernel that a range is about to be read, or not needed any more.

@@ -108,6 +108,11 @@ impl SimMapped {
 }
 
 impl Mapped for SimMapped {
+    fn prepare(&self, offset: usize, length: usize) -> io::Result<()> {
+        self.check(offset, length);
+        lock(&self.state).prepare(self.epoch, self.file, offset as u64, length)
+    }
+
     fn store(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
         if self.is_released.load(Ordering::Acquire) {

@@ -396,9 +396,9 @@ impl State {
         how.result()
     }
 
-    /// Prepares a mapping: its blocks are reserved, or it fails.
+    /// Prepares a mapping.
     pub(super) fn map(&mut self, epoch: u64, file: u64, length: usize) -> io::Result<bool> {
-        let (step, _) = self.begin(epoch, Kind::Look)?;
+        self.begin(epoch, Kind::Look)?;
         if !self.reserves {
             return Ok(false);
         }
@@ -408,17 +408,26 @@ impl State {
         if self.files[&file].live.length < length as u64 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
+        Ok(true)
+    }
+
+    /// Prepares a range of a mapping: its blocks are reserved and it reads as zeros, or it fails.
+    pub(super) fn prepare(&mut self, epoch: u64, file: u64, offset: u64, length: usize) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Write)?;
+        let done = self.done(how, length, PAGE);
         let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
-        if self.files[&file].fitting(0, length, room) < length {
+        if self.files[&file].fitting(offset, length, room) < length {
             return Err(ErrorKind::StorageFull.into());
         }
-        self.changing(file, |content| content.allocate(step, length as u64));
-        Ok(true)
+        self.changing(file, |content| content.write(step, offset, &vec![0; done]));
+        how.result()
     }
 
     /// A store into a mapping: after a crash it is dropped, at the crash its first words may be kept.
     pub(super) fn store(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) {
         if let Ok((step, how)) = self.begin(epoch, Kind::Store) {
+            let has_blocks = self.files[&file].fitting(offset, bytes.len(), 0) == bytes.len();
+            assert!(has_blocks, "SIGBUS: a store at {offset} of {}, which has no block", self.path_of(file).display());
             let done = self.done(how, bytes.len(), 8);
             self.content(file).write(step, offset, &bytes[..done]);
         }

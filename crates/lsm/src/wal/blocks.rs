@@ -1,0 +1,184 @@
+//! Which blocks the log may use: parts of the ring, and the current segment up to an offset.
+//!
+//! In:    what was reserved. Out: how far the log may go, and which part of the ring is missing for more.
+//! Holds: the ring and the first segment are sparse files. A batch is ordered only where blocks are reserved for it and
+//!        for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a
+//!        drain never lacks room, and a full disk refuses a commit before it is ordered.
+//!
+//! No I/O happens here; `reserve.rs` does it. The order lock guards the one value of a log.
+
+use super::order::PADDING_BYTES;
+use super::segment::PAGE;
+
+/// Parts of a ring: one bit each.
+const PARTS: u64 = 128;
+
+/// Blocks that each batch leaves behind it: enough for padding and then a turnover, which therefore never wait for any.
+pub(super) const BEHIND: u64 = PAGE + PADDING_BYTES;
+
+/// A log begins with 32 KiB of blocks where segments have 16 MiB, and with two pages at least.
+pub(super) fn first_bytes(segment_bytes: u64) -> u64 {
+    (segment_bytes / 512 / PAGE * PAGE).clamp(2 * PAGE, 8 * PAGE)
+}
+
+/// How much is reserved beyond what is needed: as much as the segment has in use, so that a small log stays small and a
+/// growing one asks rarely; at most a 32nd of a segment (512 KiB of 16 MiB), so that no commit waits long.
+pub(super) fn ahead_bytes(used: u64, segment_bytes: u64) -> u64 {
+    let least = first_bytes(segment_bytes);
+    used.clamp(least, (segment_bytes / 32).max(least))
+}
+
+/// Adjacent parts of the ring that have no blocks yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RingRun {
+    /// Position in the ring.
+    pub at: u64,
+    /// Bytes.
+    pub length: u64,
+    parts: u128,
+}
+
+/// The reserved blocks of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Blocks {
+    capacity: u64,
+    /// Bytes of one part of the ring. The last part may be shorter.
+    part: u64,
+    /// Parts that are ready: reserved, written with zeros, and in memory.
+    ready: u128,
+    /// The current segment has blocks below this offset; `u64::MAX` if all of its file has.
+    segment: u64,
+    /// The lesser of how far ring and segment go.
+    until: u64,
+}
+
+impl Blocks {
+    /// No part of the ring is ready. The log ends at `end`, in a segment with blocks below `segment`. A ring of 0 bytes
+    /// (plain mode) needs none.
+    pub(super) fn new(capacity: u64, end: u64, segment: u64) -> Blocks {
+        let part = (capacity / PARTS).next_multiple_of(PAGE).max(PAGE);
+        let mut blocks = Blocks { capacity, part, ready: 0, segment: 0, until: 0 };
+        blocks.enter(end, segment);
+        blocks
+    }
+
+    /// The log may go up to this offset, a page boundary; `u64::MAX` if every block is reserved.
+    #[inline]
+    pub(super) fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// The current segment has blocks below this offset; `u64::MAX` if all of its file has.
+    pub(super) fn segment_until(&self) -> u64 {
+        self.segment
+    }
+
+    /// The log ends at `end` now, in a segment that has blocks below `segment`.
+    pub(super) fn enter(&mut self, end: u64, segment: u64) {
+        self.segment = segment;
+        self.until = segment.min(self.ring_until(end));
+    }
+
+    /// These parts of the ring are ready. The log ends at `end`.
+    pub(super) fn add(&mut self, run: RingRun, end: u64) {
+        self.ready |= run.parts;
+        self.enter(end, self.segment);
+    }
+
+    /// The first parts of the ring that a log from `end` up to `goal` lacks.
+    pub(super) fn missing(&self, end: u64, goal: u64) -> Option<RingRun> {
+        let first = self.ring_until(end);
+        if first >= goal {
+            return None;
+        }
+        let from = first % self.capacity / self.part;
+        let is_wanted = |part: &u64| self.ready & (1 << part) == 0 && first + (part - from) * self.part < goal;
+        let behind = (from..self.parts()).take_while(is_wanted).last()? + 1;
+        let at = from * self.part;
+        let length = (behind * self.part).min(self.capacity) - at;
+        Some(RingRun { at, length, parts: (from..behind).map(|part| 1_u128 << part).sum() })
+    }
+
+    fn parts(&self) -> u64 {
+        self.capacity.div_ceil(self.part)
+    }
+
+    /// The offset where the first part begins, from `end` on around the ring, that is not ready: `end` or less if `end` is
+    /// in it. `u64::MAX` if all are ready.
+    fn ring_until(&self, end: u64) -> u64 {
+        if u64::from(self.ready.count_ones()) == self.parts() {
+            return u64::MAX;
+        }
+        let within = end % self.capacity;
+        let (mut turn, mut part) = (end - within, within / self.part);
+        while self.ready & (1 << part) != 0 {
+            part += 1;
+            if part == self.parts() {
+                (turn, part) = (turn + self.capacity, 0);
+            }
+        }
+        turn + part * self.part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn is_ready(blocks: &Blocks, pages: u64, page: u64) -> bool {
+        blocks.ready & (1 << (page % pages * PAGE / blocks.part)) != 0
+    }
+
+    proptest! {
+        /// Compares with a look at each page: the log may go up to the first page that is not ready, and adding what is
+        /// missing, run by run, readies every page up to the goal.
+        #[test]
+        fn ready_parts_are_found_around_the_ring(
+            pages in 1u64..500, bits: u128, end in 0u64..2000, span in 0u64..400, segment in 0u64..3000,
+        ) {
+            let (end, segment) = (end * PAGE, segment * PAGE);
+            let mut blocks = Blocks::new(pages * PAGE, end, segment);
+            blocks.ready = bits & (u128::MAX >> (128 - blocks.parts()));
+            blocks.enter(end, segment);
+            let not_ready = (end / PAGE..end / PAGE + pages).find(|page| !is_ready(&blocks, pages, *page));
+            let ring = blocks.ring_until(end);
+            match not_ready.map(|page| page * PAGE) {
+                None => prop_assert_eq!(ring, u64::MAX),
+                Some(first) if first == end => prop_assert!(ring <= end),
+                Some(first) => prop_assert_eq!(ring, first),
+            }
+            prop_assert_eq!(blocks.until(), ring.min(segment));
+
+            let goal = end + span * PAGE;
+            let mut runs = 0;
+            while let Some(run) = blocks.missing(end, goal) {
+                prop_assert!(run.length > 0 && run.at + run.length <= pages * PAGE);
+                prop_assert!(run.at.is_multiple_of(PAGE) && run.length.is_multiple_of(PAGE));
+                prop_assert_eq!(blocks.ready & run.parts, 0, "prepared twice");
+                blocks.add(run, end);
+                runs += 1;
+            }
+            prop_assert!(runs <= PARTS);
+            prop_assert!((end / PAGE..goal / PAGE).all(|page| is_ready(&blocks, pages, page)));
+            prop_assert!(blocks.until() >= goal.min(segment));
+        }
+    }
+
+    #[test]
+    fn a_log_without_a_ring_depends_on_its_segment_alone() {
+        let mut blocks = Blocks::new(0, 5 * PAGE, 9 * PAGE);
+        assert_eq!((blocks.until(), blocks.missing(0, 1 << 30)), (9 * PAGE, None));
+        blocks.enter(5 * PAGE, u64::MAX);
+        assert_eq!(blocks.until(), u64::MAX);
+    }
+
+    #[test]
+    fn a_usual_log_begins_with_32_kib_and_asks_for_as_much_as_it_has_used() {
+        let (ring, segment) = (4 << 20, 16 << 20);
+        assert_eq!((Blocks::new(ring, 0, 0).part, first_bytes(segment)), (32 << 10, 32 << 10));
+        let ahead = [0, 64 << 10, 200 << 10, 1 << 20].map(|used| ahead_bytes(used, segment));
+        assert_eq!(ahead, [32 << 10, 64 << 10, 200 << 10, 512 << 10]);
+        assert_eq!((first_bytes(4 * PAGE), ahead_bytes(0, 4 * PAGE)), (2 * PAGE, 2 * PAGE));
+    }
+}

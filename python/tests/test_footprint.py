@@ -1,0 +1,26 @@
+"""How much of the disk a store takes while it is new."""
+
+import os
+
+import waxseal
+
+KIB = 1024
+
+
+def allocated(path: str) -> int:
+    """Bytes of allocated blocks of all files in a directory."""
+    return sum(entry.stat().st_blocks * 512 for entry in os.scandir(path))
+
+
+def test_an_empty_store_takes_256_kib_and_one_with_a_small_write_1_mib(path: str) -> None:
+    with waxseal.open(path):
+        assert allocated(path) <= 256 * KIB
+    assert allocated(path) <= 256 * KIB
+    with waxseal.open(path) as db:
+        db[b"key"] = b"value"
+        assert allocated(path) <= 1024 * KIB
+        db.sync()
+        assert allocated(path) <= 1024 * KIB
+    with waxseal.open(path) as db:
+        assert db[b"key"] == b"value"
+        assert allocated(path) <= 1024 * KIB
