@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import time
+from datetime import timedelta
 
 import pytest
 
@@ -51,6 +53,8 @@ def test_fine_settings_are_heard(path):
         "drain_bytes": 4 << 10,
         "manifest_bytes": 64 << 10,
         "chronicle_lines": 10,
+        "engine_events": 100,
+        "engine_event_age": timedelta(days=7),
         "ring": (100, "sync"),
     }
     with waxseal.open(path, **settings) as db:
@@ -63,7 +67,7 @@ def test_fine_settings_are_heard(path):
     for wrong in ({"memtable": "tree"}, {"ring": (1, "later")}, {"subcompactions": 65}, {"segment_bytes": 4097}):
         with pytest.raises(ValueError):
             waxseal.open(path, **wrong)
-    for wrong in ({"ring": 7}, {"memtable": 7}, {"open_tables": True}):
+    for wrong in ({"ring": 7}, {"memtable": 7}, {"open_tables": True}, {"engine_event_age": "a week"}):
         with pytest.raises(TypeError):
             waxseal.open(path, **wrong)
 
@@ -104,6 +108,32 @@ def test_right_settings_of_a_new_store_are_its_own(path):
         assert list(db) == [b"b", b"a"]
     with waxseal.open(path, "n", plain=True) as db:
         assert len(db) == 0
+
+
+@pytest.mark.parametrize("age, is_kept", [(None, True), (float("inf"), True), (timedelta.max, True), (0, False), (0.001, False)])
+def test_events_of_the_engine_are_kept_as_they_should(path, age, is_kept):
+    def flushes():
+        return db.query_all("engine:flush", "Engine.Flush")
+
+    with waxseal.open(path, engine_event_age=age) as db:
+        for n in range(4):
+            db[b"key"] = b"%d" % n
+            db.flush()
+            time.sleep(0.01)
+        assert (len(flushes()) == 4) == is_kept
+    for wrong in (-1, float("nan"), timedelta(days=-1)):
+        with pytest.raises(ValueError):
+            waxseal.open(path, engine_event_age=wrong)
+
+
+def test_no_more_events_of_the_engine_are_kept_than_should(path):
+    with waxseal.open(path, engine_events=20) as db:
+        db.register("default", "Row.Update")
+        for n in range(200):
+            db[b"key"] = b"%d" % n
+            db.flush()
+        assert len(db.query_all("engine:flush")) < 100
+        assert len(db.query_all(("default", b"key"))) == 200
 
 
 def test_settings_of_a_family_are_heard(db):

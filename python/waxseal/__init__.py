@@ -20,6 +20,7 @@ so does every call in a child of a fork. The interpreter's lock is released whil
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Iterable, Mapping, Optional, Tuple, Union
 
 from . import _c
@@ -132,6 +133,8 @@ def open(
     drain_bytes: Optional[int] = None,
     manifest_bytes: Optional[int] = None,
     chronicle_lines: Optional[int] = None,
+    engine_events: Optional[int] = None,
+    engine_event_age: Optional[Union[timedelta, float]] = None,
     ring: Optional[Ring] = None,
     comparator: Optional[Tuple[str, Comparator]] = None,
     comparators: Optional[Union[Mapping[str, Comparator], Iterable[Tuple[str, Comparator]]]] = None,
@@ -144,6 +147,9 @@ def open(
 
     A directory with other files and no store is refused, in every mode, and left as it is; `beside_other_files` lets a store be made there all the
     same, but never in another engine's database.
+
+    `engine_events` and `engine_event_age` (a timedelta or seconds; infinity for any age) are how many events of the engine's own work
+    the log keeps, and how long: by default the newest 10,000 of the last 30 days, and those of live tables and open quarantines.
 
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
     other options do is in docs/tuning.md; what is None has its default.
@@ -183,6 +189,8 @@ def memory(
     drain_bytes: Optional[int] = None,
     manifest_bytes: Optional[int] = None,
     chronicle_lines: Optional[int] = None,
+    engine_events: Optional[int] = None,
+    engine_event_age: Optional[Union[timedelta, float]] = None,
     ring: Optional[Ring] = None,
 ) -> DB:
     """A new store in memory, gone when it is closed."""

@@ -48,6 +48,7 @@ _POLICIES = {
 }
 _DEFAULT_SAMPLE = 64
 _MOST = (1 << 63) - 1
+_ANY_AGE = (1 << 64) - 1
 
 _SIZES = (
     "cache_bytes",
@@ -65,6 +66,7 @@ _SIZES = (
     "drain_bytes",
     "manifest_bytes",
     "chronicle_lines",
+    "engine_events",
 )
 _SWITCHES = ("create_if_missing", "beside_other_files", "wal_mapped", "plain", "registry", "accept_loss")
 _FAMILY_SIZES = (
@@ -117,6 +119,19 @@ def _lifetime(value: object) -> int:
     if not 0 < micros <= _MOST:
         raise ValueError(f"default_ttl is {value}, which is no time to live")
     return micros
+
+
+def _age(value: object) -> int:
+    """An age in microseconds: a timedelta, or seconds. What is beyond the numbers, or infinite, is any age."""
+    if isinstance(value, timedelta):
+        micros: float = value // timedelta(microseconds=1)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"engine_event_age is a timedelta or seconds, not {type(value).__name__}")
+    else:
+        micros = value * 1_000_000
+    if not micros >= 0:
+        raise ValueError(f"engine_event_age is {value}, which is no age")
+    return _ANY_AGE if micros > _MOST else round(micros)
 
 
 def switch(value: object, name: str) -> bool:
@@ -214,6 +229,8 @@ class Opening:
             self._put(name, word(value, _MEMTABLES, name))
         elif name == "ring":
             self._put(name, *_ring(value))
+        elif name == "engine_event_age":
+            self._put(name, _age(value))
         elif name == "comparators":
             for pair in value.items() if isinstance(value, Mapping) else value:
                 self._know(Order(pair))

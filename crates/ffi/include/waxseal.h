@@ -2478,6 +2478,25 @@ int32_t waxseal_options_set_manifest_bytes(waxseal_options_t *options, uint64_t 
 int32_t waxseal_options_set_chronicle_lines(waxseal_options_t *options, size_t lines);
 
 /**
+ * Events of the engine's own work that the log keeps: the newest so many, if they are younger than
+ * `waxseal_options_set_engine_event_age` says. An event that is beyond either bound goes with a later flush. One that wrote a table
+ * of the store, or tells of an open quarantine, stays. Events of users are not counted and never go. Default 10,000; `SIZE_MAX`: all.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_engine_events(waxseal_options_t *options,
+                                          size_t events);
+
+/**
+ * The age beyond which events of the engine's own work go, in microseconds, as `waxseal_options_set_engine_events` says. Default 30 days;
+ * `UINT64_MAX`: none goes for its age.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_engine_event_age(waxseal_options_t *options,
+                                             uint64_t micros);
+
+/**
  * New write options: defaults.
  *
  * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place

@@ -1,5 +1,7 @@
 //! Settings of a store that seldom need to be turned.
 
+use std::time::Duration;
+
 use face::{MemtableKind, Settings};
 
 use crate::call::status_of;
@@ -113,6 +115,26 @@ pub extern "C" fn waxseal_options_set_manifest_bytes(options: *mut waxseal_optio
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_chronicle_lines(options: *mut waxseal_options_t, lines: usize) -> i32 {
     tune(options, move |settings| settings.chronicle_lines = lines)
+}
+
+/// Events of the engine's own work that the log keeps: the newest so many, if they are younger than
+/// `waxseal_options_set_engine_event_age` says. An event that is beyond either bound goes with a later flush. One that wrote a table
+/// of the store, or tells of an open quarantine, stays. Events of users are not counted and never go. Default 10,000; `SIZE_MAX`: all.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_options_set_engine_events(options: *mut waxseal_options_t, events: usize) -> i32 {
+    tune(options, move |settings| settings.engine_events = events)
+}
+
+/// The age beyond which events of the engine's own work go, in microseconds, as `waxseal_options_set_engine_events` says. Default 30 days;
+/// `UINT64_MAX`: none goes for its age.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_options_set_engine_event_age(options: *mut waxseal_options_t, micros: u64) -> i32 {
+    let age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
+    tune(options, move |settings| settings.engine_event_age = age)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
 use crate::policy::FilterPolicy;
+use crate::seam::EventRetention;
 
 /// 1,024 bytes.
 pub const KIB: usize = 1024;
@@ -112,6 +113,12 @@ pub struct Settings {
     pub trash_bytes: u64,
     /// Lines of the chronicle that the manifest holds before the oldest half become rows, if 2 MiB of them are not there before. Default 4,096.
     pub chronicle_lines: usize,
+    /// Events of the engine's own work that the log keeps: the newest so many, if they are younger than `engine_event_age`. An event that is
+    /// beyond either bound goes, with a flush that takes lines out of the manifest; one that wrote a table of the store, or tells of an open
+    /// quarantine, stays. Events of users are not counted and never go. Default 10,000; `usize::MAX`: all.
+    pub engine_events: usize,
+    /// Age beyond which events of the engine's own work go, as above. Default 30 days; `Duration::MAX`: none.
+    pub engine_event_age: Duration,
 }
 
 impl Default for Settings {
@@ -138,11 +145,18 @@ impl Default for Settings {
             accept_loss: false,
             trash_bytes: 0,
             chronicle_lines: 4096,
+            engine_events: 10_000,
+            engine_event_age: Duration::from_secs(30 * 24 * 3600),
         }
     }
 }
 
 impl Settings {
+    /// How long events of the engine's own work are kept.
+    pub(crate) fn event_retention(&self) -> EventRetention {
+        EventRetention { events: self.engine_events, age: self.engine_event_age }
+    }
+
     /// Every setting that cannot work, in one error.
     pub fn validate(&self) -> Result<()> {
         let pages = |bytes: u64, least: u64| bytes.is_multiple_of(4096) && bytes >= least;

@@ -33,6 +33,8 @@ pub enum Bug {
     RoomOfRefusedWriteKept,
     AnswerOutlivesItsRules,
     DropOvertaken,
+    UsersEventTakenForEngines,
+    LiveTablesEventsExpire,
     // Found by those of the log alone (`log_planted`).
     SegmentNotNamed,
     BehindLongerKept,
@@ -280,7 +282,7 @@ impl Bug {
     ];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 21] = [
+    pub const OF_REGISTRY: [Bug; 23] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -302,6 +304,8 @@ impl Bug {
         Bug::RoomOfRefusedWriteKept,
         Bug::AnswerOutlivesItsRules,
         Bug::DropOvertaken,
+        Bug::UsersEventTakenForEngines,
+        Bug::LiveTablesEventsExpire,
     ];
 }
 

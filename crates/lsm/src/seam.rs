@@ -6,6 +6,7 @@
 //! ledger, `collector` per file. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
@@ -139,13 +140,15 @@ pub enum DropReason {
 }
 
 /// One row for another family, written by a flush in the same manifest edit. Its key is one that nothing else ever writes, and no two
-/// rows have the same: it is shown as soon as the edit is, whatever its seqno.
+/// rows have the same: it is shown as soon as the edit is, whatever its seqno. The tombstone of such a row has the row's key and a
+/// greater seqno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The family that receives it.
     pub family: u32,
     /// Its seqno, which may be old.
     pub seqno: Seqno,
+    kind: Kind,
     /// Key, value and companions, back to back: a flush makes as many rows as it has records.
     bytes: Vec<u8>,
     key_end: usize,
@@ -164,7 +167,18 @@ impl Emitted {
     /// The same of a key and a value that stand back to back; the key takes `key_end` bytes, or all of them.
     pub fn joined(family: u32, seqno: Seqno, bytes: Vec<u8>, key_end: usize) -> Emitted {
         let value_end = bytes.len();
-        Emitted { family, seqno, bytes, key_end: key_end.min(value_end), value_end }
+        Emitted { family, seqno, kind: Kind::Put, bytes, key_end: key_end.min(value_end), value_end }
+    }
+
+    /// The tombstone of a row.
+    pub fn tombstone(family: u32, seqno: Seqno, key: &[u8]) -> Emitted {
+        Emitted { kind: Kind::Delete, ..Emitted::new(family, seqno, key, &[]) }
+    }
+
+    /// `Put`, or `Delete` for the tombstone of a row.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The same row with other companions.
@@ -202,7 +216,7 @@ impl Emitted {
     #[inline]
     pub fn record(&self) -> Record<'_> {
         let (key, value, companion) = (self.key(), self.value(), self.companion());
-        Record { key, seqno: self.seqno, kind: Kind::Put, value, companion }
+        Record { key, seqno: self.seqno, kind: self.kind, value, companion }
     }
 }
 
@@ -565,6 +579,34 @@ pub struct Quarantine<'a> {
     pub seqno: Seqno,
 }
 
+/// How long the events of the engine's own work are kept. The chronicle applies it; an event goes once it is beyond either bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventRetention {
+    /// The newest events that are kept; `usize::MAX`: all.
+    pub events: usize,
+    /// The age up to which events are kept; `Duration::MAX`: any.
+    pub age: Duration,
+}
+
+/// What a chronicle may ask of the store while lines become rows.
+pub trait EventStore {
+    /// How long events are kept.
+    fn retention(&self) -> EventRetention;
+    /// The wall clock, in microseconds since 1970.
+    fn now(&self) -> u64;
+    /// The last commit that readers see: the seqno of tombstones.
+    fn seqno(&self) -> Seqno;
+    /// True if a table of this uid is part of the store.
+    fn is_live(&self, uid: Uid) -> bool;
+    /// True if compactions leave the table of this uid alone.
+    fn is_barred(&self, uid: Uid) -> bool;
+    /// The lost ranges of the store.
+    fn fences(&self) -> &[Fence];
+    /// Shows the newest versions of a family's records from one key up to another, the second excluded, until `visit` returns false.
+    /// Damaged records are skipped. Errors: `Io`.
+    fn scan(&self, family: u32, from: &[u8], to: &[u8], visit: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()>;
+}
+
 /// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
 /// All calls may come from any thread, and none may wait for a commit.
 pub trait Chronicle: Send + Sync {
@@ -573,10 +615,21 @@ pub trait Chronicle: Send + Sync {
     /// The line of a work, if it is to have one; at most `MAX_LINE_BYTES`. It holds if the work does. A work that fails at the last
     /// moment leaves no line, though this was asked.
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;
-    /// The rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more. Without
-    /// companions; the keeper makes those. Their seqnos are not above that of the work. A line may give none. Called again for the same
+    /// Returns how many of the oldest lines leave the manifest at the next flush although it has room for them. Called by every flush,
+    /// so its cost must not grow with the number of lines that an earlier call has seen.
+    fn outdated(
+        &self,
+        _lines: &mut dyn Iterator<Item = (u64, &[u8])>,
+        _retention: &EventRetention,
+        _now: u64,
+    ) -> usize {
+        0
+    }
+    /// Returns the rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more, and
+    /// tombstones of rows that are no longer kept. Without companions; the keeper makes those. Seqnos of rows are not above that of
+    /// the work; a tombstone has the seqno of `store`, which must be above the row's. A line may give none. Called again for the same
     /// lines if the flush fails.
-    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted>;
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)], store: &dyn EventStore) -> Vec<Emitted>;
     /// A row that tells of a quarantine, for the edit that makes it true; without companions, and with its seqno. If rows cannot be
     /// written the edit goes without: nothing that is damaged stays in reach for that.
     fn quarantined(&self, _quarantine: &Quarantine<'_>) -> Option<Emitted> {

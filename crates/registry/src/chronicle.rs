@@ -4,7 +4,7 @@
 //! of the part of the engine that did it, and one of each table file that was read or written: so the log of a file says where it
 //! came from and where it went. Lines that the manifest has no room for become just these rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::{Reader, put_varint};
@@ -113,6 +113,12 @@ impl Line {
         events
     }
 
+    /// How many events it is shown as.
+    pub(crate) fn count(&self) -> u64 {
+        let files: HashSet<Uid> = self.files().map(|(file, _)| file).collect();
+        1 + files.len() as u64
+    }
+
     /// The same, of one target alone.
     pub(crate) fn events_of(&self, target: &Target, number: u64) -> Vec<Event> {
         let is_named = match target {
@@ -170,6 +176,22 @@ pub(crate) fn is_short(event: &Event) -> bool {
     matches!(event.key.target, Target::TableFile(_)) && event.payload.fields().iter().any(counts)
 }
 
+/// The table files that something wrote.
+pub(crate) fn written_files(payload: &Payload) -> impl Iterator<Item = Uid> {
+    payload.fields().iter().filter_map(|field| if let Field::Output(file) = field { Some(file.uid) } else { None })
+}
+
+/// True for what tells that a lost range was fenced off.
+pub(crate) fn tells_of(payload: &Payload, fence: &Fence) -> bool {
+    span(how(FENCED), fence).fields().iter().all(|field| payload.fields().contains(field))
+}
+
+/// True for a look that saw the whole store.
+pub(crate) fn is_whole_look(payload: &Payload) -> bool {
+    let part = |field: &Field| matches!(field, Field::Setting((name, value)) if name == "extent" && value == "part");
+    !payload.fields().iter().any(part)
+}
+
 /// The part of the engine that does it.
 pub(crate) fn part_of(operation: Operation) -> Target {
     Target::Engine(part(operation).to_owned())
@@ -183,7 +205,6 @@ fn part(operation: Operation) -> &'static str {
 
 fn deed(deed: &Deed<'_>) -> (Operation, Payload) {
     let payload = Payload::new();
-    let how = |method: &str| Payload::new().with(Field::Method(method.to_owned()));
     match deed {
         Deed::Recovered { commits, cut_bytes } => {
             (Operation::ENGINE_RECOVER, payload.with(Field::Records(*commits)).with(Field::Bytes(*cut_bytes)))
@@ -197,13 +218,20 @@ fn deed(deed: &Deed<'_>) -> (Operation, Payload) {
         Deed::Replaced => (Operation::ENGINE_REPAIR, payload),
         Deed::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
         Deed::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),
-        Deed::Fenced(fence) => (Operation::ENGINE_FENCE, span(how("fenced"), fence)),
+        Deed::Fenced(fence) => (Operation::ENGINE_FENCE, span(how(FENCED), fence)),
         Deed::Lifted(fence) => (Operation::ENGINE_FENCE, span(how("lifted"), fence)),
         Deed::Checkpointed { dir } => {
             (Operation::ENGINE_CHECKPOINT, payload.with(Field::Setting(("directory".to_owned(), (*dir).to_owned()))))
         }
         Deed::Dropped => (Operation::TABLE_DROP, payload),
     }
+}
+
+/// How a lost range was fenced off.
+const FENCED: &str = "fenced";
+
+fn how(method: &str) -> Payload {
+    Payload::new().with(Field::Method(method.to_owned()))
 }
 
 fn span(payload: Payload, fence: &Fence) -> Payload {

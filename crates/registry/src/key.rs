@@ -20,7 +20,7 @@ use waxseal_lsm::record::{MAX_SEQNO, Seqno};
 use crate::clock::Time;
 use crate::operation::Operation;
 use crate::ordered::{put_component, put_u16, put_u64, skip_component, successor, take_component, take_u16, take_u64};
-use crate::target::{END, Target, skip_path};
+use crate::target::{END, ENGINE, TABLE_FILE, Target, skip_path};
 
 /// Longest name of a client, in bytes.
 pub const MAX_CLIENT_BYTES: usize = 255;
@@ -231,6 +231,11 @@ impl Query {
 /// What the log keys of a family, and of everything in it, begin with. Errors: `Invalid` for a name that cannot be.
 pub(crate) fn family_keys(family: &str) -> Result<Vec<u8>> {
     Place::of(&Target::family(family)).map(|place| place.0)
+}
+
+/// The ranges of the log keys of table files, and of the parts of the engine: from the first, up to the second.
+pub(crate) fn engine_keys() -> [(Vec<u8>, Vec<u8>); 2] {
+    [TABLE_FILE, ENGINE].map(|mark| (vec![LOG, mark], vec![LOG, mark + 1]))
 }
 
 /// The mark of a key of a family, behind the family's path.

@@ -15,7 +15,7 @@
 //! matching, rights, turns              which registration watches an operation, asked on every write; who may do what; who gives way
 //! emission                             how an operation becomes an event
 //! fuzzing                              ways in for fuzzers: any bytes, any text
-//! quarantine                           what is kept out of reach
+//! quarantine, retention                what is kept out of reach; which events of the engine's own are kept
 //! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
 //! occurrence                           which operations can happen to which targets
 //! event, registration                  the rows of the log and of the registry
@@ -47,6 +47,7 @@ pub mod quarantine;
 pub mod registrar;
 pub mod registration;
 mod registry;
+mod retention;
 pub mod rights;
 pub mod sessions;
 mod single;

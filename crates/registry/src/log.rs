@@ -3,7 +3,7 @@
 //! In:     a query, a page, a moment.
 //! Out:    events of the log family, of memtables and of the chronicle, each once, by target, operation and time.
 //! Holds:  what is asked at one moment is answered from that moment, wherever the events stand meanwhile: sources that lose rows are
-//!         opened before those that receive them.
+//!         opened before those that receive them. An event of the engine's own that goes with its retention meanwhile may be missing.
 //! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
 //!         the latest event takes one seek. What waits in memtables is read by keys.
 

@@ -12,7 +12,7 @@ use waxseal_lsm::seam::Check;
 use waxseal_meta::stamp::Stamp;
 use waxseal_meta::{Seal, Sealer};
 
-use crate::chronicle::{Line, is_short, part_of};
+use crate::chronicle::{Line, is_short, is_whole_look, part_of, written_files};
 use crate::clock::Time;
 use crate::event::Event;
 use crate::key::{LogKey, Query};
@@ -149,15 +149,9 @@ pub(crate) fn explain(
     let scrubbed =
         Query { operation: Some(Operation::ENGINE_SCRUB), ..Query::of(Target::Engine("integrity".to_owned())) };
     let looks = reading.page(&scrubbed.target, scrubbed.plan()?, &Paging::ALL)?.events;
-    let verified = looks.iter().filter(|event| !was_partial(event)).map(|event| event.key.time).max();
+    let verified = looks.iter().filter(|event| is_whole_look(&event.payload)).map(|event| event.key.time).max();
     let seqno = found.map(|found| found.seqno);
     Ok(Explanation { target, value, seqno, seal, verdict, written, events, lies, lineage, verified })
-}
-
-/// True for a look that did not see the whole store.
-fn was_partial(look: &Event) -> bool {
-    let part = |field: &Field| matches!(field, Field::Setting((name, value)) if name == "extent" && value == "part");
-    look.payload.fields().iter().any(part)
 }
 
 fn said(check: Check) -> &'static str {
@@ -175,7 +169,7 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
     let lines = reading.lines()?;
     let mut writes: HashMap<Uid, Vec<usize>> = HashMap::new();
     for (at, (_, line)) in lines.iter().enumerate() {
-        for uid in outputs(line.payload.fields()) {
+        for uid in written_files(&line.payload) {
             writes.entry(uid).or_default().push(at);
         }
     }
@@ -188,7 +182,7 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
         let mut events = reading.stored_page(Query::of(target.clone()).plan()?)?;
         let of_lines = writes.get(&uid).into_iter().flatten().filter_map(|at| lines.get(*at));
         events.extend(of_lines.flat_map(|(number, line): &(u64, Line)| line.events_of(&target, *number)));
-        events.retain(|event| outputs(event.payload.fields()).any(|output| output == uid));
+        events.retain(|event| written_files(&event.payload).any(|output| output == uid));
         for event in events.iter_mut().filter(|event| is_short(event)) {
             if let Some(whole) = of_part(reading, &lines, event)? {
                 event.payload = whole;
@@ -219,8 +213,4 @@ fn of_part(reading: &Reading<'_>, lines: &[(u64, Line)], event: &Event) -> Resul
     let query = Query { operation: Some(operation), from: time, to: time, ..Query::of(part_of(operation)) };
     let events = reading.stored_page(query.plan()?)?;
     Ok(events.into_iter().find(|event| event.key.seqno == seqno).map(|event| event.payload))
-}
-
-fn outputs(fields: &[Field]) -> impl Iterator<Item = Uid> {
-    fields.iter().filter_map(|field| if let Field::Output(file) = field { Some(file.uid) } else { None })
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! emit      a stamped record is flushed -> the row of its event, in the same edit
 //! line      a piece of work is done -> a line of the chronicle, in the edit that makes it true
-//! rows      lines that the manifest has no room for -> the rows of their events
+//! rows      lines that leave the manifest -> the rows of their events that are kept; tombstones of rows that are not (`retention`)
 //! quarantined  something is barred or fenced, or is so no longer -> its row, in the same edit
 //! ```
 //!
@@ -17,7 +17,9 @@ use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Lookup, Quarantine, Work};
+use waxseal_lsm::seam::{
+    Chronicle, Companions, Draft, Emitted, Emitting, EventRetention, EventStore, Lookup, Quarantine, Work,
+};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
@@ -29,6 +31,7 @@ use crate::emission::{Done, expires, put_event};
 use crate::event::Event;
 use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
 use crate::quarantine::Row;
+use crate::retention::Keeping;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
 /// Room for a row of a short key without a value.
@@ -47,12 +50,15 @@ pub(crate) struct Witness {
     sealer: Sealer,
     /// Rows of sessions that flushes asked for in turn and were not given.
     refusals: AtomicU32,
+    /// Which events of the engine's own work are kept.
+    keeping: Keeping,
 }
 
 impl Witness {
     pub(crate) fn new(wall: Arc<dyn env::Clock>) -> Witness {
         let sealer = Sealer::new().with(standard());
-        Witness { clock: Clock::new(wall), sessions: Sessions::default(), sealer, refusals: AtomicU32::new(0) }
+        let (clock, sessions, refusals) = (Clock::new(wall), Sessions::default(), AtomicU32::new(0));
+        Witness { clock, sessions, sealer, refusals, keeping: Keeping::default() }
     }
 
     /// From now on times come behind this one. One that no clock gave is passed over: damage must not stop the clock.
@@ -150,17 +156,12 @@ impl Chronicle for Witness {
         Line::of(work, self.clock.now()).encode().ok()
     }
 
-    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted> {
-        let mut rows = Vec::new();
-        for (number, bytes) in lines {
-            let Ok(line) = Line::decode(bytes) else { continue };
-            for event in line.events(*number) {
-                if let Ok((key, value)) = event.encode() {
-                    rows.push(Emitted::new(LOG_ID, line.seqno, &key, &value));
-                }
-            }
-        }
-        rows
+    fn outdated(&self, lines: &mut dyn Iterator<Item = (u64, &[u8])>, retention: &EventRetention, now: u64) -> usize {
+        self.keeping.outdated(lines, retention, now)
+    }
+
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)], store: &dyn EventStore) -> Vec<Emitted> {
+        self.keeping.rows(lines, store)
     }
 
     fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {

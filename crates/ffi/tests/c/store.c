@@ -193,6 +193,8 @@ static void fine_settings_are_heard(void) {
     CHECK_OK(waxseal_options_set_drain_bytes(options, 4 << 10));
     CHECK_OK(waxseal_options_set_manifest_bytes(options, 64 << 10));
     CHECK_OK(waxseal_options_set_chronicle_lines(options, 10));
+    CHECK_OK(waxseal_options_set_engine_events(options, 100));
+    CHECK_OK(waxseal_options_set_engine_event_age(options, UINT64_MAX));
     db = opened(path, options);
     family = users(db);
     for (int i = 0; i < 2000; i++) CHECK_OK(waxseal_put(family, LIT("key"), LIT("a value of some bytes"), &error));

@@ -126,7 +126,7 @@ impl Given {
     pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
         for row in rows {
             let (ledger, rows) = self.0.entry(row.family).or_default();
-            ledger.add(Kind::Put, keeper.term(&row.record()));
+            ledger.add(row.kind(), keeper.term(&row.record()));
             rows.push(row);
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! In:     what was done, as facts; whoever keeps the chronicle makes a line of it, or none.
 //! Out:    the lines that the manifest still holds, without its lock. Above `chronicle_lines` of them, or above two MiB, the oldest
-//!         become rows of a family, in the edit of a flush that runs anyway: rows are shown before their lines go.
+//!         become rows of a family, in the edit of a flush that runs anyway: rows are shown before their lines go. The keeper may be
+//!         done with lines before, makes no rows of what it does not keep, and adds tombstones of rows that it no longer keeps.
 //! Crash:  a line is there if what it tells is.
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::install::Replaced;
+use super::standing::Standing;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
 use crate::options::MIB;
@@ -84,14 +86,20 @@ impl Inner {
         self.env.clock.monotonic_nanos()
     }
 
-    /// The lines for which the manifest has no room any more, as rows, if it is time.
+    /// The lines that leave the manifest now, as rows, if it has no room for them any more or the keeper is done with them; and tombstones
+    /// of rows that are no longer kept.
     pub(super) fn lines_due(&self) -> Option<Due> {
         let keeper = self.book.keeper.as_ref()?;
         let lines = self.book.lines.load();
+        let (retention, now) = (self.settings.event_retention(), self.env.clock.wall_micros());
         let lengths: Vec<usize> = lines.iter().map(|(_, line)| line.len()).collect();
-        let oldest: Vec<_> = lines.iter().take(surplus(&lengths, self.settings.chronicle_lines)).cloned().collect();
+        let outdated = keeper.outdated(&mut lines.iter().map(|(number, line)| (*number, &**line)), &retention, now);
+        let most = surplus(&lengths, self.settings.chronicle_lines).max(outdated);
+        let oldest: Vec<_> = lines.iter().take(most).cloned().collect();
         let through = oldest.last()?.0;
-        let (mut rows, visible) = (keeper.rows(&oldest), self.visible());
+        // Behind the lines: what they say was written is live, or was replaced since.
+        let standing = Standing::new(self, retention, now);
+        let (mut rows, visible) = (keeper.rows(&oldest, &standing), standing.seqno);
         rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // above it nobody would see them
         // A row that nobody would receive: the lines stay.
         let families = self.families();

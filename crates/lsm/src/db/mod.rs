@@ -63,6 +63,7 @@ mod rows;
 mod running;
 mod snapshot;
 mod stall;
+mod standing;
 mod sweep;
 mod trash;
 mod turn;

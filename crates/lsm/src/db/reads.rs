@@ -113,10 +113,8 @@ impl Db {
     ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
         let view = self.view_at(family, at)?;
-        let (Moment { seqno, as_of }, reading) = (inner.moment(at)?.fixed(&inner.expiry_clock), reading.into());
-        let (internal, tables) = inner.internal_cursor(family, view, reading);
-        let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
-        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.expiry_clock.clone(), as_of))
+        let moment = inner.moment(at)?.fixed(&inner.expiry_clock);
+        Ok(inner.cursor_in(family, view, moment, bounds, reading.into()))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -239,6 +237,20 @@ impl Inner {
             Verify::Sampled(of) => Checks { each: is_turn(of), ..Checks::LOADED },
         };
         Checks { passing: !reading.fill_cache, ..checks }
+    }
+
+    /// A cursor over a view.
+    pub(super) fn cursor_in(
+        &self,
+        family: &Family,
+        view: Arc<View>,
+        Moment { seqno, as_of }: Moment,
+        bounds: Bounds,
+        reading: Reading,
+    ) -> UserCursor {
+        let (internal, tables) = self.internal_cursor(family, view, reading);
+        let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
+        cursor.reading(tables).expiring(self.companions.clone(), self.expiry_clock.clone(), as_of)
     }
 
     fn get_in(

@@ -20,7 +20,7 @@ use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::names::Name;
 use crate::order::Order;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Draft, Emitted, Protection, Source};
 use crate::sst::not_served;
 use crate::values::ValueRef;
@@ -109,7 +109,7 @@ pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: V
     for mut row in rows {
         if row.companion().is_empty() {
             let (key, value, mut companion) = (row.key(), row.value(), Vec::new());
-            let draft = Draft { family: row.family, kind: Kind::Put, key, value, entries: &[], key_hash: None };
+            let draft = Draft { family: row.family, kind: row.kind(), key, value, entries: &[], key_hash: None };
             companions.on_write(&draft, &mut companion)?;
             companions.bind(&mut companion, None, row.seqno);
             row.accompany(&companion);

@@ -13,7 +13,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, TableFact, Work};
+use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, EventStore, TableFact, Work};
 
 /// The system family that lines become rows of.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
@@ -36,7 +36,7 @@ impl Chronicle for Scribe {
         Some(line.into_bytes())
     }
 
-    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted> {
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)], _: &dyn EventStore) -> Vec<Emitted> {
         let row = |(number, line): &(u64, Arc<[u8]>)| {
             let text = String::from_utf8_lossy(line);
             let seqno = text.split(' ').nth(1).and_then(|seqno| seqno.parse().ok()).expect("a seqno");

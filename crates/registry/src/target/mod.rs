@@ -28,7 +28,7 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::error::{Error, Result};
 
 pub use path::{END, MAX_PATH_BYTES, TargetPath, skip_path};
-pub(crate) use path::{family_path_bytes, put_family_path};
+pub(crate) use path::{ENGINE, TABLE_FILE, family_path_bytes, put_family_path};
 pub use text::{NoTables, Schema, Shape};
 
 /// Longest name of a keyspace, table, column, family, node or part of the engine, in bytes.

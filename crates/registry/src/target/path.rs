@@ -26,8 +26,8 @@ const PARTITION: u8 = 0x14;
 const CLUSTERING: u8 = 0x16;
 const COLUMN: u8 = 0x18;
 const NODE: u8 = 0x20;
-const TABLE_FILE: u8 = 0x30;
-const ENGINE: u8 = 0x40;
+pub(crate) const TABLE_FILE: u8 = 0x30;
+pub(crate) const ENGINE: u8 = 0x40;
 const FAMILY: u8 = 0x50;
 const KEY: u8 = 0x52;
 

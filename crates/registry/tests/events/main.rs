@@ -5,6 +5,7 @@ mod model;
 #[cfg(feature = "planted")]
 mod planted;
 mod quarantine;
+mod retention;
 mod ring;
 mod store;
 mod threads;
@@ -55,6 +56,16 @@ mod suite {
     #[test]
     fn what_is_kept_out_of_reach_is_told_and_who_is_lost_is_unknown() {
         quarantine::all();
+    }
+
+    #[test]
+    fn events_of_the_engine_are_kept_by_number_age_and_what_they_tell_of() {
+        retention::all();
+    }
+
+    #[test]
+    fn after_every_crash_the_events_of_live_tables_and_of_users_are_there() {
+        retention::crashes(2);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use waxseal_lsm::planted::{Bug, plant};
 
 use crate::store::{DEFERRED, SYNC};
-use crate::{crash, model, quarantine, threads, times, ways};
+use crate::{crash, model, quarantine, retention, threads, times, ways};
 
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
     found(&ways::all)
         || found(&quarantine::all)
         || found(&times::all)
+        || found(&retention::all)
         || found(&threads::dropped_meanwhile)
         || found(&threads::overtaken)
         || (0..30).any(|seed| found(&|| model::run(seed)))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent, Snapshot};
@@ -165,11 +166,14 @@ pub(crate) struct Config {
     pub(crate) mode: Mode,
     pub(crate) memtable_bytes: usize,
     pub(crate) ring: Ring,
+    /// The engine's own events that are kept, by number and age.
+    pub(crate) kept: (usize, Duration),
 }
 
 pub(crate) const SYNC: Config = Config {
     mode: Mode::Sync,
     memtable_bytes: 16 * 1024,
+    kept: (usize::MAX, Duration::MAX),
     ring: Ring { events: 8, when_full: waxseal_registry::WhenFull::Backpressure },
 };
 pub(crate) const DEFERRED: Config = Config { mode: Mode::Deferred, ..SYNC };
@@ -210,6 +214,8 @@ fn settings(config: Config) -> Settings {
         ring_bytes: 16 * 1024,
         drain_bytes: 4096,
         chronicle_lines: 16,
+        engine_events: config.kept.0,
+        engine_event_age: config.kept.1,
         ..Settings::default()
     }
 }
