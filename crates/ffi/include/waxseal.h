@@ -1275,11 +1275,6 @@ typedef void (*waxseal_on_drop_fn)(void *context,
 typedef int32_t (*waxseal_on_verify_fn)(void *context, const waxseal_record_t *record, const waxseal_slice_t *entry);
 
 /**
- * Writes the number that an entry stands for in the synopsis of its table to `number`, and answers 1; or answers 0: it stands for none.
- */
-typedef int32_t (*waxseal_on_fold_fn)(void *context, const waxseal_slice_t *entry, int64_t *number);
-
-/**
  * A count and a sum of records: equal for equal content.
  */
 typedef struct {
@@ -3467,14 +3462,6 @@ int32_t waxseal_provider_set_on_drop(waxseal_provider_t *provider, waxseal_on_dr
  * One thread at a time.
  */
 int32_t waxseal_provider_set_on_verify(waxseal_provider_t *provider, waxseal_on_verify_fn on_verify);
-
-/**
- * The function that reads numbers in entries, of which each table keeps count, least, greatest and sum; null: nothing is kept.
- *
- * One thread at a time.
- */
-int32_t waxseal_provider_set_on_fold(waxseal_provider_t *provider,
-                                     waxseal_on_fold_fn on_fold);
 
 /**
  * Ends a provider; stores that were opened with it go on with it. Null is no error; one that was ended is `WAXSEAL_CLOSED`.

@@ -5,9 +5,7 @@ use std::ptr::null;
 use std::sync::{Arc, Mutex};
 
 use face::care::Kind as RecordKind;
-use face::meta::{
-    Descriptor, DropReason, Locality, MetadataProvider, OnUnknown, Rebuild, Record, Synopsis, Wants, WriteCtx,
-};
+use face::meta::{Descriptor, DropReason, Locality, MetadataProvider, OnUnknown, Rebuild, Record, Wants, WriteCtx};
 
 use crate::call::{answer, status_of};
 use crate::callback::{Caller, Context, ask, failed, waxseal_destroy_fn};
@@ -106,10 +104,6 @@ pub type waxseal_on_verify_fn = Option<
     unsafe extern "C" fn(context: *mut c_void, record: *const waxseal_record_t, entry: *const waxseal_slice_t) -> i32,
 >;
 
-/// Writes the number that an entry stands for in the synopsis of its table to `number`, and answers 1; or answers 0: it stands for none.
-pub type waxseal_on_fold_fn =
-    Option<unsafe extern "C" fn(context: *mut c_void, entry: *const waxseal_slice_t, number: *mut i64) -> i32>;
-
 /// Somebody who keeps something beside values, as `waxseal_options_add_provider` wants it. One thread at a time may use it.
 pub struct waxseal_provider_t {
     _opaque: [u8; 0],
@@ -127,7 +121,6 @@ pub(crate) struct Keeping {
     on_build: waxseal_on_build_fn,
     on_drop: waxseal_on_drop_fn,
     on_verify: waxseal_on_verify_fn,
-    on_fold: waxseal_on_fold_fn,
 }
 
 /// The same for one store.
@@ -255,15 +248,6 @@ impl MetadataProvider for KeepingOf {
         // SAFETY: as above.
         self.calls(|context| unsafe { function(context, &record, &entry) }) != 0
     }
-
-    fn fold(&self, entry: &[u8], into: &mut Synopsis) {
-        let Some(function) = self.keeping.on_fold else { return };
-        let (entry, mut number) = (waxseal_slice_t::of(entry), 0i64);
-        // SAFETY: as above.
-        if self.calls(|context| unsafe { function(context, &entry, &mut number) }) != 0 {
-            into.add(number);
-        }
-    }
 }
 
 /// A provider with a number, from 16 on, and a name of 1 to 64 bytes: its entries have at most 1 KiB, belong to the record wherever it
@@ -298,7 +282,6 @@ pub unsafe extern "C" fn waxseal_provider_create(
             on_build: None,
             on_drop: None,
             on_verify: None,
-            on_fold: None,
         };
         provider.set(issue(Mutex::new(keeping))?);
         Ok(())
@@ -408,17 +391,6 @@ pub extern "C" fn waxseal_provider_set_on_verify(
     on_verify: waxseal_on_verify_fn,
 ) -> i32 {
     set(provider, |keeping| keeping.on_verify = on_verify)
-}
-
-/// The function that reads numbers in entries, of which each table keeps count, least, greatest and sum; null: nothing is kept.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_on_fold(provider: *mut waxseal_provider_t, on_fold: waxseal_on_fold_fn) -> i32 {
-    set(provider, |keeping| {
-        keeping.on_fold = on_fold;
-        keeping.wants.synopsis = on_fold.is_some();
-    })
 }
 
 /// Ends a provider; stores that were opened with it go on with it. Null is no error; one that was ended is `WAXSEAL_CLOSED`.

@@ -3,7 +3,7 @@
 //!
 //! Order of calls in the life of a record: `on_write` (caller's thread, no lock held) -> `rekey` (its key ends in a seqno) and `bind`
 //! (its seqno is known) -> flush: `emit` -> flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's
-//! ledger, `collector` per file. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
+//! ledger. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -301,14 +301,6 @@ pub trait Rows: Send {
     fn next_group(&mut self) -> Option<Vec<Row>>;
 }
 
-/// Gathers properties of one table file.
-pub trait Collector: Send {
-    /// Sees every record that goes into the file, in order.
-    fn add(&mut self, record: &Record<'_>);
-    /// Named properties for the file: (provider id, bytes).
-    fn finish(&mut self) -> Vec<(u16, Vec<u8>)>;
-}
-
 /// Keeps companions. All calls may come from any thread.
 ///
 /// A record of a table may have a pointer in the place of a large value (kind `BlobPointer`): `verify`, `term`, `on_build`, `on_drop` and
@@ -402,10 +394,6 @@ pub trait Companions: Send + Sync {
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64 {
         self.beneath().map_or(0, |beneath| beneath.term(record))
-    }
-    /// A collector for a new table file, if one is wanted.
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.beneath()?.collector()
     }
     /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
     /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again. A keeper that

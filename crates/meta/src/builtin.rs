@@ -7,9 +7,8 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Record;
 
 use crate::provider::{
-    Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Providers, Wants, WriteCtx,
+    Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Providers, WriteCtx,
 };
-use crate::synopsis::{Synopsis, unzigzag, zigzag};
 
 /// All of them.
 pub fn standard() -> Providers {
@@ -54,14 +53,8 @@ impl MetadataProvider for Expiry {
     fn descriptor(&self) -> Descriptor {
         Descriptor { in_checksum: true, max_len: 8, ..Descriptor::new(EXPIRY, "expiry") }
     }
-    fn wants(&self) -> Wants {
-        Wants { synopsis: true, ..Wants::default() }
-    }
     fn verify(&self, record: &Record<'_>, entry: &[u8]) -> bool {
         record.kind.is_value() && Expiry::read(entry).is_some()
-    }
-    fn fold(&self, entry: &[u8], into: &mut Synopsis) {
-        into.add(Expiry::read(entry).map_or(0, |micros| micros.min(i64::MAX as u64) as i64));
     }
 }
 
@@ -96,7 +89,7 @@ impl MetadataProvider for Provenance {
 }
 
 /// Statistics for loading elsewhere: how far a value lies from the median, by which sketch: `sketch version varint | distance varint`,
-/// zigzag. A synopsis of the distances stands in each table.
+/// zigzag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Etl;
 
@@ -121,17 +114,18 @@ impl MetadataProvider for Etl {
     fn descriptor(&self) -> Descriptor {
         Descriptor { on_unknown: OnUnknown::Drop, max_len: 20, ..Descriptor::new(ETL, "etl") }
     }
-    fn wants(&self) -> Wants {
-        Wants { synopsis: true, ..Wants::default() }
-    }
     fn verify(&self, _: &Record<'_>, entry: &[u8]) -> bool {
         Etl::read(entry).is_some()
     }
-    fn fold(&self, entry: &[u8], into: &mut Synopsis) {
-        if let Some((_, distance)) = Etl::read(entry) {
-            into.add(distance);
-        }
-    }
+}
+
+/// A signed number as a varint's: small ones stay small.
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
 /// Labels: names with texts, `name bytes | text bytes` repeated, names ascending, each once.

@@ -25,7 +25,7 @@ use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{
-    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, bind_written,
+    Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, bind_written,
 };
 
 use crate::beside::{
@@ -33,7 +33,6 @@ use crate::beside::{
     word_and_stamp,
 };
 use crate::builtin::Expiry;
-use crate::collect::Folding;
 use crate::correct::{Outcome, correct};
 use crate::counts::{Count, Counts, Tally};
 use crate::hits::Hits;
@@ -522,10 +521,6 @@ impl Companions for Sealer {
             return whole.map_or(0, Seal::number);
         }
         seal.number()
-    }
-
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.providers.wants().synopsis.then(|| Box::new(Folding::new(self.providers.clone())) as Box<dyn Collector>)
     }
 
     #[inline]

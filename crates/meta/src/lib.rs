@@ -6,7 +6,6 @@
 //! keeper     what the engine's seam calls: makes, binds, carries and checks seals
 //! write      lists of entries: made at a put, made anew in a pass       reading    entries read back, without the values
 //! provider   who keeps what beside a record, next to its seal            builtin    expiry, provenance, ETL, labels
-//! collect    synopses of entries, per table                              synopsis   count, least, greatest, sum
 //! hits       words found damaged, for the next pass to mend              counts     what a keeper has done
 //! care       verify, scrub, repair, salvage, digest
 //! mend       a right record's companions, without what was hit beside it
@@ -27,7 +26,6 @@
 pub mod beside;
 pub mod builtin;
 pub mod care;
-mod collect;
 pub mod correct;
 mod counts;
 pub mod exchange;
@@ -45,7 +43,6 @@ mod rekey;
 pub mod seal;
 pub mod stamp;
 pub mod stamped;
-pub mod synopsis;
 pub mod verdict;
 mod write;
 

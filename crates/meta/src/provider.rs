@@ -1,7 +1,7 @@
 //! Providers: who keeps what beside a record, next to its seal.
 //!
 //! In:     operations as they are written, records as tables are built, merged and left out.
-//! Out:    typed entries in the record's list (docs/format.md, section 7), and one synopsis of them per table.
+//! Out:    typed entries in the record's list (docs/format.md, section 7).
 //! Holds:  several providers at once, each entry its own; what one of them asks for never costs a record that has no entries.
 //!         An entry that the seal covers (`in_checksum`) is part of what was written: it must be portable, it never changes, and a keeper
 //!         that does not know it carries it. Every other entry has its own CRC, and says whether it is to be carried.
@@ -13,8 +13,6 @@ use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::DropReason;
-
-use crate::synopsis::Synopsis;
 
 /// The seal itself. It is no entry of the list.
 pub const CHECKSUM: u16 = 0;
@@ -188,8 +186,6 @@ pub struct Wants {
     pub every_write: bool,
     /// `on_build` of every record. Not for entries that the seal covers.
     pub every_build: bool,
-    /// A synopsis per table.
-    pub synopsis: bool,
 }
 
 /// Keeps entries of one kind beside records. All calls may come from any thread.
@@ -231,9 +227,6 @@ pub trait MetadataProvider: Send + Sync {
     fn verify(&self, _record: &Record<'_>, _entry: &[u8]) -> bool {
         true
     }
-
-    /// Adds an entry to the synopsis of its table.
-    fn fold(&self, _entry: &[u8], _into: &mut Synopsis) {}
 }
 
 /// The providers of a store, ascending by id.
@@ -258,7 +251,6 @@ impl Providers {
             }
             wants.every_write |= its.every_write;
             wants.every_build |= its.every_build;
-            wants.synopsis |= its.synopsis;
         }
         if let Some(pair) = list.windows(2).find(|pair| pair[0].0.id == pair[1].0.id) {
             let (one, other) = (&pair[0].0, &pair[1].0);

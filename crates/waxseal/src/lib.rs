@@ -155,7 +155,6 @@ pub mod meta {
         Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Rebuild, Wants, WriteCtx,
     };
     pub use waxseal_meta::reading::{Checked, Meta};
-    pub use waxseal_meta::synopsis::Synopsis;
 }
 
 /// The pages of the repository, so that their examples are compiled and run.

@@ -52,8 +52,6 @@ pub struct Properties {
     pub beside: Option<u64>,
     /// Value files that its records point into: uid, pointers, bytes of the entries that they point to.
     pub values: Vec<(Uid, u64, u64)>,
-    /// Collected properties: provider id and bytes.
-    pub collected: Vec<(u64, Vec<u8>)>,
 }
 
 impl Properties {
@@ -83,14 +81,6 @@ impl Properties {
         put(12, &varints(&[self.created_micros]));
         put(13, self.creator.as_bytes());
         put(14, &varints(&[self.seal_algorithm]));
-        if !self.collected.is_empty() {
-            let mut bytes = Vec::new();
-            for (provider, property) in &self.collected {
-                put_varint(&mut bytes, *provider);
-                put_bytes(&mut bytes, property);
-            }
-            put(15, &bytes);
-        }
         if self.adopted > 0 {
             put(16, &varints(&[self.adopted]));
         }
@@ -164,11 +154,6 @@ impl Properties {
             12 => self.created_micros = reader.varint()?,
             13 => self.creator = text(bytes)?,
             14 => self.seal_algorithm = reader.varint()?,
-            15 => {
-                while !reader.is_empty() {
-                    self.collected.push((reader.varint()?, reader.length_prefixed()?.to_vec()));
-                }
-            }
             16 => self.adopted = reader.varint()?,
             17 => self.versions = Some(reader.varint()?),
             18 => self.beside = Some(reader.varint()?),
@@ -300,7 +285,6 @@ mod tests {
             seqnos in (0..=MAX_SEQNO, 0..=MAX_SEQNO),
             numbers: [u64; 6],
             opaque: (Vec<u8>, Vec<u8>),
-            collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
             (versions, beside) in any::<(Option<u64>, Option<u64>)>(),
             values: Vec<([u8; 16], u64, u64)>,
@@ -328,7 +312,6 @@ mod tests {
                 versions,
                 beside,
                 values: values.into_iter().map(|(uid, count, bytes)| (Uid(uid), count, bytes)).collect(),
-                collected,
             };
             let mut bytes = properties.encode();
             prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);
@@ -342,6 +325,19 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let _ = Properties::decode(&bytes);
         }
+    }
+
+    #[test]
+    fn a_synopsis_of_an_earlier_build_is_skipped() {
+        let properties = Properties { seal_algorithm: 1, adopted: 5, ..Properties::default() };
+        let (with, without) = (properties.encode(), Properties { adopted: 0, ..properties.clone() }.encode());
+        let mut bytes = without.clone();
+        put_varint(&mut bytes, 15);
+        // Provider 3: two numbers from -48 to 49.
+        put_bytes(&mut bytes, &[&[3, 19, 2, 95, 98][..], &1i128.to_le_bytes()].concat());
+        bytes.extend_from_slice(&with[without.len()..]);
+        assert_eq!(Properties::decode(&bytes).unwrap(), properties);
+        assert_eq!(Properties::decode(&bytes).unwrap().encode(), with, "it is not written again");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::ledger::Ledger;
 use crate::options::Compression;
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, Record, Seqno, companion};
-use crate::seam::{Check, Collector, Companions, Protection};
+use crate::seam::{Check, Companions, Protection};
 
 pub(super) const UID: Uid = Uid(*b"uid of a table..");
 pub(super) const NAME: &str = "000007.tbl";
@@ -143,17 +143,6 @@ fn is_whole_list(companion: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealer;
 
-struct Counting(u64);
-
-impl Collector for Counting {
-    fn add(&mut self, _: &Record<'_>) {
-        self.0 += 1;
-    }
-    fn finish(&mut self) -> Vec<(u16, Vec<u8>)> {
-        vec![(9, self.0.to_le_bytes().to_vec())]
-    }
-}
-
 impl Companions for Sealer {
     fn verify(&self, record: &Record<'_>, _: u64, source: Protection) -> Check {
         match record.companion {
@@ -183,9 +172,6 @@ impl Companions for Sealer {
     }
     fn term(&self, record: &Record<'_>) -> u64 {
         if self.verify(record, 0, Protection::None) == Check::Validated { word(record) } else { 0 }
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        Some(Box::new(Counting(0)))
     }
     fn protection(&self) -> Protection {
         Protection::Partial
@@ -361,7 +347,6 @@ fn a_table_says_what_it_is() {
     assert_eq!((properties.family, properties.protection, properties.comparator.as_str()), (3, 2, "wax.bytewise"));
     assert_eq!((properties.key_bytes, properties.value_bytes), (8000, 20_000));
     assert_eq!(properties.data_blocks, table.blocks() as u64);
-    assert_eq!(properties.collected, [(9, 1000u64.to_le_bytes().to_vec())]);
     assert_eq!(properties.ledger, finished.ledger);
     assert_eq!(Table::identify(NAME, &*file).unwrap(), expected(&finished));
     let mut read = 64;

@@ -33,7 +33,7 @@ use crate::planted::{Bug, active};
 use crate::pointer::{Pointer, value_bytes};
 use crate::policy::FilterPolicy;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
-use crate::seam::{Check, Collector, Companions, Protection};
+use crate::seam::{Check, Companions, Protection};
 
 /// Finished blocks are gathered until there are this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -144,7 +144,6 @@ struct Checked {
     adopted: u64,
     /// By value file: pointers into it, bytes of the entries.
     values: BTreeMap<Uid, (u64, u64)>,
-    collector: Option<Box<dyn Collector>>,
     expiry: Option<Expiries>,
     /// Records whose key stands before them in a newer version.
     versions: u64,
@@ -165,7 +164,6 @@ impl Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         let packer = Packer::new(settings.compression);
         out.extend_from_slice(&Header::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
-        let collector = keeper.collector();
         let policed = settings.filter_policy.clone().map(policed::Builder::new);
         let hashes = policed.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
         let hashes = hashes.then(Hashes::default);
@@ -197,7 +195,6 @@ impl Writer {
                 validated: 0,
                 adopted: 0,
                 values: BTreeMap::new(),
-                collector,
                 expiry: None,
                 versions: 0,
                 first_key: Vec::new(),
@@ -512,7 +509,6 @@ impl Writer {
 
     fn properties(&mut self, has_filter: bool) -> Properties {
         let (seen, more) = (&self.seen, self.checked.more_than_a_word);
-        let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
         Properties {
             family: self.settings.family,
             comparator: self.settings.order.name().to_owned(),
@@ -538,7 +534,6 @@ impl Writer {
             versions: Some(self.checked.versions),
             beside: (more > 0).then_some(more),
             values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
-            collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
             ..Properties::default()
         }
     }
@@ -624,9 +619,6 @@ impl Checked {
         }
         if let Some(policed) = &mut self.policed {
             policed.add(record.key, order);
-        }
-        if let Some(collector) = &mut self.collector {
-            collector.add(record);
         }
         if record.kind == Kind::BlobPointer {
             let pointer = Pointer::decode(record.value)?;
