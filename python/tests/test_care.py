@@ -43,6 +43,10 @@ def test_damage_is_found_and_fenced(path, damaged):
         assert low <= high
         repaired = db.repair()
         assert [one.outcome for one in repaired.damage].count("fenced") >= 1
+        for one in repaired.damage:
+            (low, high), text = one.key_range, str(repaired)
+            assert "0x" not in text and (f'keys after "{low[:-1].decode()}"' in text or f'"{low.decode()}"' in text)
+            assert f'"{high.decode()}"' in text
         with pytest.raises(waxseal.CorruptionError):
             list(db.items())
         assert db.verify().records > 4000

@@ -165,6 +165,8 @@ def test_damage_is_told_and_passed(path, damaged):
         assert damaged in str(error)
         low, high = error.key_range
         assert low <= high
+        first = f'after "{low[:-1].decode()}"' if low[-1:] == b"\0" else f'"{low.decode()}"'
+        assert f', keys {first} to "{high.decode()}"' in str(error)
         lost = []
         for n in range(5000):
             key = b"%06d" % n

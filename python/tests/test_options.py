@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import time
 from datetime import timedelta
 
 import pytest
@@ -110,17 +109,18 @@ def test_right_settings_of_a_new_store_are_its_own(path):
         assert len(db) == 0
 
 
-@pytest.mark.parametrize("age, is_kept", [(None, True), (float("inf"), True), (timedelta.max, True), (0, False), (0.001, False)])
+@pytest.mark.parametrize("age, is_kept", [(None, True), (float("inf"), True), (timedelta.max, True), (0, False)])
 def test_events_of_the_engine_are_kept_as_they_should(path, age, is_kept):
     def flushes():
         return db.query_all("engine:flush", "Engine.Flush")
 
     with waxseal.open(path, engine_event_age=age) as db:
-        for n in range(4):
+        for n in range(5):
             db[b"key"] = b"%d" % n
             db.flush()
-            time.sleep(0.01)
-        assert (len(flushes()) == 4) == is_kept
+            if n < 4:
+                db.compact()  # what a table of the store was written by stays
+        assert (len(flushes()) == 5) == is_kept
     for wrong in (-1, float("nan"), timedelta(days=-1)):
         with pytest.raises(ValueError):
             waxseal.open(path, engine_event_age=wrong)
@@ -133,7 +133,7 @@ def test_no_more_events_of_the_engine_are_kept_than_should(path):
             db[b"key"] = b"%d" % n
             db.flush()
         assert len(db.query_all("engine:flush")) < 100
-        assert len(db.query_all(("default", b"key"))) == 200
+        assert len(db.query_all("default.key")) == 200
 
 
 def test_settings_of_a_family_are_heard(db):

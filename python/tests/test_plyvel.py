@@ -301,6 +301,11 @@ def test_a_comparator_orders(tmp_path):
     with plyvel.DB(path, **options) as db:
         assert db.get(b"0100") == b"v" * 100
         assert sum(1 for _ in db) == 3000
+    other = "Invalid argument: backwards does not match existing comparator : "
+    with pytest.raises(plyvel.Error, match=other + "leveldb.BytewiseComparator$"):
+        plyvel.DB(path)
+    with pytest.raises(plyvel.Error, match=other + "sideways$"):
+        plyvel.DB(path, comparator=backwards, comparator_name=b"sideways")
 
 
 def test_properties_and_sizes(db):

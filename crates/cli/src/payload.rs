@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Time, TokenRange};
+use waxseal::{KeyText, RangeText};
 
 use crate::output::Output;
 use crate::text::{escape, hex};
@@ -10,10 +11,19 @@ use crate::{options, times};
 /// Values longer than this are cut in a line; JSON has all of them.
 const LINE_BYTES: usize = 80;
 
-/// The fields on one line: `name=value name=value`.
+/// The fields on one line: `name=value name=value`. A span of keys is one of them.
 pub(crate) fn line(payload: &Payload, output: &Output) -> String {
-    let fields = payload.fields().iter().map(|field| {
-        let (name, value) = shown(field);
+    let start = payload.find(|field| if let Field::RangeStart(key) = field { Some(key.clone()) } else { None });
+    let end = payload.find(|field| if let Field::RangeEnd(key) = field { Some(key.clone()) } else { None });
+    let span = start.zip(end);
+    let fields = payload.fields().iter().filter(|field| span.is_none() || !matches!(field, Field::RangeEnd(_)));
+    let fields = fields.map(|field| {
+        let (name, value) = match (field, &span) {
+            (Field::RangeStart(_), Some((start, end))) => {
+                ("range".to_owned(), Shown::Text(RangeText(start, end).to_string()))
+            }
+            _ => shown(field),
+        };
         match value {
             Shown::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
             Shown::Text(text) => format!("{name}={text}"),
@@ -21,6 +31,7 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
                 format!("{name}={} ({} bytes)", cut(&bytes, output), bytes.len())
             }
             Shown::Bytes(bytes) => format!("{name}={}", output.readable(&bytes)),
+            Shown::Key(key) => format!("{name}={}", KeyText(&key)),
             Shown::Number(number) => format!("{name}={number}"),
             Shown::Object(object) => format!("{name}={object}"),
             Shown::Nothing => format!("{name}: none"),
@@ -50,7 +61,7 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
         let (name, value) = shown(field);
         let value = match value {
             Shown::Text(text) => text.into(),
-            Shown::Bytes(bytes) => output.to_json(&bytes),
+            Shown::Bytes(bytes) | Shown::Key(bytes) => output.to_json(&bytes),
             Shown::Number(number) => number.into(),
             Shown::Object(object) => object,
             Shown::Nothing => Value::Null,
@@ -73,6 +84,7 @@ fn insert(object: &mut Map<String, Value>, name: String, value: Value) {
 enum Shown {
     Text(String),
     Bytes(Vec<u8>),
+    Key(Vec<u8>),
     Number(u64),
     Object(Value),
     Nothing,
@@ -98,8 +110,8 @@ fn shown(field: &Field) -> (String, Shown) {
         Field::UserTime(number) => ("user_time", Shown::Number(*number)),
         Field::OldValue(image) => ("old_value", of_image(image)),
         Field::NewValue(image) => ("new_value", of_image(image)),
-        Field::RangeStart(bytes) => ("range_start", Shown::Bytes(bytes.clone())),
-        Field::RangeEnd(bytes) => ("range_end", Shown::Bytes(bytes.clone())),
+        Field::RangeStart(bytes) => ("range_start", Shown::Key(bytes.clone())),
+        Field::RangeEnd(bytes) => ("range_end", Shown::Key(bytes.clone())),
         Field::Tokens(range) => ("tokens", Shown::Object(of_tokens(range))),
         Field::Input(file) => ("input", Shown::Object(of_file(file))),
         Field::Output(file) => ("output", Shown::Object(of_file(file))),
@@ -118,7 +130,7 @@ fn shown(field: &Field) -> (String, Shown) {
         }
         Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
         Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),
-        Field::EngineKey(bytes) => ("engine_key", Shown::Bytes(bytes.clone())),
+        Field::EngineKey(bytes) => ("engine_key", Shown::Key(bytes.clone())),
         Field::OldKept(number) => ("old_kept", Shown::Number(*number)),
         Field::Other(number, bytes) => return (format!("field_{number}"), Shown::Text(hex(bytes))),
     };

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::path::Path;
 
 use serde_json::json;
-use waxseal::{ColumnFamily, Range, Slice};
+use waxseal::{ColumnFamily, KeyText, Range, Slice};
 
 use crate::args::{Args, Scan, Span};
 use crate::expiry::Expiry;
@@ -51,7 +51,7 @@ pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     })?;
     match found {
         Some(written) => written.map(|()| Exit::Ok),
-        None => Err(Failure::not_found(format!("no key {}", output.readable(&key)))),
+        None => Err(Failure::not_found(format!("no key {}", KeyText(&key)))),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use waxseal::registry::{
     Event, Explanation, Lies, Lineage, Mode, Operation, RegisterOptions, Registration, Scope, Step, Target, Values,
 };
-use waxseal::{Db, Session};
+use waxseal::{Db, KeyText, Session};
 
 use crate::args::{self, Args, Pair, Register};
 use crate::failure::{Exit, Failure};
@@ -105,10 +105,7 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
     let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
     let known = who.provenance(&cf, &key)?;
     if known.watched_by.is_empty() && known.events.is_empty() {
-        return Err(Failure::not_found(format!(
-            "{} is not watched, and nothing is logged of it",
-            output.readable(&key)
-        )));
+        return Err(Failure::not_found(format!("{} is not watched, and nothing is logged of it", KeyText(&key))));
     }
     let rows = known.watched_by.iter().map(|registration| Row::of(&who, registration));
     let rows = rows.collect::<Result<Vec<Row>, Failure>>()?;
@@ -134,7 +131,7 @@ pub(crate) fn explain(args: &Args, key: &OsStr, output: &mut Output) -> Result<E
     let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
     let known = who.explain(&cf, &key)?;
     if known.seqno.is_none() && known.events.is_empty() {
-        return Err(Failure::not_found(format!("nothing is known of {}", output.readable(&key))));
+        return Err(Failure::not_found(format!("nothing is known of {}", KeyText(&key))));
     }
     explain_lines(&who, &known, output)?;
     let object = explain_json(&who, &known, output)?;

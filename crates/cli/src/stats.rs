@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use waxseal::care::Fence;
-use waxseal::{ColumnFamily, Db, FamilyMetrics, Metrics};
+use waxseal::{ColumnFamily, Db, FamilyMetrics, Metrics, RangeText};
 
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
@@ -189,9 +189,8 @@ fn print_damage(states: &[State], output: &mut Output) -> Result<(), Failure> {
     ))?;
     let all = states.iter().flat_map(|state| state.lost.iter().map(move |range| (state, range)));
     for (state, range) in all.take(PRINTED_RANGES) {
-        let (from, to) = (output.readable(&range.from.0), output.readable(&range.to.0));
-        let (name, Fence { file, offset, .. }) = (&state.metrics.name, range);
-        output.line(format!("  {name}: keys from {from} to {to}, from {file} at {offset}"))?;
+        let (name, Fence { file, offset, from, to, .. }) = (&state.metrics.name, range);
+        output.line(format!("  {name}: {}, from {file} at {offset}", RangeText(&from.0, &to.0)))?;
     }
     Ok(())
 }

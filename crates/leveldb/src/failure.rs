@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use waxseal::{Error, ErrorKind};
+use waxseal::{Error, ErrorKind, Order, OrderMismatch};
 
 /// Why a call failed, as the caller gets to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,14 +36,28 @@ impl Failure {
         }
     }
 
+    /// The database has another comparator than the program gave.
+    fn order(OrderMismatch { stored, given, .. }: &OrderMismatch) -> Failure {
+        let (stored, given) = (leveldb_name(stored), leveldb_name(given.as_deref().unwrap_or_default()));
+        Failure::invalid(format_args!("{stored} does not match existing comparator : {given}"))
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 }
 
+/// What LevelDB calls a comparator. Bytewise order is the one that it uses without one.
+fn leveldb_name(name: &str) -> &str {
+    if name.is_empty() || name == Order::bytewise().name() { "leveldb.BytewiseComparator" } else { name }
+}
+
 impl From<Error> for Failure {
     #[cold]
     fn from(error: Error) -> Failure {
+        if let Some(mismatch) = error.order_mismatch() {
+            return Failure::order(mismatch);
+        }
         let text = error.to_string();
         match error.kind() {
             ErrorKind::Corruption(_) => Failure::corruption(text.strip_prefix("corruption in ").unwrap_or(&text)),
@@ -66,6 +80,14 @@ mod tests {
         assert_eq!(said(Error::structural("odd").in_file("7.tbl", 9)), "Corruption: 7.tbl at 9: odd");
         assert_eq!(said(Error::of(ErrorKind::Locked, "open already")), "IO error: lock: open already");
         assert_eq!(said(Error::of(ErrorKind::FormatTooNew, "v9")), "Not implemented: v9");
+        let mismatch = |stored: &str, given: Option<&str>| {
+            let (family, stored, given) = ("default".to_owned(), stored.to_owned(), given.map(str::to_owned));
+            said(OrderMismatch { family, stored, given }.into())
+        };
+        let other = "Invalid argument: mine does not match existing comparator : other";
+        assert_eq!(mismatch("mine", Some("other")), other);
+        let usual = "Invalid argument: mine does not match existing comparator : leveldb.BytewiseComparator";
+        assert_eq!([mismatch("mine", Some("wax.bytewise")), mismatch("mine", None)], [usual, usual]);
         assert_eq!(said(Error::closed()), "IO error: the store is closed");
     }
 }

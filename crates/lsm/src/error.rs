@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::env::{Fs, LockLost, RealFs, StoreClosed, is_out_of_descriptors};
+use crate::key_text::RangeText;
 
 /// What every fallible call of the engine answers.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -118,6 +119,18 @@ impl Verdict {
             Verdict::Ledger,
         ];
         usize::try_from(number).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
+    }
+
+    /// Its name in messages, in `--json` and in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Structural => "structural",
+            Verdict::Checksum => "checksum",
+            Verdict::Missing => "missing",
+            Verdict::Misplaced => "misplaced",
+            Verdict::Seal => "seal",
+            Verdict::Ledger => "ledger",
+        }
     }
 }
 
@@ -241,6 +254,11 @@ impl Error {
         }
     }
 
+    /// The orders, if a family was opened by another one than it is stored in.
+    pub fn order_mismatch(&self) -> Option<&OrderMismatch> {
+        self.0.source.as_ref()?.get_ref()?.downcast_ref()
+    }
+
     /// True for corruption.
     pub fn is_corruption(&self) -> bool {
         self.damage().is_some()
@@ -262,6 +280,43 @@ impl Error {
     }
 }
 
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A family was opened by another order than it is stored in. The source of the error that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderMismatch {
+    /// The family.
+    pub family: String,
+    /// The name of its order.
+    pub stored: String,
+    /// The name of the order that was given; none: no order of the stored name was.
+    pub given: Option<String>,
+}
+
+impl fmt::Display for OrderMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OrderMismatch { family, stored, given } = self;
+        match given {
+            Some(given) => write!(f, "family {family:?} is ordered by {stored:?}, not by {given:?}"),
+            None => write!(f, "family {family:?} is ordered by {stored:?}, which was not given"),
+        }
+    }
+}
+
+impl std::error::Error for OrderMismatch {}
+
+impl From<OrderMismatch> for Error {
+    fn from(mismatch: OrderMismatch) -> Error {
+        let (kind, message) = (ErrorKind::Invalid, mismatch.to_string().into());
+        let source = Some(Arc::new(io::Error::new(io::ErrorKind::InvalidInput, mismatch)));
+        Error(Box::new(Story { kind, message, source }))
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.kind {
@@ -274,7 +329,10 @@ impl fmt::Display for Error {
                 if let Some(cf) = &damage.cf {
                     write!(f, ", family {cf:?}")?;
                 }
-                Ok(())
+                match &damage.key_range {
+                    Some((low, high)) => write!(f, ", {}", RangeText(low, high)),
+                    None => Ok(()),
+                }
             }
             _ => f.write_str(&self.0.message),
         }
@@ -338,6 +396,28 @@ mod tests {
         let error = Error::io("opening 000007.tbl", io::Error::from_raw_os_error(OUT_OF_DESCRIPTORS)).to_string();
         assert!(error.starts_with("opening 000007.tbl: ") && error.contains("RLIMIT_NOFILE"), "{error}");
         assert!(error.contains("`open_tables`"), "{error}");
+    }
+
+    #[test]
+    fn corruption_names_the_keys_that_are_concerned() {
+        let damage = Damage { file: "000007.tbl".to_owned(), offset: 64, ..Damage::default() };
+        let said = |keys: Option<(&[u8], &[u8])>| {
+            Error::corruption(damage.clone(), "lost").in_family("users", keys).to_string()
+        };
+        let place = "corruption in 000007.tbl at 64: lost, family \"users\"";
+        assert_eq!(said(None), place);
+        assert_eq!(said(Some((b"a", b"a"))), format!("{place}, key \"a\""));
+        assert_eq!(said(Some((b"k1\0", b"\xff"))), format!("{place}, keys after \"k1\" to 0xff"));
+    }
+
+    #[test]
+    fn another_order_is_told_by_both_names() {
+        let (family, stored) = ("users".to_owned(), "mine".to_owned());
+        let mismatch = OrderMismatch { family, stored, given: Some("other".to_owned()) };
+        let error = Error::from(mismatch.clone());
+        assert_eq!(error.to_string(), "family \"users\" is ordered by \"mine\", not by \"other\"");
+        assert_eq!((error.kind(), error.order_mismatch()), (&ErrorKind::Invalid, Some(&mismatch)));
+        assert_eq!(Error::invalid("family").order_mismatch(), None);
     }
 
     #[test]

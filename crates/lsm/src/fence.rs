@@ -77,7 +77,7 @@ impl Fence {
             verdict: self.verdict,
             ..Damage::default()
         };
-        Error::corruption(damage, "records may have been lost between these keys")
+        Error::corruption(damage, "records may have been lost")
     }
 
     /// The fence that a cursor shows: the record's value has it. One without a value is a record in memory whose kind or lengths were hit, and spans its

@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, turn, error, seam, expiry, fence, ledger, descriptors, interrupt, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, turn, error, seam, expiry, fence, ledger, descriptors, interrupt, key_text, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -32,6 +32,7 @@ pub mod header;
 #[doc(hidden)]
 pub mod inject;
 pub mod interrupt;
+pub mod key_text;
 pub mod ledger;
 pub mod memtable;
 pub mod merge;

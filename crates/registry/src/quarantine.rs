@@ -130,7 +130,7 @@ fn span(payload: Payload, fence: &Fence) -> Payload {
     let settings = [("file", file.clone()), ("offset", offset.to_string())];
     let setting = |(name, value): (&str, String)| Field::Setting((name.to_owned(), value));
     let payload = settings.map(setting).into_iter().fold(payload, Payload::with);
-    let payload = payload.with(Field::Verdict(format!("{verdict:?}").to_lowercase())).with(Field::SeqnoBound(*bound));
+    let payload = payload.with(Field::Verdict(verdict.to_string())).with(Field::SeqnoBound(*bound));
     payload.with(Field::RangeStart(from.0.clone())).with(Field::RangeEnd(to.0.clone()))
 }
 

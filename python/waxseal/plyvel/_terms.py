@@ -13,6 +13,10 @@ Name = Union[str, bytes]
 Comparator = Callable[[bytes, bytes], int]
 
 
+_OTHER_ORDER = re.compile(r'family "default" is ordered by "(.*)", (?:not by "(.*)"|which was not given)')
+_LEVELDB_NAMES = {"wax.bytewise": "leveldb.BytewiseComparator"}
+
+
 class Error(Exception):
     """Something went wrong in the store."""
 
@@ -46,6 +50,11 @@ def make_error(
         return CorruptionError(message)
     if kind in (_errors.Error, _errors.LockedError, _errors.HaltedError, _errors.ReadOnlyError):
         return IOError(message)
+    other = _OTHER_ORDER.fullmatch(message)
+    if other:
+        stored, given = (name or "wax.bytewise" for name in other.groups())
+        stored, given = (_LEVELDB_NAMES.get(name, name) for name in (stored, given))
+        return Error(f"Invalid argument: {stored} does not match existing comparator : {given}")
     return Error(message)
 
 

@@ -400,6 +400,7 @@ fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
     let lost = (0..2000).map(|n| format!("k{n:04}")).find(|key| !rows.contains(&format!("{key}\t"))).unwrap();
     let (_, said) = tool.ends(3, &["get", &lost]);
     assert!(said.contains(&format!("corruption in {table} at ")), "{said}");
+    assert!(said.contains(", family \"default\", keys ") && said.contains("\" to \"k"), "{said}");
     let (_, said) = tool.ends(3, &["--json", "get", &lost]);
     assert!(said.contains(&table));
     // Salvage takes what there is.
@@ -423,11 +424,20 @@ fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
     let (after, _) = tool.ends(3, &["scan"]);
     assert!(whole(&after) >= whole(&rows));
     tool.ends(3, &["get", &lost]);
+    // A lost range begins behind the last record that is there, and is named by that one.
+    let last = (0..2000).map(|n| format!("k{n:04}")).take_while(|key| *key < lost).last().unwrap();
+    let range = format!("keys after \"{last}\" to \"k");
+    let (stats, (_, get)) = (tool.text(&["stats"]), tool.ends(3, &["get", &lost]));
+    assert!(stats.contains(&format!("  default: {range}")) && get.contains(&range), "{range}\n{stats}\n{get}");
+    assert!(!stats.contains("\\x00") && !get.contains("0x"), "{stats}\n{get}");
+    let log = tool.text(&["log", "engine:integrity", "Engine.Fence"]);
+    assert!(log.contains(&format!("range={range}")) && !log.contains("0x"), "{log}");
     let fences = &tool.json(&["stats"])["families"][0]["fences"];
     assert_eq!((fences.as_array().unwrap().is_empty(), &fences[0]["file"]), (false, &Value::from(table)));
     // Until somebody gives it up.
     tool.ends(0, &["repair", "--accept-loss"]);
-    tool.ends(2, &["get", &lost]);
+    let (_, said) = tool.ends(2, &["get", &lost]);
+    assert!(said.contains(&format!("no key \"{lost}\"")), "{said}");
     tool.ends(0, &["verify"]);
     assert_eq!(whole(&tool.text(&["scan"])), whole(&after));
 }

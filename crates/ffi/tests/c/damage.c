@@ -86,6 +86,8 @@ static void a_damaged_record_is_an_error_with_its_place(void) {
     CHECK(waxseal_error_verdict(error) != WAXSEAL_VERDICT_NONE);
     CHECK_OK(waxseal_error_key_range(error, &smallest, &largest));
     CHECK(smallest.len >= 3 && memcmp(smallest.data, "key", 3) == 0);
+    CHECK_SAYS(", family \"default\", key", waxseal_error_message(error));
+    CHECK_SAYS(" \"key", waxseal_error_message(error));
     CHECK(largest.len >= 3 && memcmp(smallest.data, largest.data, smallest.len < largest.len ? smallest.len : largest.len) <= 0);
     end_store(db, family);
 }

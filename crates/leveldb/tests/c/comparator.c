@@ -77,10 +77,10 @@ static void goes_the_other_way(void) {
   /* by its name it is known */
   leveldb_options_set_comparator(w.options, of_other);
   CHECK(leveldb_open(w.options, path("back"), &w.err) == NULL);
-  CHECK_FAILED(w.err, "Invalid argument: ");
+  CHECK_FAILED(w.err, "Invalid argument: test.back does not match existing comparator : test.other");
   leveldb_options_set_comparator(w.options, NULL);
   CHECK(leveldb_open(w.options, path("back"), &w.err) == NULL);
-  CHECK_FAILED(w.err, "test.back");
+  CHECK_FAILED(w.err, "test.back does not match existing comparator : leveldb.BytewiseComparator");
   leveldb_options_set_comparator(w.options, of_back);
   leveldb_repair_db(w.options, path("back"), &w.err);
   CHECK_OK(w.err);

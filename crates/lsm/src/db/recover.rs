@@ -23,7 +23,7 @@ use crate::batch::Binding;
 use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
 use crate::env::{Env, File, Machine, Open};
-use crate::error::{Error, ErrorKind, IoContext, Result, Verdict};
+use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
 use crate::fence::Fence;
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
@@ -421,19 +421,13 @@ impl Opening<'_> {
             };
             return match options.order.name() == stored.comparator {
                 true => Ok(CfOptions { large_value_bytes, ..options }),
-                false => Err(Error::invalid(format!(
-                    "family {:?} is ordered by {:?}, not by {:?}",
-                    stored.name,
-                    stored.comparator,
-                    options.order.name()
-                ))),
+                false => Err(mismatch(stored, Some(options.order.name()))),
             };
         }
         let bytewise = Order::bytewise();
         let order = self.parts.orders.iter().chain([&bytewise]).find(|order| order.name() == stored.comparator);
         let Some(order) = order else {
-            let what = format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator);
-            return Err(Error::invalid(what));
+            return Err(mismatch(stored, None));
         };
         let options = version::family::decode(&stored.options, order.clone())?;
         if let Some(codec) = options.missing_codec() {
@@ -617,6 +611,12 @@ fn live_files(state: &State, manifest: u64) -> Vec<Name> {
     });
     let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
     tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
+}
+
+/// The error of a family that is opened by another order than its own.
+fn mismatch(stored: &version::Family, given: Option<&str>) -> Error {
+    let (family, stored, given) = (stored.name.clone(), stored.comparator.clone(), given.map(str::to_owned));
+    OrderMismatch { family, stored, given }.into()
 }
 
 #[cfg(test)]

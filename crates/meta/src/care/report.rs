@@ -8,6 +8,7 @@ use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::{Family, Remedy, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
 use waxseal_lsm::fence::Fence;
+use waxseal_lsm::key_text::RangeText;
 use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
@@ -328,12 +329,7 @@ impl Finding {
     fn verdict_name(&self) -> &'static str {
         match (self.outcome, self.verdict) {
             (Outcome::Unread, _) => "io",
-            (_, Verdict::Checksum) => "checksum",
-            (_, Verdict::Missing) => "missing",
-            (_, Verdict::Misplaced) => "misplaced",
-            (_, Verdict::Seal) => "seal",
-            (_, Verdict::Ledger) => "ledger",
-            _ => "structural",
+            (_, verdict) => verdict.name(),
         }
     }
 
@@ -396,7 +392,7 @@ impl fmt::Display for Finding {
         let file = if self.file.is_empty() { "(in memory)" } else { &self.file };
         write!(f, "{file} at {}: {}", self.offset, self.message)?;
         if let Some((from, to)) = &self.key_range {
-            write!(f, ", keys {} to {}", readable(from), readable(to))?;
+            write!(f, ", {}", RangeText(from, to))?;
         }
         for step in &self.steps {
             write!(f, "; {} {}", step.rung, if step.helped { "helped" } else { "did not help" })?;
@@ -444,14 +440,6 @@ pub(super) fn rung_of(remedy: Remedy) -> Rung {
         Remedy::Source => Rung::Source,
         Remedy::Rebuilt => Rung::Rebuild,
         _ => Rung::ReadAgain,
-    }
-}
-
-/// Text where the bytes are text without control characters, else hexadecimal.
-fn readable(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) => format!("{text:?}"),
-        _ => format!("0x{}", hex(bytes)),
     }
 }
 
@@ -504,7 +492,7 @@ pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
         family: Some(family.name().to_owned()),
         key_range: Some((fence.from.0.clone(), fence.to.0.clone())),
         verdict: fence.verdict,
-        message: "records may have been lost between these keys".to_owned(),
+        message: "records may have been lost".to_owned(),
         ..Finding::default()
     }
 }

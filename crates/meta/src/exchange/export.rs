@@ -16,6 +16,7 @@ use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::{At, Bounds, Db, Family, Raw, Snapshot};
 use waxseal_lsm::env::{Env, Open};
 use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
+use waxseal_lsm::key_text::KeyText;
 use waxseal_lsm::names::Name;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
@@ -25,7 +26,7 @@ use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
 use super::header::{self, File, Manifest};
 use super::left_behind::{LeftBehind, Outlet};
-use super::{Form, Versions, has_end, has_seal, shown, term_of};
+use super::{Form, Versions, has_end, has_seal, term_of};
 use crate::paper::{self, Pairing, Written};
 use crate::provider::LABELS;
 
@@ -243,7 +244,7 @@ impl Giver<'_> {
                 key if key.len() == MAX_KEY_BYTES => "it is as long as a key can be",
                 _ => return Ok(()),
             };
-            Err(Error::invalid(format!("the paper's form cannot carry the key {}: {why}", shown(record.key))))
+            Err(Error::invalid(format!("the paper's form cannot carry the key {}: {why}", KeyText(record.key))))
         })
         .map(drop)
     }
@@ -318,7 +319,7 @@ impl Giver<'_> {
 
 #[cold]
 fn would_stay(key: &[u8]) -> Error {
-    let key = shown(key);
+    let key = KeyText(key);
     Error::invalid(format!(
         "the key {key} expires, which only an export with seals can say: its receiver would keep it for ever"
     ))

@@ -16,6 +16,7 @@ use waxseal_lsm::db::{Db, Family};
 use waxseal_lsm::env::{Env, File as OpenFile, Open, read_exact};
 use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
 use waxseal_lsm::interrupt;
+use waxseal_lsm::key_text::KeyText;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::merge::merged;
 use waxseal_lsm::order::Order;
@@ -24,7 +25,7 @@ use waxseal_lsm::seam::{Companions, Plain, Protection, Rows, Source};
 use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
-use super::{Form, has_end, has_seal, shown, term_of};
+use super::{Form, has_end, has_seal, term_of};
 use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
 use crate::paper::{self, Fault, Pairing, Tally, Written};
 
@@ -127,7 +128,7 @@ fn lies(expected: u64, found: u64) -> Error {
 
 #[cold]
 fn would_stay(key: &[u8]) -> Error {
-    let key = shown(key);
+    let key = KeyText(key);
     Error::invalid(format!(
         "the key {key} expires, and this store leaves behind what says so: it would keep it for ever"
     ))

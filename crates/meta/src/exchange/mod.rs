@@ -115,8 +115,3 @@ fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
         .unwrap_or_else(|_| Seal::of_record(record)); // what cannot be taken apart covers nothing
     whole.number()
 }
-
-/// A key in a message: as text, and its bytes.
-fn shown(key: &[u8]) -> String {
-    format!("{:?} ({key:02x?})", String::from_utf8_lossy(key))
-}
