@@ -427,7 +427,7 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
     let literal = Export { policy: Policy::PaperLiteral, ..Export::default() };
     let error = export(&native.db, &native.family, &sim.env(4), &out(0), &literal).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("k\\u{1}"), "{error}");
+    assert!(error.to_string().contains("0x6b01"), "{error}");
     assert!(sim.list(&out(0)).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound), "nothing was written");
     let safe = Export { policy: Policy::PaperSafe, ..Export::default() };
     let exported = export(&native.db, &native.family, &sim.env(4), &out(1), &safe).unwrap();
