@@ -3,7 +3,7 @@
 //! The store is opened read-only, so that a writer may be at work beside. Counters of that open (flushes, stalls, cache hits) are zero and
 //! mean nothing; the table leaves them out, `--json` has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::levels::{levels_json, table};
 use crate::output::Output;
-use crate::store::{existing_store, find_family, open_to_read};
+use crate::store::{existing_store, open_to_read};
 use crate::text::{count, counted, size};
 
 /// Lost ranges that are printed; with --json all are.
@@ -64,7 +64,7 @@ pub(crate) fn families(args: &Args, all: bool, rows: bool, output: &mut Output) 
     Ok(Exit::Ok)
 }
 
-fn users_families(db: &Db) -> Vec<String> {
+fn users_families(db: &Db) -> HashSet<String> {
     db.column_families().iter().map(|cf| cf.name().to_owned()).collect()
 }
 
@@ -80,7 +80,8 @@ struct State {
 
 impl State {
     fn of(db: &Db, metrics: &FamilyMetrics) -> Result<State, Failure> {
-        let cf: Option<ColumnFamily> = find_family(db, &metrics.name);
+        // The store is open for reading: nothing is made.
+        let cf: Option<ColumnFamily> = db.column_family(&metrics.name).ok();
         let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
         let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
         Ok(State { metrics: metrics.clone(), lost, quarantined, rows: None })
@@ -92,7 +93,7 @@ impl State {
 
     /// Counts the rows that a scan returns. A damaged place is skipped, as `scan` skips it.
     fn count_rows(&mut self, db: &Db) -> Result<(), Failure> {
-        let Some(cf) = find_family(db, &self.metrics.name) else { return Ok(()) };
+        let Ok(cf) = db.column_family(&self.metrics.name) else { return Ok(()) };
         let mut rows = 0;
         for key in cf.iter().keys() {
             match key {
