@@ -26,6 +26,13 @@ fn open_real(dir: &Path) -> Db {
     Db::open(dir, settings(), parts(Env::real())).unwrap()
 }
 
+/// Removes the directory of an open store, whose threads may make a file in it meanwhile.
+fn remove_whole(dir: &Path) {
+    while let Err(error) = fs::remove_dir_all(dir) {
+        assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty, "{error}");
+    }
+}
+
 fn assert_rows(db: &Db, expected: &Rows) {
     assert_eq!(rows(db, &default(db), At::Latest).unwrap(), *expected);
 }
@@ -138,10 +145,10 @@ fn a_store_whose_directory_was_removed_halts() {
         fill(&db, 0..20, 1);
         db.sync().unwrap();
         if emptied {
-            fs::remove_dir_all(&dir).unwrap();
+            remove_whole(&dir);
         } else {
             fs::rename(&dir, dir.with_extension("gone")).unwrap();
-            fs::remove_dir_all(dir.with_extension("gone")).unwrap();
+            remove_whole(&dir.with_extension("gone"));
             fs::create_dir(&dir).unwrap(); // the path is another directory's
         }
         let error = assert_halted(&db);
@@ -155,7 +162,7 @@ fn a_store_whose_directory_was_removed_halts() {
 fn a_commit_that_needs_a_file_halts_a_store_without_a_directory() {
     let (_home, dir, _) = real();
     let db = open_real(&dir);
-    fs::remove_dir_all(&dir).unwrap();
+    remove_whole(&dir);
     let value = vec![7; 8192];
     let refused = (0..10_000).find_map(|_| put(&db, &default(&db), b"k", &value, Durability::Os).err());
     let refused = refused.expect("commits went on for 80 MB in a directory that was removed");
