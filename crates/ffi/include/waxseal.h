@@ -2435,11 +2435,13 @@ int32_t waxseal_options_set_trash_bytes(waxseal_options_t *options,
                                         uint64_t bytes);
 
 /**
- * Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB.
+ * Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. Where half of `memtable_bytes` is less, segments
+ * are that long, but at least 1 MiB.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_segment_bytes(waxseal_options_t *options, uint64_t bytes);
+int32_t waxseal_options_set_segment_bytes(waxseal_options_t *options,
+                                          uint64_t bytes);
 
 /**
  * Length of the file in which the newest bytes of the log live, a multiple of 4096, at least 16 KiB. Default 4 MiB. Not the ring

@@ -76,7 +76,8 @@ pub extern "C" fn waxseal_options_set_trash_bytes(options: *mut waxseal_options_
     tune(options, move |settings| settings.trash_bytes = bytes)
 }
 
-/// Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB.
+/// Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. Where half of `memtable_bytes` is less, segments
+/// are that long, but at least 1 MiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

@@ -78,7 +78,8 @@ pub struct Settings {
     /// before it is full, at half writers wait. Default 0: none.
     /// What callers hold (snapshots, cursors, values) is not in it. Memtables are left 256 KiB, or one of them, whatever it is.
     pub memory_bytes: usize,
-    /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
+    /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB. Segments are shorter where memtables are small: half of
+    /// `memtable_bytes`, but no less than 1 MiB, so that the log stays below twice `memtable_bytes`.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
     pub ring_bytes: usize,
@@ -155,6 +156,12 @@ impl Settings {
     /// How long events of the engine's own work are kept.
     pub(crate) fn event_retention(&self) -> EventRetention {
         EventRetention { events: self.engine_events, age: self.engine_event_age }
+    }
+
+    /// Length of a log segment: `segment_bytes`, or less where two memtables are shorter than four segments.
+    pub(crate) fn log_segment_bytes(&self) -> u64 {
+        let half = (self.memtable_bytes as u64 / 2) & !4095;
+        self.segment_bytes.min(half.max(MIB as u64))
     }
 
     /// Every setting that cannot work, in one error.

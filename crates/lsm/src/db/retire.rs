@@ -31,10 +31,11 @@ pub(super) struct LogBound {
 const NEARLY_FULL: u64 = 750;
 
 impl LogBound {
-    /// Twice `memtable_bytes`, or two segments if that is more.
+    /// Twice `memtable_bytes`; two segments where those are longer than a memtable, which takes one smaller than 1 MiB.
     pub(super) fn of(settings: &Settings) -> LogBound {
-        let limit = (2 * settings.memtable_bytes as u64).max(2 * settings.segment_bytes);
-        LogBound { limit, segment: settings.segment_bytes }
+        let segment = settings.log_segment_bytes();
+        let limit = (2 * settings.memtable_bytes as u64).max(2 * segment);
+        LogBound { limit, segment }
     }
 
     /// Writers wait at this many needed bytes.
@@ -269,8 +270,15 @@ mod tests {
             })
         };
         let (small, large) = (bound(8, 16), bound(64, 16));
-        assert_eq!((small.limit(), large.limit()), (mib(32), mib(128)));
-        assert!(!small.freezes(mib(8), 0) && small.freezes(mib(8) + 1, 0));
+        assert_eq!(
+            [(1, 16), (8, 16), (8, 1), (64, 16)].map(|(of, segment)| bound(of, segment).limit()),
+            [2, 16, 16, 128].map(mib)
+        );
+        assert_eq!(
+            [(1, 16), (8, 16), (8, 1), (64, 16)].map(|(of, segment)| bound(of, segment).segment),
+            [1, 4, 1, 16].map(mib)
+        );
+        assert!(!small.freezes(mib(6), 0) && small.freezes(mib(6) + 1, 0));
         assert!(!large.freezes(mib(56), 0) && large.freezes(mib(56) + 1, 0));
         assert!(!large.freezes(mib(84), NEARLY_FULL) && large.freezes(mib(84) + 1, 1000));
         assert_eq!([0, 64, 128, 256].map(|needed| large.pressure(mib(needed))), [0, 500, 1000, 2000]);

@@ -225,17 +225,17 @@ impl<T> Wal<T> {
         };
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
         let ring = Ring::create(env, dir, maker.machine, numbers(), start, capacity)?;
-        let blocks = first_bytes(settings.segment_bytes);
-        let first = maker
-            .sparse(env, dir, (numbers(), start, settings.segment_bytes), blocks, true)
-            .map_err(Refusal::into_error)?;
+        let segment_bytes = settings.log_segment_bytes();
+        let blocks = first_bytes(segment_bytes);
+        let first =
+            maker.sparse(env, dir, (numbers(), start, segment_bytes), blocks, true).map_err(Refusal::into_error)?;
         let first = Arc::new(first);
         let place = first.start();
         let limits = Limits {
-            segment_bytes: settings.segment_bytes,
+            segment_bytes,
             ring_bytes: ring.capacity,
             drain_bytes: settings.drain_bytes as u64,
-            easy_bytes: settings.segment_bytes.min(ring.capacity) / 8,
+            easy_bytes: segment_bytes.min(ring.capacity) / 8,
         };
         let log_start = LogStart { place, ring: ring.number, ring_nonce: ring.nonce };
         let wal = Wal {
