@@ -1,7 +1,8 @@
-//! Opening with a registry, or without one.
+//! Opening a store with a registry, or without one.
 //!
-//! A store that is opened for writing without its registry logs nothing of what is done then. So it must not happen where something is
-//! registered; and a plain open, which leaves behind what stands beside records of the log, must not happen where events wait there.
+//! A store opened for writing without its registry logs nothing. Such an open must therefore fail if anything is
+//! registered. A plain open also drops the metadata of records in the write-ahead log, so it must fail if that metadata
+//! holds events.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -18,21 +19,21 @@ use waxseal_meta::stamp::Stamp;
 use waxseal_meta::stamped::has_history;
 use waxseal_registry::{Prepared, Registrar};
 
-/// The family that says what is registered.
+/// The family that holds the registrations.
 const REGISTRY: &str = "system_metadata.registry";
 
-/// Who is told of writes.
+/// The observer of the store's writes.
 pub(crate) enum Watching {
-    /// Registry and log.
+    /// The store has a registry and a log.
     Registrar(Registrar),
-    /// Nobody: the store was opened without them.
+    /// The store was opened without a registry.
     Nobody,
-    /// Nobody knows who: what is registered, or who is who, cannot be read. Nothing is written until that is repaired.
+    /// The registrations or the sessions cannot be read. Writes fail until they are repaired.
     Unknown(Error),
 }
 
 impl Watching {
-    /// Registry and log, if the store has them.
+    /// Returns the registrar, if the store has one.
     pub(crate) fn registrar(&self) -> Result<&Registrar> {
         match self {
             Watching::Registrar(registrar) => Ok(registrar),
@@ -42,9 +43,10 @@ impl Watching {
     }
 }
 
-/// The keeper of a store that is opened plain: it makes and checks nothing, but what events say is kept with records stays.
+/// The record protector of a store that is opened plain. It makes and checks no seals, but retains the history of
+/// events that is stored with records.
 pub(crate) struct PlainKeeper {
-    /// Nobody could see whether anything is registered: until somebody can, no seal of the log is left behind.
+    /// The registrations could not be checked. The open must then keep all seals in the log.
     pub(crate) keeps_seals: bool,
 }
 
@@ -63,7 +65,8 @@ impl Companions for PlainKeeper {
     }
 }
 
-/// Registry and log of a store that was opened, if it has them. Damage of theirs is no reason not to open it: everything else is read.
+/// Attaches registry and log to an opened store, if it has them. Damage to them does not prevent the open: the rest of
+/// the store stays readable.
 pub(crate) fn attach(
     engine: &engine::Db,
     keeper: Option<&Arc<Sealer>>,
@@ -73,7 +76,7 @@ pub(crate) fn attach(
         (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
             Ok(registrar) => Ok(Watching::Registrar(registrar)),
             Err(error) if error.is_corruption() => {
-                let _ = engine.set_rules(1); // writes ask who is told of them; a store that is only read has none
+                let _ = engine.set_rules(1); // makes writes fail in the registrar; a read-only store has no writes
                 Ok(Watching::Unknown(error))
             }
             Err(error) => Err(error),
@@ -83,8 +86,9 @@ pub(crate) fn attach(
     }
 }
 
-/// `Invalid` for a store with registrations, which must not be opened plain. `parts` are those of an ordinary open. False if nobody can see
-/// whether there are any, since the store cannot be read. One that is not there yet, and whatever else the open itself refuses, is left to that.
+/// Checks that a store may be opened plain. `parts` are those of an ordinary open. Errors: `Invalid` if the store has
+/// registrations. Returns false if they cannot be checked because the store cannot be read. If the store does not
+/// exist, or the open itself will fail with `Invalid`, returns true and leaves the error to the open.
 pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<bool> {
     let parts = Parts { listener: Parts::real().listener, ..parts };
     match engine::Db::open_read_only(path, settings, parts) {

@@ -1,6 +1,6 @@
-//! Writes: one at a time, or many that commit together.
+//! Writes: single operations, and batches that commit atomically.
 //!
-//! A single put is a batch of one. Its buffer is the thread's own and used again, so that a put allocates nothing here.
+//! A single put is a batch of one operation. It reuses a thread-local buffer, so this layer allocates nothing per put.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,7 +30,8 @@ thread_local! {
     static SPARE: Cell<Option<Box<Operations>>> = const { Cell::new(None) };
 }
 
-/// How one write is done, and what is kept beside its value. The default is the store's durability, and nothing.
+/// Options of one write: its durability, and the metadata entries of the value. By default a write has the store's
+/// durability and no entries.
 ///
 /// ```
 /// use waxseal::{Durability, WriteOptions};
@@ -41,14 +42,14 @@ thread_local! {
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     durability: Option<Durability>,
-    /// Provider and bytes.
+    /// Provider id and entry bytes.
     entries: Vec<(u16, Vec<u8>)>,
     labels: BTreeMap<String, String>,
     expires: Option<Expires>,
     logged_as_insert: bool,
 }
 
-/// When a record expires.
+/// The expiry that a write asks for.
 #[derive(Clone, Copy, Debug)]
 enum Expires {
     At(SystemTime),
@@ -57,36 +58,38 @@ enum Expires {
 }
 
 impl WriteOptions {
-    /// The store's defaults.
+    /// Returns the default options.
     pub fn new() -> WriteOptions {
         WriteOptions::default()
     }
 
-    /// When the write, once it has returned, can still be lost.
+    /// Sets the durability: whether the write can be lost in a crash after it has returned.
     pub fn durability(mut self, durability: Durability) -> WriteOptions {
         self.durability = Some(durability);
         self
     }
 
-    /// Keeps bytes beside the value, in the same record, for the provider with this number (see [`meta`](crate::meta)). They go
-    /// wherever the record goes, and away with it; no read of the value touches them. An unknown provider, bytes that it refuses,
-    /// two entries for one provider, and more in all than a quarter of the family's block or 64 KiB make the write `Invalid`; so
-    /// does a store that was opened plain.
+    /// Stores an entry with the value, in the same record, for the provider with this id (see [`meta`](crate::meta)).
+    /// The entry moves with the record and is dropped with it; reads of the value do not touch it.
+    ///
+    /// The write fails with `Invalid` if the provider is unknown or refuses the bytes, if two entries have the same
+    /// provider, or if the store was opened plain. It also fails if all entries together exceed a quarter of the
+    /// family's block size or 64 KiB.
     pub fn entry(mut self, provider: u16, bytes: impl Into<Vec<u8>>) -> WriteOptions {
         self.entries.push((provider, bytes.into()));
         self
     }
 
-    /// The record expires at this time: from then on it counts as absent, and a later compaction drops it. The last of `expires_at`,
-    /// `expires_in` and `expires_never` wins.
+    /// Sets the time at which the record expires: from then on it counts as absent, and a later compaction drops it.
+    /// The last call of `expires_at`, `expires_in` and `expires_never` wins.
     ///
-    /// Only values expire, and only once their seal has spoken for them and for the time: no flipped bit ends a record early. A time that
-    /// has passed is allowed, and the record is absent at once. A snapshot, a cursor and an iterator judge by the time at which they were
-    /// made, every other read by the time now. That time never runs backwards: after the system clock was set back it stands still until
-    /// the clock has caught up.
+    /// Only values expire, and only after the seal has confirmed the value and its expiry time: a flipped bit cannot
+    /// expire a record early. A time in the past is allowed; the record is absent at once. Snapshots, cursors and
+    /// iterators use the time of their creation, all other reads the current time. This clock never runs backwards: if
+    /// the system clock is set back, it stops until the system clock has caught up.
     ///
-    /// The write is `Invalid`, and nothing has changed, for a time before the year 2000, which is a mistake in the unit or the epoch,
-    /// and in a store that was opened plain.
+    /// The write fails with `Invalid` and changes nothing in a store that was opened plain, and for a time before the
+    /// year 2000, which indicates a wrong unit or epoch.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -107,7 +110,7 @@ impl WriteOptions {
         self
     }
 
-    /// The record expires so long after it is written: see [`expires_at`](WriteOptions::expires_at).
+    /// Sets the record's time to live, counted from the write: see [`expires_at`](WriteOptions::expires_at).
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -125,13 +128,13 @@ impl WriteOptions {
         self
     }
 
-    /// The record never expires, whatever the family's [`default_ttl`](crate::CfOptions::default_ttl) says.
+    /// Exempts the record from the family's [`default_ttl`](crate::CfOptions::default_ttl): it never expires.
     pub fn expires_never(mut self) -> WriteOptions {
         self.expires = Some(Expires::Never);
         self
     }
 
-    /// Puts a label beside the value: a name with a text, each name once, the last text wins.
+    /// Adds a label to the value: a name and a text. Names are unique; the last text set for a name wins.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -150,8 +153,9 @@ impl WriteOptions {
         self
     }
 
-    /// Lets the log call this put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any
-    /// other, and the store does not look whether the key was there. A delete stays `Row.Delete`. A watch on `Row.Write` sees every put.
+    /// Logs this put as `Row.Insert` instead of `Row.Update`. Only the name in the log changes: the put overwrites like
+    /// any other, and the store does not check whether the key existed. A delete remains `Row.Delete`. A registration
+    /// of `Row.Write` covers every put.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -173,7 +177,7 @@ impl WriteOptions {
         self
     }
 
-    /// The entries, labels and expiry among them. `now`: microseconds since 1970.
+    /// Returns all entries, including those for labels and expiry. `now`: microseconds since 1970.
     fn into_entries(self, now: impl FnOnce() -> u64) -> Result<Vec<(u16, Vec<u8>)>> {
         let mut entries = self.entries;
         match self.expires {
@@ -204,19 +208,19 @@ impl From<Durability> for WriteOptions {
     }
 }
 
-/// One operation, borrowed.
+/// One operation, with borrowed key and value.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The seal that the caller was given, if it was.
+    /// The seal that the caller passed, if any.
     pub(crate) seal: Option<Seal>,
-    /// What is kept beside the value.
+    /// The metadata entries of the value.
     pub(crate) entries: &'a [(u16, &'a [u8])],
-    /// The family's default time to live does not count.
+    /// The family's default time to live does not apply.
     pub(crate) is_lasting: bool,
-    /// Its expiry was checked, or counted from now.
+    /// The expiry was already checked, or was computed from the current time.
     pub(crate) is_resolved: bool,
 }
 
@@ -229,7 +233,7 @@ impl<'a> Write<'a> {
         Write { kind: Kind::Delete, ..Write::put(key, &[]) }
     }
 
-    /// Adds it to a batch; refused, it leaves the batch as it was.
+    /// Adds the operation to a batch. If it is refused, the batch is unchanged.
     fn push(&self, inner: &Inner, family: &Family, operations: &mut Operations) -> Result<()> {
         self.completed(inner, family, |write| {
             let mut draft = write.draft(family.id());
@@ -240,8 +244,8 @@ impl<'a> Write<'a> {
         })
     }
 
-    /// Shows the write as it is to be encoded: with the family's default expiry, unless it has one of its own or a seal that it came
-    /// with. Errors: `Invalid` for an expiry before the year 2000 among its entries.
+    /// Passes the write to `done` in its final form. Adds the family's default expiry, unless the write has its own
+    /// expiry or a seal from the caller. Errors: `Invalid` for an expiry entry before the year 2000.
     #[inline]
     fn completed<T>(&self, inner: &Inner, family: &Family, done: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<T> {
         match family.options().default_ttl {
@@ -277,7 +281,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// What the options of a write keep beside its value.
+/// The metadata entries that a write's options ask for.
 struct Beside {
     given: Vec<(u16, Vec<u8>)>,
     is_lasting: bool,
@@ -310,7 +314,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
     write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
 }
 
-/// Commits one operation with the store's defaults and nothing beside it, which is what most are.
+/// Commits one operation with the store's defaults and no entries: the common case.
 #[inline]
 pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
     cf.inner.check(&cf.family)?;
@@ -318,7 +322,8 @@ pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
 }
 
 fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: Verb) -> Result<()> {
-    // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
+    // Taken, not borrowed: a listener that writes from inside the commit finds the cell empty and allocates its own
+    // buffer.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let outcome = write_in(&mut operations, cf, write, durability, verb);
     if operations.encoded_bytes() <= KEPT_BYTES {
@@ -339,7 +344,7 @@ fn write_in(
     let ColumnFamily { inner, family, who, .. } = cf;
     let rules = inner.engine.rules();
     if rules & 1 == 1 {
-        // Something is registered. The registrar encodes the operation, with or without a stamp.
+        // Something is registered: the registrar encodes the operation, and decides whether it carries a stamp.
         let registrar = inner.watching.registrar()?;
         return write.completed(inner, family, |write| {
             let (seal, mut draft) = (write.seal, write.draft(family.id()));
@@ -350,10 +355,11 @@ fn write_in(
     inner.commit(operations, durability, rules, who, if verb == Verb::Insert { &[Verb::Insert] } else { &[] })
 }
 
-/// Writes to any column families of one store that commit together: after a crash all of them are there, or none.
+/// Writes to any column families of one store that commit atomically: after a crash, the store contains either all
+/// writes of the batch or none.
 ///
-/// A write that is refused (a key too long, a family of another store) is remembered: `commit` answers its error, and nothing
-/// of the batch happens. Later writes to one key win over earlier ones. Dropping a batch forgets it.
+/// If a write is refused (a key that is too long, a family of another store), the batch remembers the error. `commit`
+/// then returns it and applies nothing. Later writes to a key win over earlier ones. Dropping a batch discards it.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -371,19 +377,20 @@ fn write_in(
 /// # }
 /// ```
 ///
-/// A batch is written in the name of the [`Session`](crate::Session) that it was taken from. One of [`Db`](crate::Db) takes the name of
-/// the first handle of a session that it is given, for all its writes; handles of two sessions in one batch are a refused write.
+/// A batch writes in the name of the [`Session`](crate::Session) that created it. A batch created by [`Db`](crate::Db)
+/// writes in the name of the first session handle that it receives, for all its writes. Handles of two sessions in one
+/// batch are a refused write.
 pub struct Batch {
     pub(crate) inner: Arc<Inner>,
     operations: Operations,
-    /// In whose name it was made, and in whose it will commit.
+    /// The session that created the batch. `who` is the session in whose name it commits.
     made_by: Who,
     who: Who,
-    /// What the writes are called, in order; what is missing at its end follows from what they are.
+    /// The log names of the writes, in order. For missing entries at the end, the name follows from the operation.
     verbs: Vec<Verb>,
-    /// The families it writes to.
+    /// The families that the batch writes to.
     families: Vec<Family>,
-    /// Why the batch cannot commit.
+    /// The error of the first refused write, which `commit` returns.
     fault: Option<Error>,
 }
 
@@ -405,7 +412,8 @@ impl Batch {
         self.push(cf, Write::put(key.as_ref(), value.as_ref()))
     }
 
-    /// Sets a key to a value, which the log calls `Row.Insert`. It overwrites like `put`: see [`WriteOptions::log_as_insert`].
+    /// Sets a key to a value and logs the put as `Row.Insert`. It overwrites like `put`: see
+    /// [`WriteOptions::log_as_insert`].
     pub fn put_logged_as_insert(
         &mut self,
         cf: &ColumnFamily,
@@ -415,7 +423,8 @@ impl Batch {
         self.push_called(cf, Write::put(key.as_ref(), value.as_ref()), Some(Verb::Insert))
     }
 
-    /// Sets a key to a value whose seal the caller was given. A seal that is not theirs is a refused write (`Invalid`).
+    /// Sets a key to a value with a seal from the caller. If the seal does not match key and value, the write is
+    /// refused (`Invalid`).
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -439,7 +448,7 @@ impl Batch {
         self.push(cf, Write { seal: Some(seal), ..Write::put(key.as_ref(), value.as_ref()) })
     }
 
-    /// Sets a key to a value and keeps entries, provider and bytes, beside it: see [`WriteOptions::entry`].
+    /// Sets a key to a value and stores entries (provider id and bytes) with it: see [`WriteOptions::entry`].
     pub fn put_given(
         &mut self,
         cf: &ColumnFamily,
@@ -450,8 +459,8 @@ impl Batch {
         self.push(cf, Write { entries, ..Write::put(key.as_ref(), value.as_ref()) })
     }
 
-    /// Sets a key to a value, with options: an expiry, labels, entries, `log_as_insert`. When the batch can still be lost is for `commit` to
-    /// say: options with a durability are a refused write (`Invalid`).
+    /// Sets a key to a value, with options: an expiry, labels, entries, `log_as_insert`. The durability is a parameter
+    /// of `commit`: options with a durability are a refused write (`Invalid`).
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -493,8 +502,8 @@ impl Batch {
         self.push(cf, Write::delete(key.as_ref()))
     }
 
-    /// Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has
-    /// happened unless the error says otherwise.
+    /// Makes all writes of the batch visible atomically, and empties the batch for reuse. On an error the batch keeps
+    /// its writes, and nothing was applied unless the error says otherwise.
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
         self.ready()?;
         if !self.operations.is_empty() {
@@ -505,7 +514,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Whether it can commit.
+    /// Checks whether the batch can commit.
     fn ready(&self) -> Result<()> {
         self.inner.check_writable()?;
         if let Some(fault) = &self.fault {
@@ -514,17 +523,17 @@ impl Batch {
         self.families.iter().try_for_each(|family| self.inner.check(family))
     }
 
-    /// The error of the write that was refused, if one was: what `commit` would answer.
+    /// Returns the error of the refused write, if any: the error that `commit` would return.
     pub fn check(&self) -> Result<()> {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
-    /// The durability of the store's writes that do not say.
+    /// Returns the durability of the store's writes that do not set one.
     pub fn durability(&self) -> Durability {
         self.inner.engine.settings().durability
     }
 
-    /// Forgets all writes, and a refused one.
+    /// Discards all writes, including a refused one.
     pub fn clear(&mut self) {
         self.operations.clear();
         self.verbs.clear();
@@ -535,22 +544,23 @@ impl Batch {
         }
     }
 
-    /// Number of writes.
+    /// Returns the number of writes.
     pub fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// True without writes.
+    /// Returns true if the batch has no writes.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// About how many bytes the commit will take in the log.
+    /// Estimates how many bytes the commit will take in the log.
     pub fn bytes(&self) -> usize {
         self.operations.encoded_bytes()
     }
 
-    /// A batch of one write, and the durability that its options ask for. Errors: what refuses the write.
+    /// Creates a batch of one write, and returns it with the durability that its options ask for. Errors: those that
+    /// refuse the write.
     #[cfg(feature = "tokio")]
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
@@ -561,19 +571,19 @@ impl Batch {
         Ok((batch, durability))
     }
 
-    /// An empty batch that the same made.
+    /// Creates an empty batch of the same session.
     #[cfg(feature = "tokio")]
     pub(crate) fn another(&self) -> Batch {
         Batch::new(&self.inner, &self.made_by)
     }
 
-    /// `commit` with `Os`, if nothing has to be waited for; false if something has, and then nothing has happened.
+    /// Commits with `Os` if that needs no waiting. Otherwise returns false and applies nothing.
     #[cfg(feature = "tokio")]
     pub(crate) fn commit_at_once(&mut self) -> Result<bool> {
         self.ready()?;
         let rules = self.inner.engine.rules();
         if rules & 1 == 1 || self.operations.encoded_bytes() > KEPT_BYTES {
-            return Ok(false); // something is registered, or it is long work
+            return Ok(false); // something is registered, or the batch is large
         }
         let is_done = self.is_empty() || self.inner.engine.commit_at_once(&mut self.operations, rules)?.is_some();
         if is_done {
@@ -607,7 +617,8 @@ impl Batch {
         write.push(&self.inner, &cf.family, &mut self.operations)?;
         self.operations.hold();
         if let Some(verb) = verb {
-            // Those before it are called what they are: a delete by what it does.
+            // Earlier writes without an explicit name have the name of their operation; `Update` on a delete means
+            // `Row.Delete`.
             self.verbs.resize(self.operations.len() - 1, Verb::Update);
             self.verbs.push(verb);
         }
@@ -617,7 +628,7 @@ impl Batch {
         Ok(())
     }
 
-    /// A handle of another session was given.
+    /// Handles a write through a handle of another session.
     #[cold]
     fn meet(&mut self, other: &Who) -> Result<()> {
         if other.is(&Who::ANONYMOUS) {

@@ -1,4 +1,4 @@
-//! Settings of a store, gathered before it is opened.
+//! Settings of a store, collected before it is opened.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,8 @@ use crate::attach::{PlainKeeper, attach, may_be_plain};
 use crate::db::{Db, Inner, refuse_system};
 use crate::verify::{Policies, Policy};
 
-/// Where a store is and how it is to be opened; made by [`Db::builder`]. Whatever is not said keeps its default.
+/// The location and the settings of a store to be opened, created by [`Db::builder`]. Settings that are not set keep
+/// their defaults.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -45,15 +46,15 @@ pub struct Builder {
     memtable_bytes: Option<usize>,
     memory_bytes: Option<usize>,
     template: CfOptions,
-    /// Whether the template was touched: only then does it replace what the store keeps for `default`.
+    /// True if the template was changed: only then does it replace the options that the store recorded for `default`.
     has_template: bool,
-    /// What reads check where the options of the family do not say.
+    /// The verification policy for families whose options do not set one.
     policy: Policy,
-    /// Opened without seals.
+    /// Open without seals.
     plain: bool,
-    /// Who keeps something beside values, next to Waxseal's own.
+    /// The caller's metadata providers, in addition to Waxseal's own.
     providers: Vec<Arc<dyn MetadataProvider>>,
-    /// Opened with registry and log, unless plain.
+    /// Open with registry and log. A plain open ignores it and has neither.
     has_registry: bool,
     authorizer: Arc<dyn Authorizer>,
     ring: Ring,
@@ -80,102 +81,111 @@ impl Builder {
         }
     }
 
-    /// A new store in memory, to be configured and opened like any other.
+    /// Configures a new store in memory; it is opened like any other.
     pub fn in_memory() -> Builder {
         Builder::new(Path::new("memory")).fs(Arc::new(MemoryFs::default()))
     }
 
-    /// Blocks of tables and large values kept in memory, in bytes. Default 256 MiB.
+    /// Size of the cache for table blocks and large values, in bytes. Default 256 MiB.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.cache_bytes = Some(bytes);
         self
     }
 
-    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB.
-    /// Larger: fewer flushes, and a longer recovery after a crash.
+    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. A larger memtable means fewer
+    /// flushes and a longer recovery after a crash.
     pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
         self.memtable_bytes = Some(bytes);
         self
     }
 
-    /// What the newest records stand in until they are flushed. Default [`MemtableKind::Arena`], which is several times faster; the skip
-    /// list has no unsafe code of ours. Nothing on disk depends on it.
+    /// The data structure of memtables. Default [`MemtableKind::Arena`], which is several times faster; the skip list
+    /// contains no unsafe code of this project. The choice does not affect the files.
     pub fn memtable(mut self, kind: MemtableKind) -> Builder {
         self.settings.memtable = kind;
         self
     }
 
-    /// One budget for everything the store keeps in memory, in bytes: memtables of all families, the log's ring, indexes and filters of
-    /// open tables, the room of flushes and compactions, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of
-    /// that on the largest memtable is flushed before it is full, and at half writers wait. The sizes of cache and memtable that are not said follow from it; if both are
-    /// said, the cache and two memtables must fit. Default: no budget. What snapshots, cursors and values hold is not in it and shown in
-    /// [`Db::metrics`]; with a [shared cache](Builder::cache), which has a budget of its own, only memtables are held to it.
+    /// One budget for all memory of the store, in bytes. Default: no budget.
+    ///
+    /// It covers the memtables of all families, the log's ring, indexes and filters of open tables, buffers of flushes
+    /// and compactions, and cached blocks. Cached blocks are evicted as memtables grow. Memtables may use half of the
+    /// memory that the other users leave: from a quarter on, the largest memtable is flushed before it is full, and at
+    /// half, writers wait.
+    ///
+    /// Cache and memtable sizes that are not set are derived from the budget. If both are set, the cache and two
+    /// memtables must fit into it. Memory held by snapshots, cursors and values is not included; [`Db::metrics`] shows
+    /// it. A [shared cache](Builder::cache) has its own budget, so this one limits only the memtables then.
     pub fn memory_bytes(mut self, bytes: usize) -> Builder {
         self.memory_bytes = Some(bytes);
         self
     }
 
-    /// Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB. The other options of `default` are the built-in
-    /// ones in this open, but for those that this builder says; where it was made with others, use [`column_family`](Builder::column_family).
+    /// Target size of a data block in bytes, for `default` and for families created by name alone. Default 4 KiB.
+    ///
+    /// Setting it also resets the other options of `default` for this open, to those of this builder or else to the
+    /// built-in defaults. If `default` was created with other options, use [`column_family`](Builder::column_family).
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.template.block_bytes = bytes;
         self.has_template = true;
         self
     }
 
-    /// Compression in `default` and in families made by name alone, as [`block_bytes`](Builder::block_bytes) says. Default LZ4, if built in.
+    /// Compression for `default` and for families created by name alone, with the same effect on the options of
+    /// `default` as [`block_bytes`](Builder::block_bytes). Default LZ4, if built in.
     pub fn compression(mut self, compression: Compression) -> Builder {
         self.template.compression = compression;
         self.has_template = true;
         self
     }
 
-    /// Durability of writes that do not say. Default [`Durability::Os`].
+    /// Durability of writes that do not set one. Default [`Durability::Os`].
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.settings.durability = durability;
         self
     }
 
-    /// Threads that compact, beside the one that keeps the log and the one that flushes. Default 1.
+    /// Number of compaction threads, in addition to the log's thread and the flush thread. Default 1.
     pub fn background_threads(mut self, threads: usize) -> Builder {
         self.settings.background_threads = threads;
         self
     }
 
-    /// Whether a store is made where there is none. Default true.
+    /// Whether to create the store if it does not exist. Default true.
     pub fn create_if_missing(mut self, create: bool) -> Builder {
         self.settings.create_if_missing = create;
         self
     }
 
-    /// Whether a store may be created in a directory that holds other files. Default false: such an open is `Invalid`. Another engine's database,
-    /// and files whose names a store would use, are refused either way.
+    /// Whether a store may be created in a directory that holds other files. Default false: such an open fails with
+    /// `Invalid`. Another engine's database, and files whose names a store would use, are always refused.
     pub fn beside_other_files(mut self, allow: bool) -> Builder {
         self.settings.beside_other_files = allow;
         self
     }
 
-    /// Whether the newest log bytes live in a mapped file where the file system allows it, so that a commit needs no system
-    /// call. Default true. False makes every commit a `write`.
+    /// Whether the newest log bytes are kept in a mapped file where the file system allows it, so that a commit needs
+    /// no system call. Default true. False makes every commit a `write`.
     pub fn wal_mapped(mut self, mapped: bool) -> Builder {
         self.settings.wal_mapped = mapped;
         self
     }
 
-    /// Opens without seals, as a *plain node*: what is put gets none, and none is checked. The records of a sealed store are read
-    /// as ever; their seals are carried on untouched and dropped with their records. Commits that stand in the log alone lose
-    /// theirs when a plain open replays them.
+    /// Opens the store without seals, as a *plain node*: new records get no seal, and no seal is checked.
     ///
-    /// The way back is an ordinary open: records that were written meanwhile have no seal then. Reads answer them unchecked, and
-    /// the first flush or compaction that rewrites them gives them one, if it can know that they never had any;
-    /// [`Db::seals`] counts both.
+    /// The records of a sealed store can be read. Their seals are carried unchanged and dropped with their records.
+    /// Commits that are only in the log lose their seals when a plain open replays them.
     ///
-    /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals. It is refused
-    /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush. Old values that events have
-    /// with their rows are kept.
+    /// A later ordinary open restores sealing. Records written in the meantime have no seal then, and reads return them
+    /// unchecked. The first flush or compaction that rewrites such a record seals it, if it can establish that the
+    /// record never had a seal; [`Db::seals`] counts both cases.
     ///
-    /// It saves eight or nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
-    /// frames: docs/integrity.md.
+    /// A plain open has neither registry nor log, as with [`registry(false)`](Builder::registry), because logged data
+    /// depends on the seals. It fails with `Invalid` if anything is registered, or if events of earlier registrations
+    /// are waiting for their flush. Old values that events hold with their rows are kept.
+    ///
+    /// A plain store saves eight or nine bytes a record, and the time to compute and check seals. Block and frame
+    /// checksums remain: docs/integrity.md.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -196,8 +206,8 @@ impl Builder {
         self
     }
 
-    /// What point reads check against the seals, in families whose [`CfOptions`] do not come with this open. Default
-    /// [`Verify::Always`]. [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify) overrides it per read.
+    /// Which point reads verify seals, for families whose [`CfOptions`] are not passed to this open. Default
+    /// [`Verify::Always`]. [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify) overrides it per handle.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -214,27 +224,29 @@ impl Builder {
         self
     }
 
-    /// What cursors and iterators check, likewise. Default [`Verify::Always`]: every record that decides what a scan shows is verified, tombstones
-    /// and hiding versions included.
+    /// Which records cursors and iterators verify, for the same families. Default [`Verify::Always`]: every record that
+    /// affects the result of a scan is verified, including tombstones and versions that hide older ones.
     pub fn verify_scans(mut self, verify: Verify) -> Builder {
         self.template.verify_scans = verify;
         self.policy.scans = Some(verify);
         self
     }
 
-    /// Somebody who keeps something of their own beside values: see [`meta`](crate::meta). Waxseal's own (expiry, provenance,
-    /// ETL, labels) are always there. An open answers `Invalid` if two have the same id, or if a descriptor cannot be.
+    /// Adds a metadata provider, which stores its own entries with values: see [`meta`](crate::meta). Waxseal's own
+    /// providers (expiry, provenance, ETL, labels) are always present. The open fails with `Invalid` if two providers
+    /// have the same id, or if a descriptor is not valid.
     pub fn provider(mut self, provider: Arc<dyn MetadataProvider>) -> Builder {
         self.providers.push(provider);
         self
     }
 
-    /// Whether the store has a [registry and a log](crate::registry). Default true; until something is registered, they cost a write a load and a
-    /// comparison, and a flush or compaction a line in the manifest. Without
-    /// them there are no sessions, nothing is logged, and the store's own families are not made.
+    /// Whether the store has a [registry and a log](crate::registry). Default true.
     ///
-    /// A store in which something is registered is not opened for writing without them, since nobody would log what is done then:
-    /// `Invalid`. Unregister first.
+    /// While nothing is registered, they cost a write one load and one comparison, and a flush or compaction one line
+    /// in the manifest. A store without them has no sessions, logs nothing, and does not create the system families.
+    ///
+    /// If anything is registered, opening the store for writing without them fails with `Invalid`, because its
+    /// operations would not be logged. Unregister first.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -248,7 +260,7 @@ impl Builder {
         self
     }
 
-    /// Who may register, read the log, add to it and delete from it. Default: everybody.
+    /// Decides which sessions may register, read the log, add events and delete events. Default: every session may.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -284,59 +296,61 @@ impl Builder {
         self
     }
 
-    /// Where events of mode [`Mode::Async`](crate::registry::Mode::Async) wait until they are written, and what happens when it is full.
-    /// As many as it holds may be lost in a crash. With 16 MiB of rows it is full as well.
+    /// The ring buffer in which events of mode [`Mode::Async`](crate::registry::Mode::Async) wait until they are
+    /// written, and the policy for a full ring. A crash may lose all events in it. The ring also counts as full when it
+    /// holds 16 MiB of rows.
     pub fn ring(mut self, ring: Ring) -> Builder {
         self.ring = ring;
         self
     }
 
-    /// Another file system.
+    /// Replaces the file system.
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Builder {
         self.parts.env.fs = fs;
         self
     }
 
-    /// Another clock.
+    /// Replaces the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
         self.parts.env.clock = clock;
         self
     }
 
-    /// Another outside world altogether: files, clock, randomness and who does background work.
+    /// Replaces the whole environment: files, clock, randomness and the execution of background work.
     pub fn env(mut self, env: Env) -> Builder {
         self.parts.env = env;
         self
     }
 
-    /// Hears what the engine does. It is called on a thread of the store, or on one that is in a call of it: be quick, and do not call the store from it.
+    /// Sets a listener for engine events. It is called on a background thread of the store, or on a thread inside a
+    /// call to it. A listener must return quickly and must not call the store.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Builder {
         self.parts.listener = listener;
         self
     }
 
-    /// Opens although acknowledged commits at the end of the log are damaged: they are set aside and reported by
-    /// [`Db::recovery`], like a torn end. Default false: such an open is `Corruption`.
+    /// Opens the store even if acknowledged commits at the end of the log are damaged: they are set aside and reported
+    /// by [`Db::recovery`], like a torn end. Default false: such an open fails with `Corruption`.
     pub fn accept_loss(mut self, accept: bool) -> Builder {
         self.settings.accept_loss = accept;
         self
     }
 
-    /// The options of a family, in the place of those that the store keeps; one of this name is made if there is none.
+    /// Sets the options of a family, replacing those recorded in the store. Creates the family if it does not exist.
     pub fn column_family(mut self, name: impl Into<String>, options: CfOptions) -> Builder {
         self.parts.families.push((name.into(), options));
         self
     }
 
-    /// An order that families of the store may have, looked up by its name. A store with a family in another order than
-    /// bytewise cannot be opened without it.
+    /// Adds a key order for families of the store, which refer to it by its name. A store with a family in a custom
+    /// order cannot be opened without that order.
     pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Builder {
         self.parts.orders.push(Order::custom(comparator));
         self
     }
 
-    /// A block cache that other stores share, in the place of one of its own: what all of them keep there never exceeds what it was
-    /// made with, and [`cache_bytes`](Builder::cache_bytes) says nothing.
+    /// Shares a block cache with other stores, in place of a private cache. All stores together never exceed the
+    /// capacity of the cache, and [`cache_bytes`](Builder::cache_bytes) has no effect.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -355,7 +369,7 @@ impl Builder {
         self
     }
 
-    /// Turns settings that have no method of their own.
+    /// Changes settings that have no builder method.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -383,12 +397,13 @@ impl Builder {
         ready.open_by(engine::Db::open)
     }
 
-    /// Opens the store for reading, also beside a process that writes. Families that do not exist are not made.
+    /// Opens the store for reading; another process may write at the same time. Families that do not exist are not
+    /// created.
     pub fn open_read_only(self) -> Result<Db> {
         self.prepare()?.open_by(engine::Db::open_read_only)
     }
 
-    /// Everything that was said, as the engine wants it.
+    /// Converts the builder's settings to those of the engine.
     pub(crate) fn prepare(self) -> Result<Ready> {
         let mut settings = self.settings;
         let (cache, memtable) = split_memory(
@@ -412,7 +427,8 @@ impl Builder {
         };
         let setup = Setup { authorizer: self.authorizer, ring: self.ring, ..Setup::new(&parts.env) };
         let prepared = Registrar::prepare(setup);
-        // Also without a registry: what waits beside records becomes events when they are flushed, whoever opens the store.
+        // Needed without a registry as well: events that wait with records become log rows when those are flushed, in
+        // every kind of sealed open.
         let keeper = keeper.map(|keeper| Arc::new(keeper.emitting(prepared.emitter.clone())));
         let prepared = (self.has_registry && keeper.is_some()).then_some(prepared);
         if let Some(prepared) = &prepared {
@@ -428,7 +444,7 @@ impl Builder {
     }
 }
 
-/// A store to be opened.
+/// A store that is ready to be opened.
 pub(crate) struct Ready {
     pub(crate) path: PathBuf,
     pub(crate) settings: Settings,
@@ -449,13 +465,14 @@ impl Ready {
     }
 }
 
-/// Waxseal's own providers and others.
+/// Combines Waxseal's own providers with the caller's.
 fn all_providers(others: Vec<Arc<dyn MetadataProvider>>) -> Result<Providers> {
     let own: [Arc<dyn MetadataProvider>; 4] = [Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels)];
     Providers::of(own.into_iter().chain(others).collect())
 }
 
-/// Cache and memtable bytes out of a budget. Each comes as (what was said, the default).
+/// Derives cache and memtable bytes from a budget. `cache` and `memtable` are pairs of the explicit size and the
+/// default.
 fn split_memory(
     budget: Option<usize>,
     cache: (Option<usize>, usize),

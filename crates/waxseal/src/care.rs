@@ -1,4 +1,5 @@
-//! Care of a store: verify, scrub, repair, salvage, digest. The work is done by `waxseal_meta::care`; this file lends it the store.
+//! Integrity maintenance: verify, scrub, repair, salvage, digest. `waxseal_meta::care` implements it; this module
+//! passes it the store.
 
 use std::path::Path;
 
@@ -23,13 +24,15 @@ pub use waxseal_meta::care::{
 };
 
 impl Db {
-    /// Looks at every table, block and record, at the memtables, and at what log and manifest say, beside readers and writers.
-    /// Changes no data. What it finds is in the report; damage is not an error of this call. Where the store is open for writing, an event
-    /// (`Engine.Scrub`) says that it was looked at, and what came of it.
+    /// Verifies every table, block and record, the memtables, the log and the manifest, concurrently with readers and
+    /// writers.
     ///
-    /// Costs one read of all files past the cache, on the caller's thread. Errors: `Io`, `Closed`; `Invalid` for a family that
-    /// does not exist. Source: the offline check of the MetaHive paper, section 4, made online; docs/integrity.md has what it
-    /// can tell and what not.
+    /// Changes no data. The report lists all damage; damage is not an error of this call. If the store is open for
+    /// writing, an event (`Engine.Scrub`) records the run and its result.
+    ///
+    /// Costs one read of all files, bypassing the cache, on the caller's thread. Errors: `Io`, `Closed`; `Invalid` for
+    /// a family that does not exist. Source: the offline check of the MetaHive paper, section 4, done online.
+    /// docs/integrity.md lists the kinds of damage that it detects, and those that it cannot.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -49,10 +52,10 @@ impl Db {
         self.inner.looking("verify", is_whole, |engine| care::verify(engine, options))
     }
 
-    /// `verify`, slowly, for data that nobody reads: at a pace, in portions if asked, and from where the last one stopped. With
-    /// `options.repair` it mends what it finds.
+    /// Runs `verify` slowly, for data that is rarely read: rate-limited, optionally in portions, resuming where the
+    /// last portion stopped. With `options.repair` it repairs the damage that it finds.
     ///
-    /// It runs on the caller's thread: give it one of its own. Errors: as `verify`; with repair, as `repair`.
+    /// Runs on the caller's thread: use a dedicated one. Errors: as for `verify`; with repair, as for `repair`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -72,13 +75,16 @@ impl Db {
         self.inner.looking(way, is_whole, |engine| care::scrub(engine, options))
     }
 
-    /// Finds what is damaged and sends it up the ladder: read again, corrected by its sums and seals, made anew from what else
-    /// holds it (the log, replaced tables, `options.source`). What nothing helps is told to `options.handler`, once, and by default
-    /// a fence takes its place: reads there answer `Corruption` for good, everything around it is served.
+    /// Finds damage and repairs it step by step: re-read, correct with checksums and seals, rebuild from other copies
+    /// (the log, replaced tables, `options.source`).
     ///
-    /// Nothing is repaired to an older version, and nothing is guessed: what takes the place of a record has its seal. What was
-    /// mended is durable when this returns, and an event (`Engine.Repair`) says what was found and what helped. Errors: `ReadOnly`, `Io`, `Closed`, `Halted`. Safe beside readers and writers.
-    /// Source: the retries and the handler of the MetaHive paper, section 4.3; the ladder is docs/integrity.md.
+    /// Damage that no step repairs is reported once to `options.handler`. By default it becomes a lost range (fence):
+    /// reads there return `Corruption` permanently, and all other reads work. No repair restores an older version or
+    /// guesses content: every replacement record matches its seal. Repairs are durable when the call returns. An event
+    /// (`Engine.Repair`) records the damage and the steps that repaired it. May run concurrently with readers and
+    /// writers. Errors: `ReadOnly`, `Io`, `Closed`, `Halted`.
+    ///
+    /// Source: the retries and the handler of the MetaHive paper, section 4.3; docs/integrity.md describes the steps.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -97,11 +103,12 @@ impl Db {
         self.inner.looking("repair", true, |engine| care::repair(engine, options))
     }
 
-    /// A count and a sum of the records of a range as they are now: equal for equal content, whatever the levels, files and
-    /// order of commits, so that two stores compare by sixteen bytes. Every record is checked against its seal on the way.
+    /// Returns the count and a checksum of the current records of a range. Equal content has equal digests, whatever
+    /// its levels, files and commit order, so two stores can be compared by sixteen bytes. Every record is checked
+    /// against its seal.
     ///
-    /// Costs a scan. Errors: `Corruption` where anything in the range is damaged or may have been lost; `Invalid` for a family of
-    /// another store. It is no proof against somebody who chooses the content.
+    /// Costs a scan. Errors: `Corruption` where anything in the range is damaged or may have been lost; `Invalid` for a
+    /// family of another store. The digest does not protect against an adversary who chooses the content.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -125,17 +132,19 @@ impl Db {
         self.snapshot().digest(cf, range)
     }
 
-    /// Reads what can still be read of the store in `from`, which may not even open, and writes it into a new store in `to`. The
-    /// source is not written to. A record that does not match its seal is left out; where it, or anything newer than what was found,
-    /// may have stood the new store is fenced: reads there answer `Corruption`. [`Builder::salvage`] does the same for a store with
-    /// settings, or with the loss accepted.
+    /// Reads the undamaged records of the store in `from`, even if it cannot be opened, and writes them to a new store
+    /// in `to`.
+    ///
+    /// The source is not written to. A record that does not match its seal is left out. Where it, or a newer version of
+    /// a recovered record, may have been, the new store has a lost range: reads there return `Corruption`.
+    /// [`Builder::salvage`] does the same for a store with settings, or with the loss accepted.
     pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Report> {
         Db::builder(from).salvage(to, SalvageOptions::default())
     }
 }
 
 impl ColumnFamily {
-    /// Where something was lost for good: reads between these keys answer `Corruption`, until a repair lifts the fence.
+    /// Returns the lost key ranges (fences): reads in them return `Corruption` until a repair removes them.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -151,13 +160,13 @@ impl ColumnFamily {
         Ok(self.inner.engine.fences(&self.family).into_iter().map(|(_, fence)| fence).collect())
     }
 
-    /// The digest of a range as it is now: see [`Db::digest`].
+    /// Returns the digest of a range of the current state: see [`Db::digest`].
     pub fn digest(&self, range: impl KeyRange) -> Result<Digest> {
         self.inner.check(&self.family)?;
         care::digest(&self.inner.engine, &self.family, &range.into_bounds(), At::Latest)
     }
 
-    /// Numbers of the table files that are damaged and that compaction leaves alone until they are repaired.
+    /// Returns the numbers of damaged table files, which compaction does not touch until they are repaired.
     pub fn barred_tables(&self) -> Result<Vec<u64>> {
         self.inner.check(&self.family)?;
         Ok(self.inner.engine.barred_tables(&self.family))
@@ -165,7 +174,7 @@ impl ColumnFamily {
 }
 
 impl Snapshot {
-    /// The digest of a range as it was: see [`Db::digest`].
+    /// Returns the digest of a range at the snapshot: see [`Db::digest`].
     pub fn digest(&self, cf: &ColumnFamily, range: impl KeyRange) -> Result<Digest> {
         let at = self.of(cf)?;
         self.inner.check(&cf.family)?;
@@ -174,8 +183,9 @@ impl Snapshot {
 }
 
 impl Builder {
-    /// `verify` for a store that nobody has open: nothing of it is written, no log is replayed into it. One that does not open is
-    /// reported as damaged. Errors: `Invalid` if there is no store, `Locked` if somebody has it open, `Io`.
+    /// Verifies a store that no process has open. The call writes nothing and does not replay the log. A store that
+    /// cannot be opened is reported as damaged. Errors: `Invalid` if there is no store, `Locked` if a process has it
+    /// open, `Io`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -193,8 +203,8 @@ impl Builder {
         care::verify_closed(&ready.path, ready.settings, ready.parts, options)
     }
 
-    /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors: `Invalid` if
-    /// `to` is not new or empty, `Locked`, `Io`.
+    /// Reads the undamaged records of this store and writes them to a new store in `to`: see [`Db::salvage`]. Errors:
+    /// `Invalid` if `to` exists and is not empty, `Locked`, `Io`.
     pub fn salvage(self, to: impl AsRef<Path>, options: SalvageOptions<'_>) -> Result<Report> {
         let ready = self.prepare()?;
         if ready.keeper.is_none() {
@@ -205,8 +215,8 @@ impl Builder {
 }
 
 impl Inner {
-    /// Looks at the store in some way, and notes that this was done. An event that cannot be written is left out: the report counts, and
-    /// whatever keeps an event from being written keeps the next write from being done, which says so.
+    /// Runs a maintenance call on the store and logs an event for it. A failure to log is ignored: the report is the
+    /// result, and the same failure will make the next write fail with an error.
     fn looking(&self, way: &str, is_whole: bool, look: impl FnOnce(&engine::Db) -> Result<Report>) -> Result<Report> {
         let start = self.env.clock.monotonic_nanos();
         let report = look(&self.engine)?;
@@ -216,7 +226,7 @@ impl Inner {
         Ok(report)
     }
 
-    /// Notes what was done to the store from above the engine, where there is a log and it can be written.
+    /// Logs work done to the store above the engine, if the store has a log and is open for writing.
     pub(crate) fn note_event(&self, operation: Operation, payload: Payload) -> Result<()> {
         match &self.watching {
             Watching::Registrar(registrar) if !self.engine.is_read_only() => registrar.note(operation, payload),
@@ -225,7 +235,7 @@ impl Inner {
     }
 }
 
-/// What the log says of a look at the store: a repair only where there was something to repair.
+/// Builds the event for a maintenance run. It is a repair event only if there was damage to repair.
 fn account(report: &Report, way: &str, is_whole: bool, nanos: u64) -> (Operation, Payload) {
     let is_whole = is_whole && report.resume.is_none() && !report.cancelled;
     let verdict = match report.damage.len() {

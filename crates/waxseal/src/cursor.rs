@@ -1,4 +1,4 @@
-//! Cursors: positions that lend what they stand on.
+//! Cursors: positions in a family that lend the current record.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,16 @@ use waxseal_meta::{Seal, Sealer};
 use crate::db::Inner;
 use crate::family::ColumnFamily;
 
-/// A position in a column family as it was when the cursor was made. Keys and values are borrowed until the next move.
+/// A position in a column family, as of the cursor's creation. Keys and values are borrowed until the next move.
 ///
-/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. If it could not be made at all, each of these says
-/// why, and steps lead nowhere. It holds its view of the store, so drop it when done.
+/// A new cursor has no position: move it with `seek`, `seek_for_prev`, `first` or `last`. If its creation failed, each
+/// of these methods returns the error, while `next` and `prev` do nothing. A cursor pins its view of the store, so drop
+/// it after use.
 ///
-/// Damage that it meets is one `Corruption`. The cursor is not valid then, but `next` and `prev` lead on, to the first record
-/// behind what is damaged; after any other error, `Closed` among them, it stands nowhere, and may be moved anew. So a loop that steps
-/// on after a `Corruption`, as below, gives every record that is whole, says once for each gap that there is one, and ends.
+/// Damage is reported as one `Corruption` error per gap. The cursor is not valid then, but `next` and `prev` continue
+/// at the first record behind the damage. After any other error, such as `Closed`, the cursor has no position and may
+/// be moved anew. A loop that continues after `Corruption`, as below, therefore visits every undamaged record, reports
+/// each gap once, and ends.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -59,21 +61,21 @@ use crate::family::ColumnFamily;
 /// ```
 pub struct Cursor {
     pub(crate) inner: Arc<Inner>,
-    /// The engine's cursor, or why there is none, or none any more.
+    /// The engine's cursor, or the error that prevented or ended it.
     at: Result<UserCursor>,
 }
 
-/// A record that a cursor lends.
+/// A record borrowed from a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row<'a> {
-    /// Its key.
+    /// The key.
     pub key: &'a [u8],
-    /// Its value.
+    /// The value.
     pub value: &'a [u8],
-    /// Its place in the order of commits; 0 once no snapshot can tell.
+    /// The sequence number of its commit; 0 once compaction has dropped it because no snapshot needs it.
     pub seqno: Seqno,
-    /// The seal that stands beside it, if one does. Whether the two were checked against each other is said by the policy of the handle
-    /// that the cursor is of: [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
+    /// The seal, or `None` for a record without a seal. Whether it was checked against the value depends on the
+    /// verification policy of the cursor's handle: [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
     pub seal: Option<Seal>,
 }
 
@@ -87,32 +89,33 @@ impl Cursor {
         Cursor { inner: Arc::clone(inner), at: Err(error) }
     }
 
-    /// Why the cursor could not be made, if it could not; `Closed` once a move has found the store closed.
+    /// Returns the error that prevented the cursor's creation, if any; `Closed` once a move has found the store closed.
     pub fn check(&self) -> Result<()> {
         self.at.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
-    /// To the first record at or after `key`.
+    /// Moves to the first record at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.engine()?.seek(key.as_ref())
     }
 
-    /// To the last record at or before `key`.
+    /// Moves to the last record at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.engine()?.seek_for_prev(key.as_ref())
     }
 
-    /// To the first record.
+    /// Moves to the first record.
     pub fn first(&mut self) -> Result<()> {
         self.engine()?.first()
     }
 
-    /// To the last record.
+    /// Moves to the last record.
     pub fn last(&mut self) -> Result<()> {
         self.engine()?.last()
     }
 
-    /// One record on, or on behind what is damaged. From the last one, and from nowhere, this leads nowhere.
+    /// Moves to the next record, or over damage to the record behind it. At the last record the cursor loses its
+    /// position; without a position this does nothing.
     #[expect(clippy::should_implement_trait, reason = "it lends; an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
@@ -120,33 +123,34 @@ impl Cursor {
         self.at.as_mut().map_or(Ok(()), UserCursor::next)
     }
 
-    /// One record back, or back before what is damaged. From the first one, and from nowhere, this leads nowhere.
+    /// Moves to the previous record, or over damage to the record before it. At the first record the cursor loses its
+    /// position; without a position this does nothing.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
         self.check_open()?;
         self.at.as_mut().map_or(Ok(()), UserCursor::prev)
     }
 
-    /// True if the cursor stands on a record.
+    /// Returns true if the cursor is positioned on a record.
     #[inline]
     pub fn valid(&self) -> bool {
         self.standing().is_some()
     }
 
-    /// The key under the cursor; empty if it stands nowhere.
+    /// Returns the current key; empty if the cursor is not valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.at.as_ref().map_or(&[], UserCursor::key)
     }
 
-    /// The value under the cursor; empty if it stands nowhere.
+    /// Returns the current value; empty if the cursor is not valid.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.at.as_ref().map_or(&[], UserCursor::value)
     }
 
-    /// All of the record under the cursor; none if it stands nowhere. Errors: `Corruption` if what stands beside the value cannot be
-    /// decoded.
+    /// Returns the current record with its seal and sequence number; `None` if the cursor is not valid. Errors:
+    /// `Corruption` if the record's metadata cannot be decoded.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -175,14 +179,14 @@ impl Cursor {
         self.at.as_mut().map_err(|error| error.clone())
     }
 
-    /// `Closed` once the store was closed, and the cursor stands nowhere then.
+    /// Fails with `Closed` once the store was closed, and drops the position then.
     #[inline]
     fn check_open(&mut self) -> Result<()> {
         self.inner.check_open().map_err(|closed| self.leave(closed))
     }
 
-    /// Lets go of the place in a store that was closed: else who steps on while the cursor is valid, and looks at no error, would do so
-    /// for ever.
+    /// Drops the position in a closed store. Otherwise a loop that steps while the cursor is valid, and ignores errors,
+    /// would never end.
     #[cold]
     fn leave(&mut self, closed: Error) -> Error {
         self.at = Err(closed.clone());

@@ -1,7 +1,7 @@
-//! The store: open, families, snapshots, upkeep, close.
+//! The store handle: open, column families, snapshots, maintenance, close.
 //!
-//! `Db` and everything made from it share one `Inner`. Its flag says that the store was closed, so that cursors and iterators,
-//! which hold their own view of the files, end with it as well.
+//! `Db` and every object made from it share one `Inner`. Cursors and iterators hold their own view of the files, so
+//! `Inner` has a flag that tells them when the store was closed.
 
 use std::fmt;
 use std::path::Path;
@@ -28,14 +28,15 @@ use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::verify::Policies;
 
-/// What all handles of one store share.
+/// State shared by all handles of one store.
 pub(crate) struct Inner {
     pub(crate) engine: engine::Db,
-    /// The outside world it was opened with.
+    /// The environment that the store was opened with.
     pub(crate) env: Env,
-    /// Options of families that are made by name alone.
+    /// Options for families that are created by name alone.
     pub(crate) template: CfOptions,
-    /// Who keeps the seals, the same that the engine calls; none in a store that was opened plain.
+    /// The record protector that makes and checks seals, shared with the engine. `None` in a store that was opened
+    /// plain.
     keeper: Option<Arc<Sealer>>,
     pub(crate) watching: Watching,
     policies: Policies,
@@ -56,33 +57,33 @@ impl Inner {
         inner
     }
 
-    /// Tells the keeper of a family: what may stand beside its values goes by the size of its blocks.
+    /// Tells the record protector the family's block size, which limits the size of a record's metadata entries.
     fn note(&self, family: &Family) {
         if let Some(keeper) = &self.keeper {
             keeper.set_block_bytes(family.id(), family.options().block_bytes);
         }
     }
 
-    /// The keeper of seals; `Invalid` if the store was opened plain.
+    /// Returns the record protector. Fails with `Invalid` if the store was opened plain.
     pub(crate) fn keeper(&self) -> Result<&Arc<Sealer>> {
         self.keeper.as_ref().ok_or_else(|| Error::invalid("the store was opened plain: it keeps no seals"))
     }
 
-    /// `Closed` once the store was closed.
+    /// Fails with `Closed` once the store was closed.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 
-    /// `Closed`, or `Invalid` for a family that was dropped: what is written to its handles would vanish, and what is read
-    /// through them would look like an empty family.
+    /// Fails with `Closed`, or with `Invalid` if the family was dropped. Without this check, writes to a dropped family
+    /// would vanish, and reads would show an empty family.
     #[inline]
     pub(crate) fn check(&self, family: &Family) -> Result<()> {
         self.check_open()?;
         if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
     }
 
-    /// `Closed`, or `ReadOnly`, if nothing can be written.
+    /// Fails with `Closed` or `ReadOnly` if the store cannot be written.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         if self.engine.is_read_only() {
@@ -91,7 +92,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Commits what somebody wrote. `rules` was read before it was made; `verbs` says what the writes are called, in order, where that does not follow from what they are.
+    /// Commits a caller's writes. `rules` is the configuration epoch that was read before the operations were encoded.
+    /// `verbs` names the writes in order, where the name does not follow from the operation.
     #[inline]
     pub(crate) fn commit(
         &self,
@@ -102,7 +104,7 @@ impl Inner {
         verbs: &[Verb],
     ) -> Result<()> {
         if rules & 1 == 0 && self.engine.commit_unheard(operations, durability, rules)?.is_some() {
-            return Ok(()); // nothing was registered, nor is now
+            return Ok(()); // nothing was registered before, and nothing is now
         }
         self.commit_watched(operations, durability, who, verbs)
     }
@@ -122,7 +124,8 @@ impl Inner {
         }
     }
 
-    /// The family of this name, made if there is none, as a handle that writes in somebody's name.
+    /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does
+    /// not exist.
     pub(crate) fn column_family(self: &Arc<Inner>, name: &str, who: &Who) -> Result<ColumnFamily> {
         self.check_open()?;
         if let Some(family) = self.engine.family(name) {
@@ -133,12 +136,12 @@ impl Inner {
         }
         match self.create_family(name, self.template.clone()) {
             Ok(family) => Ok(self.wrap(family, who)),
-            // Another thread may have made it since we looked.
+            // Another thread may have created it since the lookup.
             Err(error) => self.engine.family(name).map(|family| self.wrap(family, who)).ok_or(error),
         }
     }
 
-    /// A new family with options of its own.
+    /// Creates a family with its own options.
     pub(crate) fn create_column_family(
         self: &Arc<Inner>,
         name: &str,
@@ -177,7 +180,7 @@ impl Inner {
         ColumnFamily { inner: Arc::clone(self), family, policy, who: who.clone() }
     }
 
-    /// Lends the record to `visit` if the key is there.
+    /// Passes the record to `visit` if the key exists.
     #[inline]
     pub(crate) fn read<R>(
         &self,
@@ -197,13 +200,13 @@ impl Inner {
         Ok(answer)
     }
 
-    /// True if a key has a value, which is not read where it stands in a value file.
+    /// Returns true if a key has a value. A value in a blob file is not read.
     pub(crate) fn holds(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<bool> {
         self.check(&cf.family)?;
         self.engine.get_record(&cf.family, key, at, cf.point_reading(), &mut |_| {})
     }
 
-    /// `read`, if no file has to be touched for it; none if one has.
+    /// `read` without file access: returns `None` if the lookup would have to read a file.
     pub(crate) fn read_resident<R>(
         &self,
         cf: &ColumnFamily,
@@ -222,20 +225,20 @@ impl Inner {
         Ok(found.map(|_| answer))
     }
 
-    /// A cursor of the engine.
+    /// Opens an engine cursor.
     pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
         self.check(&cf.family)?;
         self.engine.cursor_checked(&cf.family, at, bounds, cf.scan_reading())
     }
 
-    /// The value of a key with its seal, which is checked whatever the policy.
+    /// Returns the value of a key with its seal. The seal is verified under every policy.
     pub(crate) fn read_sealed(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<Option<Sealed>> {
         let keeper = self.keeper()?;
         let found = self.read(cf, key, at, |record| Sealed::of(record, keeper))?.transpose();
         found.map_err(|error| error.in_family(cf.name(), Some((key, key))))
     }
 
-    /// `read_many`, if no file has to be touched for it; none if one has.
+    /// `read_many` without file access: returns `None` if a lookup would have to read a file.
     #[cfg(feature = "tokio")]
     pub(crate) fn read_many_resident(
         &self,
@@ -250,7 +253,7 @@ impl Inner {
         Ok(found.then_some(values))
     }
 
-    /// The values of many keys at one moment.
+    /// Returns the values of many keys, all read at the same sequence number.
     pub(crate) fn read_many<K: AsRef<[u8]>>(
         &self,
         cf: &ColumnFamily,
@@ -267,7 +270,7 @@ impl Inner {
     }
 }
 
-/// `Invalid` for a name that is the store's own to give.
+/// Fails with `Invalid` for a name that is reserved for the store's own families.
 pub(crate) fn refuse_system(name: &str) -> Result<()> {
     if !is_system_name(name) {
         return Ok(());
@@ -278,8 +281,8 @@ pub(crate) fn refuse_system(name: &str) -> Result<()> {
 }
 
 impl Inner {
-    /// Before the engine goes: events that wait are written, and nobody writes any more. In a forked child the thread that writes them
-    /// does not exist, and nothing is its own to write.
+    /// Runs before the engine closes: writes the queued events and stops the registrar's writer. A forked child skips
+    /// this, because the writer thread does not exist there and the child owns no data to write.
     fn end_events(&self) -> Result<()> {
         match self.watching.registrar() {
             Ok(registrar) if self.engine.snapshot().is_ok() => registrar.close(),
@@ -299,11 +302,11 @@ fn dropped(family: &Family) -> Error {
     Error::invalid(format!("the column family {:?} was dropped", family.name()))
 }
 
-/// An open store. Clones share it, and may be used from any thread.
+/// An open store. Clones share it and may be used from any thread.
 ///
-/// A commit returns when it survives the process, but a crash of the machine may take the last ones
-/// ([`Durability::Os`](crate::Durability::Os), the default here as in other engines); each write may ask for
-/// [`Durability::Sync`](crate::Durability::Sync), and [`Db::sync`] makes everything acknowledged so far durable.
+/// By default ([`Durability::Os`](crate::Durability::Os), the default of other engines as well), an acknowledged commit
+/// survives a crash of the process, but a crash of the machine may lose the latest commits. Each write may ask for
+/// [`Durability::Sync`](crate::Durability::Sync), and [`Db::sync`] makes all acknowledged commits durable.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -322,30 +325,34 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the store in a directory, or makes one there. One process at a time may write: `Locked` names the holder.
+    /// Opens the store in a directory, or creates one there. Only one process at a time may write: otherwise the error
+    /// `Locked` names the holder.
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Db::builder(path).open()
     }
 
-    /// Opens a store for reading, also beside a process that writes: takes no lock and writes nothing.
-    /// It shows the store as it was then, until [`Db::refresh`].
+    /// Opens a store for reading. Takes no lock and writes nothing, so another process may write at the same time. The
+    /// handle shows the store as of the open, until [`Db::refresh`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Db> {
         Db::builder(path).open_read_only()
     }
 
-    /// A new store in memory. It goes with its last handle.
+    /// Creates a new store in memory. It is discarded with its last handle.
     pub fn memory() -> Result<Db> {
         Builder::in_memory().open()
     }
 
-    /// Returns what a directory holds: a store, a damaged one, something else of this engine's, another engine's database, other files, or nothing.
-    /// Judged from names and the first bytes of files; nothing is opened, locked or changed. A directory that does not exist is empty. Errors: `Io`.
+    /// Returns the kind of content that a directory holds: a store, a damaged store, other files of this engine,
+    /// another engine's database, other files, or nothing.
+    ///
+    /// Judges by file names and the first bytes of files; opens, locks and changes nothing. A directory that does not
+    /// exist counts as empty. Errors: `Io`.
     pub fn contents(path: impl AsRef<Path>) -> Result<crate::Contents> {
         waxseal_lsm::version::contents(&Env::real(), path.as_ref())
     }
 
-    /// Removes a store: its files, and its directory if nothing else is in it. Refuses a directory that holds no store, and one that is open.
-    /// Files that the engine did not write stay, whatever their names.
+    /// Removes the files of a store, and its directory if that is empty afterwards. Refuses a directory without a
+    /// store, and a store that is open. Files that the engine did not write stay, whatever their names.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -362,78 +369,92 @@ impl Db {
         engine::Db::destroy(path.as_ref(), &Env::real())
     }
 
-    /// Settings for a store, then [`Builder::open`].
+    /// Returns a [`Builder`] with the settings for a store; [`Builder::open`] opens it.
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }
 
-    /// The column family of this name; made, with the builder's block size and compression, if there is none.
-    /// `default` always exists. In a store opened for reading an unknown name is `Invalid`, and so is one that
-    /// [cannot be](Db::create_column_family) in any.
+    /// Returns the column family with this name. If it does not exist, creates it with the builder's block size and
+    /// compression.
+    ///
+    /// `default` always exists. Errors: `Invalid` for an [invalid name](Db::create_column_family), and for an unknown
+    /// name in a store opened for reading.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.column_family(name, &Who::ANONYMOUS)
     }
 
-    /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists, or cannot be: it has 1 to
-    /// 255 bytes, none of them zero, and does not begin like those of the store's own families.
+    /// Creates a column family with its own options, including the key order.
+    ///
+    /// Errors: `Invalid` if the name exists or is not valid. A name has 1 to 255 bytes, contains no zero byte, and does
+    /// not begin with the prefix of the store's own families.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.create_column_family(name, options, &Who::ANONYMOUS)
     }
 
-    /// Drops a column family with all its records. Handles to it answer `Invalid` from then on. `default` cannot be dropped.
+    /// Drops a column family with all its records. Calls on its handles then return `Invalid`. `default` cannot be
+    /// dropped.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
         self.inner.drop_column_family(name, &Who::ANONYMOUS)
     }
 
-    /// All column families that users made, `default` among them. The store's own (`system_metadata.registry`, `system_metadata.log`,
-    /// `system_metadata.quarantine`, `system_metadata.schema`, `system_metadata.sessions`) are opened by name, and can be read like any
-    /// other; whatever would change them is `Invalid`.
+    /// Returns all column families of the user, including `default`.
+    ///
+    /// The store's own families (`system_metadata.registry`, `system_metadata.log`, `system_metadata.quarantine`,
+    /// `system_metadata.schema`, `system_metadata.sessions`) are not included. They can be opened by name and read like
+    /// any other; calls that would change them return `Invalid`.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
         let mut families = self.inner.engine.families();
         families.retain(|family| !is_system_name(family.name()));
         families.into_iter().map(|family| self.inner.wrap(family, &Who::ANONYMOUS)).collect()
     }
 
-    /// An empty batch: writes to any column families that commit together.
+    /// Returns an empty batch: writes to any column families that commit together.
     pub fn batch(&self) -> Batch {
         Batch::new(&self.inner, &Who::ANONYMOUS)
     }
 
-    /// The store as it is now, for as long as the snapshot is kept. What it sees is not thrown away meanwhile.
+    /// Returns a snapshot of the store's current state. The versions that it sees are retained until it is dropped.
     ///
-    /// If the store is closed, the snapshot's reads say so.
+    /// If the store is closed, reads of the snapshot return the error.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.inner, self.inner.check_open().and_then(|()| self.inner.engine.snapshot()))
     }
 
-    /// The store as a crash of the machine would leave it at this moment: at the last commit known to be durable.
+    /// Returns a snapshot at the last commit known to be durable: the state that a crash of the machine would leave
+    /// now.
     pub fn durable_snapshot(&self) -> Snapshot {
         Snapshot::new(&self.inner, self.inner.check_open().and_then(|()| self.inner.engine.durable_snapshot()))
     }
 
-    /// Makes every acknowledged commit durable: none of them can be lost once this has returned.
+    /// Makes every acknowledged commit durable: once this returns, none of them can be lost.
     pub fn sync(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.sync()
     }
 
-    /// Writes all memtables to tables and waits for it.
+    /// Flushes all memtables to tables and waits for it.
     pub fn flush(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.flush()
     }
 
-    /// Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
-    /// all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare segments. For the end of a load: what it does beyond a
-    /// compaction that is due it leaves out as soon as others write on.
+    /// Flushes, then compacts until little space is left to reclaim, and removes the log's spare segments. Intended for
+    /// the end of a bulk load.
+    ///
+    /// Compaction stops when none is due and two limits hold. The levels above the lowest hold at most `1 / (fanout -
+    /// 2)` of the lowest level's bytes (by default an eighth), since all their records may be newer versions of its
+    /// records. Garbage in blob files is at most an eighth of their live bytes. As soon as other threads write again,
+    /// only the compactions that are due continue.
     pub fn settle(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.settle()
     }
 
-    /// A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by
-    /// hard links where the file system has them, so it costs little; the copy is a store of its own. Errors: `Invalid` if something is in the
-    /// directory, `Locked` while another checkpoint is written there, `Io`.
+    /// Copies the current state of the store into a new directory. After a crash the copy is complete or absent.
+    ///
+    /// Tables are hard-linked where the file system supports it, so the call is cheap; the copy is an independent
+    /// store. Errors: `Invalid` if the directory is not empty, `Locked` while another checkpoint is written there,
+    /// `Io`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -453,9 +474,11 @@ impl Db {
         self.inner.engine.checkpoint(dir.as_ref())
     }
 
-    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`], others stay as
-    /// they are. Errors: also `Corruption` if what is registered cannot be read, or could not when the store was opened; all else is caught up
-    /// with then.
+    /// Catches up with the process that writes, including its registrations. Only for stores opened with
+    /// [`Db::open_read_only`]; on other stores it does nothing.
+    ///
+    /// Errors: those of reads; `Corruption` if the registrations cannot be read, or could not be read when the store
+    /// was opened. The rest of the store has caught up then nevertheless.
     pub fn refresh(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.refresh()?;
@@ -466,14 +489,14 @@ impl Db {
         }
     }
 
-    /// Takes one step of background work, for stores opened with [`Mode::Stepped`](crate::env::Mode::Stepped).
-    /// False if there is nothing to do.
+    /// Runs one step of background work, for stores opened with [`Mode::Stepped`](crate::env::Mode::Stepped). Returns
+    /// false if no work is due.
     pub fn step(&self) -> Result<bool> {
         self.inner.check_open()?;
         self.inner.engine.step()
     }
 
-    /// Counters and sizes, as a struct; as text by `Display`.
+    /// Returns counters and sizes; `Display` formats them as text.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -486,7 +509,8 @@ impl Db {
         self.inner.engine.metrics()
     }
 
-    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened plain.
+    /// Returns how many seals were computed, given by callers, adopted, and found damaged since the store was opened.
+    /// `None` if it was opened plain.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -500,22 +524,26 @@ impl Db {
         self.inner.keeper.as_ref().map(|keeper| keeper.counts())
     }
 
-    /// What the open of this store found in its log: what came back, and what was cut from its torn end.
+    /// Returns the recovery report of this open: the commits recovered from the log, and the bytes cut from its torn
+    /// end.
     pub fn recovery(&self) -> RecoveryReport {
         self.inner.engine.recovery()
     }
 
-    /// True if writes answer `ReadOnly`: the store was opened for reading, or there was no room to recover, or a handler of errors said so.
+    /// Returns true if writes fail with `ReadOnly`: the store was opened for reading, recovery lacked space, or an
+    /// error handler made it read-only.
     pub fn is_read_only(&self) -> bool {
         self.inner.engine.is_read_only()
     }
 
-    /// Closes the store for every handle, snapshot, cursor and iterator: their calls return `Closed` from now on. Waits for running commits.
-    /// What was acknowledged is durable when this returns without an error. A second call returns `Ok`, and does not wait for the first.
+    /// Closes the store for every handle, snapshot, cursor and iterator: their calls return `Closed` from now on. Waits
+    /// for running commits. If it returns without an error, every acknowledged commit is durable. A second call returns
+    /// `Ok` and does not wait for the first.
     ///
-    /// Releases the store's threads, descriptors, mappings, memtables and cached blocks (those in a cache of its own), whoever still has a
-    /// handle. A running call, a [`Slice`] and an Arrow batch keep the memory that they use. An open cursor keeps its memtables and the indexes
-    /// of its tables until it is moved or dropped. Dropping the last handle closes too, but cannot report an error.
+    /// Releases the store's threads, descriptors, mappings, memtables and cached blocks (blocks of a shared cache
+    /// stay), even while handles exist. A running call, a [`Slice`] and an Arrow batch keep the memory that they use.
+    /// An open cursor keeps its memtables and the indexes of its tables until it is moved or dropped. Dropping the last
+    /// handle closes too, but cannot report an error.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -1,4 +1,4 @@
-//! What stands beside the values of a range: keys with the entries of one provider.
+//! Iteration over the entries of one metadata provider in a key range.
 
 use std::fmt;
 
@@ -7,9 +7,11 @@ use waxseal_meta::reading::{Meta, MetaIter as Below};
 
 use crate::family::ColumnFamily;
 
-/// Keys with what a provider keeps beside their values: made by [`ColumnFamily::iter_meta`]. It sees the store as it was then.
+/// An iterator over keys and the entries that a provider stored with their values, created by
+/// [`ColumnFamily::iter_meta`]. It sees the store as of its creation.
 ///
-/// Damage is one error, and the iterator goes on behind it. Once the store is closed it gives `Closed`, once, and ends.
+/// Damage is one error, and the iterator continues behind it. After the store was closed it returns `Closed` once and
+/// ends.
 pub struct MetaIter {
     cf: ColumnFamily,
     below: Option<Below>,
@@ -32,7 +34,7 @@ impl Iterator for MetaIter {
         }
         let next = below.next();
         if next.is_none() {
-            self.below = None; // lets go of the store's files
+            self.below = None; // releases the store's files
         }
         next
     }

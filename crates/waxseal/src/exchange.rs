@@ -1,4 +1,4 @@
-//! Exchange with other stores: key ranges of a family as table files, out and in. The work is done by `waxseal_meta::exchange`.
+//! Exchange with other stores: export and import of key ranges as table files. `waxseal_meta::exchange` implements it.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -35,12 +35,13 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> ExportOptions {
         ExportOptions::default()
     }
 
-    /// Adds a range of keys; they must ascend and not meet. Without any: all keys.
+    /// Adds a key range. Ranges must be in ascending order and must not overlap or touch. Without a range, all keys are
+    /// exported.
     pub fn range(mut self, range: impl KeyRange) -> ExportOptions {
         self.ranges.push(range.into_bounds());
         self
@@ -52,13 +53,13 @@ impl ExportOptions {
         self
     }
 
-    /// Which versions of a key. Default [`Versions::Newest`].
+    /// Selects the versions of each key. Default [`Versions::Newest`].
     pub fn versions(mut self, versions: Versions) -> ExportOptions {
         self.versions = versions;
         self
     }
 
-    /// The seqno that every record gets in the place of this store's; with [`Versions::Newest`] alone.
+    /// Replaces the sequence number of every record with this one. Only with [`Versions::Newest`].
     pub fn seqno(mut self, seqno: Seqno) -> ExportOptions {
         self.seqno = Some(seqno);
         self
@@ -66,15 +67,23 @@ impl ExportOptions {
 }
 
 impl ColumnFamily {
-    /// Writes records of the family as table files into a new directory, for another node: one of this kind, a plain one, or one
-    /// that has never heard of seals. Every record is checked on its way out.
+    /// Exports records of the family as table files in a new directory, for another node: a sealed store, a plain one,
+    /// or a store without support for seals. Every record is checked as it is exported.
     ///
-    /// By default the records keep their seals, expiry times and labels. [`Exported::left_behind`] counts the other metadata.
+    /// By default the records keep their seals, expiry times and labels. [`Exported::left_behind`] counts the other
+    /// metadata. If the store is open for writing, an event (`Engine.Export`) records the export.
     ///
-    /// Costs a scan and the files; they are durable when it returns, and a directory without its last file, `EXCHANGE`, is no
-    /// export. Where the store is open for writing, an event (`Engine.Export`) says what left. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
-    /// written, and for a record that expires where the policy takes no seals along: it would stay for good, and nothing of the export is left; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
-    /// the MetaHive paper; docs/format.md, section 8.
+    /// Costs a scan and the files. The files are durable when the call returns. A directory without its last file,
+    /// `EXCHANGE`, is not an export.
+    ///
+    /// Errors:
+    /// - `Invalid`, before anything is written, for ranges that touch, or for a policy that cannot carry a key, which
+    ///   the error names.
+    /// - `Invalid` for a record with an expiry time under a policy without seals, because the importing store would
+    ///   never expire it. The incomplete export is deleted.
+    /// - `Corruption`, with file and offset, for a record that does not match its seal.
+    ///
+    /// Source: the heterogeneous nodes of the MetaHive paper; docs/format.md, section 8.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -100,19 +109,20 @@ impl ColumnFamily {
         self.export_at(dir.as_ref(), options, At::Latest)
     }
 
-    /// Takes an export in: every record is checked first, all come under one new seqno, over what the keys held before. A failed
-    /// import has changed nothing.
+    /// Imports an export. Every record is checked first. All records get one new sequence number, above all existing
+    /// versions of their keys. A failed import changes nothing.
     ///
-    /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its
-    /// seal or row says; `Invalid` for another order of keys, without an export there, or for a record that expires where this store cannot
-    /// keep when; `FormatTooNew`, `ReadOnly`, `Io`.
+    /// Errors: `Corruption`, with file and offset, if the files do not match the export's manifest, or if a record does
+    /// not match its seal or row; `Invalid` if the directory holds no export, if the key order differs, or if a record
+    /// expires and this store cannot keep expiry times; `FormatTooNew`, `ReadOnly`, `Io`.
     pub fn import(&self, dir: impl AsRef<Path>) -> Result<Imported> {
         self.inner.check_writable()?;
         self.inner.check(&self.family)?;
         work::import(&self.inner.engine, &self.family, &self.inner.env, dir.as_ref())
     }
 
-    /// Takes in bare table files, which nothing describes but their own properties: those of an old node. Errors: as `import`.
+    /// Imports bare table files, which are described only by their own properties, for instance those of an older node.
+    /// Errors: as for `import`.
     pub fn import_tables(&self, tables: &[PathBuf], form: Form) -> Result<Imported> {
         self.inner.check_writable()?;
         self.inner.check(&self.family)?;
@@ -132,7 +142,7 @@ impl ColumnFamily {
     }
 }
 
-/// What the log says of an export.
+/// Builds the log event of an export.
 fn account(family: &str, dir: &Path, exported: &Exported, nanos: u64) -> Payload {
     let setting = |name: &str, value: String| Field::Setting((name.to_owned(), value));
     let mut payload = Payload::new()
@@ -148,7 +158,7 @@ fn account(family: &str, dir: &Path, exported: &Exported, nanos: u64) -> Payload
 }
 
 impl Snapshot {
-    /// Writes records of a family, as it was, into a new directory: see [`ColumnFamily::export`].
+    /// Exports records of a family at the snapshot to a new directory: see [`ColumnFamily::export`].
     pub fn export(&self, cf: &ColumnFamily, dir: impl AsRef<Path>, options: ExportOptions) -> Result<Exported> {
         cf.export_at(dir.as_ref(), options, At::Snapshot(self.of(cf)?))
     }

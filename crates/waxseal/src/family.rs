@@ -21,9 +21,10 @@ use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::verify::Policy;
 
-/// A handle to one column family. Clones share it, and may be used from any thread.
+/// A handle to one column family. Clones share it and may be used from any thread.
 ///
-/// Keys have 0 to 65,535 bytes, values up to 3 GiB less one; more is `Invalid` and changes nothing.
+/// Keys have 0 to 65,535 bytes and values at most 3 GiB minus one byte. A write beyond these limits fails with
+/// `Invalid` and changes nothing.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -49,17 +50,17 @@ pub struct ColumnFamily {
     pub(crate) inner: Arc<Inner>,
     pub(crate) family: Family,
     pub(crate) policy: Policy,
-    /// In whose name it writes.
+    /// The session in whose name the handle writes.
     pub(crate) who: Who,
 }
 
 impl ColumnFamily {
-    /// The name.
+    /// Returns the family's name.
     pub fn name(&self) -> &str {
         self.family.name()
     }
 
-    /// The options it was opened with.
+    /// Returns the options that the family was opened with.
     pub fn options(&self) -> &CfOptions {
         self.family.options()
     }
@@ -84,10 +85,12 @@ impl ColumnFamily {
         write_one(self, Write::put(key.as_ref(), value.as_ref()), options)
     }
 
-    /// Sets a key to a value with the seal that the caller was given with them, or made by [`Seal::of`] where they came from: so
-    /// nothing that happened since can pass. The seal is checked now, kept as it is, and handed back by `get_sealed`.
+    /// Sets a key to a value that already has a seal: one that the caller received with the value, or computed with
+    /// [`Seal::of`] at the source. Damage on the way from the source is therefore detected. The seal is checked now,
+    /// stored unchanged, and returned by `get_sealed`.
     ///
-    /// Errors: `Invalid` if the seal is not that of key and value, or the store was opened plain; nothing was changed then.
+    /// Errors: `Invalid` if the seal does not match key and value, or if the store was opened plain. The call changes
+    /// nothing then.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -105,7 +108,7 @@ impl ColumnFamily {
         self.put_sealed_with(key, value, seal, WriteOptions::default())
     }
 
-    /// `put_sealed`, with options.
+    /// `put_sealed` with options.
     pub fn put_sealed_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -117,31 +120,34 @@ impl ColumnFamily {
         write_one(self, write, options)
     }
 
-    /// Removes a key; no error if it is not there.
+    /// Removes a key. Removing an absent key is not an error.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         write_plainly(self, Write::delete(key.as_ref()))
     }
 
-    /// Removes a key; no error if it is not there.
+    /// Removes a key, with options. Removing an absent key is not an error.
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         write_one(self, Write::delete(key.as_ref()), options)
     }
 
-    /// The value of a key, copied.
+    /// Returns a copy of the value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.get_with(key, |value| Slice::from(value))
     }
 
-    /// Lends the value of a key to `visit` and gives back its answer. Allocates nothing; `visit` is not called if the key is
-    /// not there. Keep it short: it may stand on pinned memory of the store.
+    /// Passes the value of a key to `visit` and returns the result of `visit`. Allocates nothing; `visit` is not called
+    /// if the key is absent. Keep `visit` short: the value may be borrowed from memory that the store keeps pinned
+    /// meanwhile.
     #[inline]
     pub fn get_with<R>(&self, key: impl AsRef<[u8]>, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.inner.read(self, key.as_ref(), At::Latest, |record| visit(record.value))
     }
 
-    /// `get_with`, if its answer is in memory: `None` if a file would have to be read, and then `visit` was not called. For those who
-    /// must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached `get_with` does; none, the
-    /// search as far as it came. Errors: as of `get_with`.
+    /// `get_with` without file access: returns `None`, without calling `visit`, if the lookup would have to read a
+    /// file.
+    ///
+    /// For callers that must not block: an event loop, or a thread that holds an interpreter's lock. A result costs as
+    /// much as a cached `get_with`; `None` costs the part of the lookup that ran in memory. Errors: as for `get_with`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -161,35 +167,37 @@ impl ColumnFamily {
         self.inner.read_resident(self, key.as_ref(), At::Latest, |record| visit(record.value))
     }
 
-    /// The value of a key, copied, with its seal. The two are checked against each other whatever the policy; it costs a `get` and
+    /// Returns a copy of the value of a key, with its seal. The seal is verified under every policy. Costs a `get` and
     /// one more hash of key and value.
     ///
-    /// Errors: `Corruption` if they do not agree; `Invalid` if the record has no seal, since a plain store wrote it, or if this
-    /// store was opened plain.
+    /// Errors: `Corruption` if they do not match; `Invalid` if the record has no seal because a plain store wrote it,
+    /// or if this store was opened plain.
     pub fn get_sealed(&self, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         self.inner.read_sealed(self, key.as_ref(), At::Latest)
     }
 
-    /// `Closed` once its store was closed, `Invalid` once it was dropped: what every call on it would answer.
+    /// Fails as every call on this handle would: with `Closed` once the store was closed, with `Invalid` once the
+    /// family was dropped.
     pub fn check(&self) -> Result<()> {
         self.inner.check(&self.family)
     }
 
-    /// What point reads through this handle check.
+    /// Returns the verification and cache policy of point reads through this handle.
     #[inline]
     pub(crate) fn point_reading(&self) -> Reading {
         let verify = self.policy.reads.unwrap_or(self.family.options().verify_reads);
         Reading { verify, fill_cache: !self.policy.passing }
     }
 
-    /// What cursors made through this handle check.
+    /// Returns the verification and cache policy of cursors made through this handle.
     pub(crate) fn scan_reading(&self) -> Reading {
         let verify = self.policy.scans.unwrap_or(self.family.options().verify_scans);
         Reading { verify, fill_cache: !self.policy.passing }
     }
 
-    /// The same family, to be read under another policy: a handle like any other, cheap to make. Reads through it, by cursor and
-    /// iterator too, and through a [`Snapshot`](crate::Snapshot) that is asked with it, check what `verify` says.
+    /// Returns a handle to the same family with another verification policy; cheap to create. Reads through it verify
+    /// according to `verify`. This includes its cursors and iterators, and reads of a [`Snapshot`](crate::Snapshot)
+    /// with this handle.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -207,8 +215,8 @@ impl ColumnFamily {
         ColumnFamily { policy: Policy { reads: Some(verify), scans: Some(verify), ..self.policy }, ..self.clone() }
     }
 
-    /// The same family, for reads that come by once: with false, blocks that they load from files are not kept in the cache, and what
-    /// is there stays. True is the default.
+    /// Returns a handle to the same family for one-off reads. With `fill` false, blocks that its reads load from files
+    /// are not inserted into the cache, and cached blocks stay. Default true.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -225,27 +233,30 @@ impl ColumnFamily {
         ColumnFamily { policy: Policy { passing: !fill, ..self.policy }, ..self.clone() }
     }
 
-    /// Replaces the content of `value` by the value of a key. False, and an empty `value`, if the key is not there.
+    /// Replaces the content of `value` with the value of a key. If the key is absent, returns false and leaves `value`
+    /// empty.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         Ok(self.get_with(key, |found| value.extend_from_slice(found))?.is_some())
     }
 
-    /// True if the key is there. A value that stands in a value file is not read for it.
+    /// Returns true if the key exists. A value in a blob file is not read.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.inner.holds(self, key.as_ref(), At::Latest)
     }
 
-    /// What a provider keeps beside the value of a key: see [`meta`](crate::meta). The value is neither copied nor hashed for it,
-    /// whatever its size; [`Meta::checked`](crate::meta::Meta) says how far the entry was checked.
+    /// Returns the entry that a provider stored with the value of a key: see [`meta`](crate::meta). The value is
+    /// neither copied nor hashed, whatever its size; [`Meta::checked`](crate::meta::Meta) tells how far the entry was
+    /// verified.
     ///
-    /// Errors: `Corruption` if what stands beside the value cannot be decoded or does not fit its sum.
+    /// Errors: `Corruption` if the record's metadata cannot be decoded or does not match its checksum.
     pub fn get_meta(&self, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
         self.inner.check(&self.family)?;
         waxseal_meta::get_meta(&self.inner.engine, &self.family, key.as_ref(), At::Latest, provider)
     }
 
-    /// What a provider keeps beside the values of a range, in the order of their keys; values without an entry are passed over.
+    /// Iterates over the entries that a provider stored with the values of a range, in key order. Values without an
+    /// entry are skipped.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -269,7 +280,7 @@ impl ColumnFamily {
         Ok(MetaIter::new(self, below))
     }
 
-    /// The values of many keys, in their order, all as they were at one moment.
+    /// Returns the values of many keys, in the order of `keys`, all read at the same sequence number.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -285,7 +296,8 @@ impl ColumnFamily {
         self.inner.read_many(self, At::Latest, keys)
     }
 
-    /// A cursor over the family as it is now: borrows keys and values, turns round, allocates nothing per step.
+    /// Creates a cursor over the family's current state. It borrows keys and values, moves in both directions, and
+    /// allocates nothing per step.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -304,7 +316,7 @@ impl ColumnFamily {
         self.cursor_in(..)
     }
 
-    /// A cursor over the records with keys in a range: it stands on no other, wherever it is moved.
+    /// Creates a cursor over the records with keys in a range. No move leaves the range.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -322,7 +334,8 @@ impl ColumnFamily {
         Cursor::new(self, At::Latest, range.into_bounds())
     }
 
-    /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.
+    /// Iterates over the records with keys in a range, in the family's current state. A range whose end precedes its
+    /// start is empty.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -339,32 +352,33 @@ impl ColumnFamily {
         Range::new(self, self.view(), range.into_bounds())
     }
 
-    /// The records whose keys begin with `prefix`, as they are now. Under an order of the family's own this walks the whole
-    /// family, because such keys need not stand together.
+    /// Iterates over the records whose keys begin with `prefix`, in the family's current state. With a custom key order
+    /// this scans the whole family, because such keys need not be adjacent.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         Range::with_prefix(self, self.view(), prefix.as_ref())
     }
 
-    /// All records, as they are now.
+    /// Iterates over all records in the family's current state.
     pub fn iter(&self) -> Range {
         self.range(..)
     }
 
-    /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space in them, but for what snapshots see. Files of large
-    /// values keep garbage up to about a half; [`Db::settle`](crate::Db::settle) brings that to an eighth.
+    /// Compacts all tables of the family until they hold no deleted or overwritten records, except versions that
+    /// snapshots see. Blob files may keep garbage, up to about half of their bytes; [`Db::settle`](crate::Db::settle)
+    /// reduces it to an eighth.
     pub fn compact(&self) -> Result<()> {
         self.inner.check(&self.family)?;
         self.inner.engine.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// Flushes, then rewrites the tables that hold keys of a range until nothing that is deleted or overwritten there takes space in
-    /// them, as [`compact`](ColumnFamily::compact) does.
+    /// Flushes, then compacts the tables that hold keys of a range until they hold no deleted or overwritten records in
+    /// it, as [`compact`](ColumnFamily::compact) does.
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.inner.check(&self.family)?;
         self.inner.engine.compact(&self.family, &range.into_bounds())
     }
 
-    /// About how many bytes of the store's files hold records of a range. Memtables are not counted.
+    /// Estimates how many bytes of the store's files hold records of a range. Memtables are not counted.
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         self.inner.check(&self.family)?;
         self.inner.engine.approximate_size(&self.family, &range.into_bounds())

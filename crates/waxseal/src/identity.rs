@@ -1,4 +1,4 @@
-//! Which store a handle belongs to.
+//! Identification of the store that a handle belongs to.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::family::ColumnFamily;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 
-/// One open store of this process: the same for all handles of one store, and as long as one of them lives for no other's. After that
-/// it may stand for another store.
+/// Identifies one open store of this process: equal for all handles of one store, different for handles of different
+/// stores. It is unique only while one of the store's handles exists; afterwards another store may get the same value.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -32,7 +32,7 @@ impl StoreId {
 macro_rules! of_a_store {
     ($($handle:ty),*) => {$(
         impl $handle {
-            /// The store that it belongs to.
+            /// Returns the identifier of the store that this handle belongs to.
             pub fn store(&self) -> StoreId {
                 StoreId::of(&self.inner)
             }

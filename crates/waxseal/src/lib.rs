@@ -1,7 +1,8 @@
 //! Waxseal: an embeddable storage engine that never gives a wrong answer, never hides a loss, and is fast.
 //!
-//! A store is a directory of ordered maps from bytes to bytes, the *column families*. A commit returns when it survives the
-//! process ([`Durability::Os`], the default, as with other engines); [`Durability::Sync`] makes it survive the machine.
+//! A store is a directory that holds *column families*: ordered maps from byte strings to byte strings. By default
+//! ([`Durability::Os`], the default of other engines as well), an acknowledged commit survives a crash of the process.
+//! With [`Durability::Sync`] it also survives a crash of the machine.
 //!
 //! ```
 //! # fn main() -> waxseal::Result<()> {
@@ -40,16 +41,17 @@
 //!
 //! # Threads
 //!
-//! [`Db`], [`ColumnFamily`], [`Snapshot`] and [`Session`] are cheap to clone and may be used from any thread. [`Cursor`], [`Range`] and
-//! [`Batch`] may move between threads. Everything that came from a store keeps it open; [`Db::close`] ends it for all of them:
-//! every later call answers [`ErrorKind::Closed`].
+//! [`Db`], [`ColumnFamily`], [`Snapshot`] and [`Session`] are cheap to clone and may be used from any thread.
+//! [`Cursor`], [`Range`] and [`Batch`] may move between threads. Every object made from a store keeps the store open.
+//! [`Db::close`] closes the store for all of them: every later call returns [`ErrorKind::Closed`].
 //!
-//! The engine is synchronous and owns its background threads; it never touches an async runtime of yours. `AsyncDb` (feature
-//! `tokio`) is the same store for async code.
+//! The engine is synchronous and owns its background threads; it never uses the caller's async runtime. `AsyncDb`
+//! (feature `tokio`) is the same store for async code.
 //!
 //! # Errors
 //!
-//! There is one [`Error`]; [`Error::kind`] says what you can do about it. A refused call has changed nothing.
+//! All calls return the same [`Error`] type; [`Error::kind`] tells the caller how to react. A call that is refused
+//! changes nothing.
 
 #[cfg(feature = "tokio")]
 mod async_db;
@@ -105,7 +107,7 @@ pub use waxseal_lsm::sst::{Cache, CacheMetrics};
 pub use waxseal_lsm::version::{Contents, Foreign, Marked};
 pub use waxseal_meta::{Counts as SealCounts, Seal};
 
-/// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
+/// The engine's interfaces to the operating system: files, time, randomness. Replace them with [`Builder::fs`],
 /// [`Builder::clock`] or [`Builder::env`].
 pub mod env {
     pub use waxseal_lsm::env::work::Mode;
@@ -115,12 +117,13 @@ pub mod env {
     };
 }
 
-/// What may stand beside a value, in its record, next to its seal: entries of *providers*.
+/// Annotations: metadata entries that *providers* store with a value, in its record, next to its seal.
 ///
-/// Waxseal's own are [`Expiry`](meta::Expiry), [`Labels`](meta::Labels), [`Etl`](meta::Etl) and [`Provenance`](meta::Provenance); others are
-/// given to [`Builder::provider`]. Entries are written by [`WriteOptions::entry`] and its kin, and read by
-/// [`ColumnFamily::get_meta`] and [`ColumnFamily::iter_meta`], which never touch the value. They go through flushes, compactions and
-/// checkpoints with their record, and away with it. What nobody here knows is carried as it is, unless it says itself that it may go.
+/// Waxseal's own providers are [`Expiry`](meta::Expiry), [`Labels`](meta::Labels), [`Etl`](meta::Etl) and
+/// [`Provenance`](meta::Provenance); [`Builder::provider`] adds others. [`WriteOptions::entry`] and related methods
+/// write entries. [`ColumnFamily::get_meta`] and [`ColumnFamily::iter_meta`] read them without touching the value.
+/// Flushes, compactions and checkpoints carry entries with their record, and dropping the record drops them. An entry
+/// of an unknown provider is carried unchanged, unless the entry itself permits dropping it.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -158,7 +161,7 @@ pub mod meta {
     pub use waxseal_meta::reading::{Checked, Meta};
 }
 
-/// The pages of the repository, so that their examples are compiled and run.
+/// The pages of the repository, included so that their examples are compiled and run as doctests.
 #[cfg(all(doctest, feature = "tokio"))]
 mod pages {
     #[doc = include_str!("../../../README.md")]

@@ -1,8 +1,8 @@
-//! Iterators over a range of keys, from both ends.
+//! Double-ended iterators over a key range.
 //!
-//! A `Range` holds a snapshot and up to two engine cursors, one for each end that was asked. The ends have met when the next
-//! record of one is not before the last that the other gave. Damage is told and passed: an engine cursor that met it leads on
-//! behind it. A gap that both ends meet is told by the first of them.
+//! A `Range` holds a snapshot and up to two engine cursors, one for each end that has been used. The ends have met when
+//! the next record of one end is not before the last record returned by the other. Damage is returned as an error, and
+//! the engine's cursor continues behind it. Damage that both ends reach is reported only by the first of them.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -19,10 +19,11 @@ use waxseal_lsm::read::UserCursor;
 use crate::family::ColumnFamily;
 use crate::slice::Slice;
 
-/// Bounds of keys, included, excluded, or none.
+/// Key bounds: included, excluded or unbounded.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, of anything that reads as bytes.
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, of any type that converts to
+/// bytes.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -37,7 +38,7 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// # }
 /// ```
 pub trait KeyRange {
-    /// The lower and the upper bound.
+    /// Returns the lower and the upper bound.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
 }
 
@@ -88,8 +89,8 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
-/// The keys that begin with these bytes, as a range of keys in bytewise order. In an order of a family's own they need not stand
-/// together: there [`ColumnFamily::prefix`](crate::ColumnFamily::prefix) finds them.
+/// The range of keys that begin with these bytes, in bytewise order. In a custom key order such keys need not be
+/// adjacent; use [`ColumnFamily::prefix`](crate::ColumnFamily::prefix) there.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -114,11 +115,13 @@ impl<K: AsRef<[u8]>> KeyRange for Prefix<K> {
     }
 }
 
-/// The records of a range, as they were when it was made; it may be taken from both ends and sent to other threads.
+/// An iterator over the records of a range, as of its creation. It can be used from both ends and sent to other
+/// threads.
 ///
-/// Each item is a copy. It keeps its view of the store until it is dropped. What is damaged is one `Corruption` that names the
-/// keys concerned as far as known, and the range goes on behind it: records that are whole are all given, each gap is told once.
-/// Whoever collects into a `Result` stops at the first. After an error of another kind it has ended.
+/// Each item is a copy. The iterator pins its view of the store until it is dropped. Damage is one `Corruption` item
+/// that names the affected keys as far as known, and the iterator continues behind it. It returns every undamaged
+/// record and reports each gap once. Collecting into a `Result` stops at the first gap. After an error of another kind
+/// the iterator has ended.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -138,13 +141,13 @@ impl<K: AsRef<[u8]>> KeyRange for Prefix<K> {
 pub struct Range {
     cf: ColumnFamily,
     bounds: Bounds,
-    /// Keys must begin with this; only where the order does not put such keys together.
+    /// Keys must begin with this prefix. Set only if the key order does not keep such keys adjacent.
     prefix: Option<Vec<u8>>,
-    /// The moment, why there is none, or that the range has ended.
+    /// The snapshot, the error that prevented it, or the end of the range.
     at: State,
     front: Side,
     back: Side,
-    /// Nobody asks for values: those that stand in value files are not read.
+    /// Only keys are requested: values in blob files are not read.
     keys_only: bool,
 }
 
@@ -154,7 +157,7 @@ enum State {
     Ended,
 }
 
-/// Which end of the range.
+/// One end of the range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Front,
@@ -171,13 +174,13 @@ impl End {
     }
 }
 
-/// One end of the range, and what was said there.
+/// State of one end of the range.
 #[derive(Default)]
 struct Side {
     cursor: Option<UserCursor>,
-    /// The key given last: after an error the cursor does not tell.
+    /// The key returned last. Kept here because the cursor has no key after an error.
     given: Option<Vec<u8>>,
-    /// The damage told, as far as this end has not left it behind: the other end may come to it from its side.
+    /// The damage reported by this end that extends beyond its position. The other end may still reach the same damage.
     told: Vec<Damage>,
 }
 
@@ -207,19 +210,19 @@ impl Range {
         Range { prefix: Some(prefix.to_vec()), ..range }
     }
 
-    /// The keys alone; values are not copied, and not read where they stand in value files.
+    /// Iterates over the keys only. Values are not copied, and values in blob files are not read.
     pub fn keys(self) -> Keys {
         Keys(Range { keys_only: true, ..self })
     }
 
-    /// The next record at an end; with its value, or without.
+    /// Returns the next record at an end, with or without its value.
     #[cfg(feature = "tokio")]
     pub(crate) fn row_at(&mut self, end: End, keys_only: bool) -> Option<Result<(Slice, Slice)>> {
         let key = |cursor: &UserCursor| (cursor.key().into(), Slice::new());
         Some(self.advance(end)?.map(if keys_only { key } else { record }))
     }
 
-    /// Moves one end on; the cursor that now stands on its next record, damage in the place of records, or the end of all.
+    /// Advances one end. Returns the cursor on its next record, an error for damage, or `None` at the end of the range.
     fn advance(&mut self, end: End) -> Option<Result<&UserCursor>> {
         loop {
             match self.step(end) {
@@ -258,7 +261,7 @@ impl Range {
         Some(Ok(cursor))
     }
 
-    /// The side of this end, and the other.
+    /// Returns the states of this end and of the opposite end.
     fn sides(&mut self, end: End) -> (&mut Side, &mut Side) {
         match end {
             End::Front => (&mut self.front, &mut self.back),
@@ -266,7 +269,7 @@ impl Range {
         }
     }
 
-    /// True if the end moved to a record of the range that the other end has not given.
+    /// Moves one end. Returns true if it reached a record of the range that the other end has not returned.
     fn step(&mut self, end: End) -> Result<bool> {
         let snapshot = match &self.at {
             State::Ended => return Ok(false),
@@ -285,7 +288,7 @@ impl Range {
             }
             none => {
                 let cursor = self.cf.inner.scan(&self.cf, At::Snapshot(snapshot), self.bounds.clone())?;
-                // Of those that a prefix passes over no value is read, nor missed.
+                // Values of records that the prefix filter skips are not read, so a missing one is not an error.
                 let is_lean = self.keys_only || self.prefix.is_some();
                 let cursor = none.insert(if is_lean { cursor.without_values() } else { cursor });
                 match end {
@@ -309,7 +312,7 @@ impl Range {
         }
     }
 
-    /// Ends the range and lets go of the store's files.
+    /// Ends the range and releases the store's files.
     fn finish(&mut self) {
         self.at = State::Ended;
         self.front = Side::default();
@@ -324,7 +327,7 @@ fn step(cursor: &mut UserCursor, end: End) -> Result<()> {
     }
 }
 
-/// True if an end that comes to `key` has reached what the opposite one gave.
+/// Returns true if an end at `key` has reached the key that the opposite end returned.
 fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
     let ordering = order.compare(key, given);
     match end {
@@ -333,8 +336,8 @@ fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
     }
 }
 
-/// True if an end that has given `key` has not left all of the damage behind: newer records may stand among what was lost. Of one that names no
-/// keys that is not known, and it is rather told twice than not at all.
+/// Returns true if damage extends beyond `key`, the last key returned by this end: the lost records may include newer
+/// versions there. Damage without a key range returns false. Such damage may be reported twice, but is never omitted.
 #[cold]
 fn reaches_beyond(order: &Order, damage: &Damage, key: &[u8], end: End) -> bool {
     damage.key_range.as_ref().is_some_and(|(low, high)| match end {
@@ -343,7 +346,7 @@ fn reaches_beyond(order: &Order, damage: &Damage, key: &[u8], end: End) -> bool 
     })
 }
 
-/// True if no key can lie between the bounds.
+/// Returns true if no key can be within the bounds.
 fn is_inverted(order: &Order, bounds: &Bounds) -> bool {
     match bounds {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -354,7 +357,7 @@ fn is_inverted(order: &Order, bounds: &Bounds) -> bool {
     }
 }
 
-/// The bound above every key that begins with `prefix`, in bytewise order.
+/// Returns the upper bound of all keys that begin with `prefix`, in bytewise order.
 fn above_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     match prefix.iter().rposition(|byte| *byte != 0xff) {
         Some(last) => {
@@ -392,7 +395,7 @@ impl fmt::Debug for Range {
     }
 }
 
-/// The keys of a [`Range`].
+/// An iterator over the keys of a [`Range`].
 #[derive(Debug)]
 pub struct Keys(Range);
 

@@ -1,17 +1,17 @@
-//! Registry and log: what is watched, and what happened to it. The work is done by `waxseal_registry`; this file lends it the store,
-//! and reads what people write.
+//! Registry and log: the registered operations and their events. `waxseal_registry` implements them; this module passes
+//! it the store and parses target and operation names.
 //!
-//! A *target* is anything with a name (a family `users`, a key `users.john`, the whole store `cluster:`, a table file, ..), an
-//! *operation* is what can happen to it (`Row.Update`, `Table.Drop`, `Engine.Compact`, ..). Once a pair is
-//! [registered](crate::Session::register), every such operation leaves an *event* in the log: to what, what, when, by whom, in
-//! which commit. While nothing is registered, a write pays a load and a comparison for it.
+//! A *target* is anything with a name (a family `users`, a key `users.john`, the whole store `cluster:`, a table file,
+//! ..). An *operation* can happen to a target (`Row.Update`, `Table.Drop`, `Engine.Compact`, ..). Once a pair is
+//! [registered](crate::Session::register), every such operation adds an *event* to the log: target, operation, time,
+//! session and commit. While nothing is registered, this costs a write one load and one comparison.
 //!
-//! Registry and log are column families of the store, `system_metadata.registry`, `system_metadata.log` and others beside them. They can
-//! be read like any family, by name, and are written by nobody but the store. What the engine does by itself (recovery, flushes,
-//! compactions, repairs, ..) has events too, without being registered.
+//! Registry and log are stored in column families of the store: `system_metadata.registry`, `system_metadata.log` and
+//! others. They can be read by name like any family, but only the store writes them. The engine's own work (recovery,
+//! flushes, compactions, repairs, ..) is logged without registration.
 //!
-//! A store whose registry is damaged opens, and is read as ever. Since nobody could know what is to be logged, writes and the calls of
-//! registry and log answer `Corruption` then, until it is [repaired](crate::Db::repair) and opened anew.
+//! A store whose registry is damaged can still be opened and read. Because the registrations are unknown, writes and
+//! calls to registry and log return `Corruption`, until the store is [repaired](crate::Db::repair) and reopened.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub use waxseal_registry::{
     Time, Values, WhenFull,
 };
 
-/// Names a target: text, read as described at [`Target`], or a [`Target`].
+/// Types that name a target: text in the syntax described at [`Target`], or a [`Target`].
 pub trait ToTarget {
     #[doc(hidden)]
     fn to_target(&self, registrar: &Registrar) -> Result<Target>;
@@ -75,13 +75,13 @@ impl<T: ToTarget + ?Sized> ToTarget for &T {
     }
 }
 
-/// Names an operation: its name, `*` for any, or an [`Operation`].
+/// Types that name an operation: its name, `*` for any, or an [`Operation`].
 pub trait ToOperation {
     #[doc(hidden)]
     fn to_operation(&self, registrar: &Registrar) -> Result<Option<Operation>>;
 }
 
-/// What stands for any operation.
+/// The text that means any operation.
 const ANY: &str = "*";
 
 impl ToOperation for str {
@@ -120,12 +120,12 @@ impl<T: ToOperation + ?Sized> ToOperation for &T {
     }
 }
 
-/// An operation where any will not do.
+/// Returns a single operation, for calls that do not accept `*`.
 pub(crate) fn one_operation(operation: impl ToOperation, registrar: &Registrar) -> Result<Operation> {
     operation.to_operation(registrar)?.ok_or_else(|| Error::invalid("say which operation: `*` stands for all of them"))
 }
 
-/// The uid of a table file that is there by its name, or of any by its uid.
+/// Returns the uid of an existing table file by its name, or of any table file by its uid.
 pub(crate) fn table_uid(inner: &Inner, registrar: &Registrar, file: &str) -> Result<Uid> {
     for family in inner.engine.families() {
         if let Some(table) = inner.engine.tables(&family)?.iter().find(|table| table.name() == file) {
@@ -139,15 +139,16 @@ pub(crate) fn table_uid(inner: &Inner, registrar: &Registrar, file: &str) -> Res
     }
 }
 
-/// Registry and log, asked by nobody in particular: everything here does what the method of [`Session`] does that has its name.
+/// Calls to registry and log without a session. Each method is the method of [`Session`] with the same name, called
+/// anonymously.
 impl Db {
-    /// A session: what is written and asked through it is written and asked in its name, which is [`Identity`] or text. The same
-    /// identity is the same session, also after a reopen.
+    /// Returns the session of an identity ([`Identity`] or text). Its writes and queries carry the identity's name. An
+    /// identity keeps its session across a reopen.
     ///
-    /// Where `Session.Open` of `engine:session` is registered, each call is an event.
+    /// If `Session.Open` of `engine:session` is registered, each call logs an event.
     ///
-    /// Errors: `Invalid` for a name that is not 1 to 255 bytes or begins with `unknown session`, or in a store that was opened without its
-    /// registry; as of a commit if there is an event.
+    /// Errors: `Invalid` if the name is not 1 to 255 bytes long or begins with `unknown session`, or if the store was
+    /// opened without its registry; as for a commit, if an event is logged.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -167,17 +168,17 @@ impl Db {
         Ok(Session { inner: Arc::clone(&self.inner), who })
     }
 
-    /// The session of nobody in particular, in whose name everything is done that is done without a session.
+    /// Returns the anonymous session, in whose name all calls without a session run.
     pub fn nobody(&self) -> Session {
         Session { inner: Arc::clone(&self.inner), who: Who::ANONYMOUS }
     }
 
-    /// From now on an operation on a target is logged: [`Session::register`].
+    /// Starts logging an operation on a target: [`Session::register`].
     pub fn register(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         self.nobody().register(target, operation)
     }
 
-    /// The same with options: [`Session::register_with`].
+    /// Starts logging an operation on a target, with options: [`Session::register_with`].
     pub fn register_with(
         &self,
         target: impl ToTarget,
@@ -187,42 +188,42 @@ impl Db {
         self.nobody().register_with(target, operation, options)
     }
 
-    /// The pair is not logged any more: [`Session::unregister`].
+    /// Stops logging a pair: [`Session::unregister`].
     pub fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         self.nobody().unregister(target, operation)
     }
 
-    /// True if an operation on a target is logged: [`Session::is_registered`].
+    /// Returns true if an operation on a target is logged: [`Session::is_registered`].
     pub fn is_registered(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         self.nobody().is_registered(target, operation)
     }
 
-    /// Everything that is registered: [`Session::registrations`].
+    /// Returns all registrations: [`Session::registrations`].
     pub fn registrations(&self) -> Result<Vec<Registration>> {
         self.nobody().registrations()
     }
 
-    /// All events of a target itself: [`Session::query_all`].
+    /// Returns all events of a target itself: [`Session::query_all`].
     pub fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
         self.nobody().query_all(target, operation)
     }
 
-    /// The latest event of a target itself: [`Session::query_latest`].
+    /// Returns the latest event of a target itself: [`Session::query_latest`].
     pub fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
         self.nobody().query_latest(target, operation)
     }
 
-    /// The events that a query asks for, a page at a time: [`Session::log_query`].
+    /// Returns the events that match a query, one page at a time: [`Session::log_query`].
     pub fn log_query(&self, query: &Query, paging: &Paging) -> Result<Page> {
         self.nobody().log_query(query, paging)
     }
 
-    /// The same as the store was: [`Session::log_query_at`].
+    /// Returns the events that match a query at a snapshot: [`Session::log_query_at`].
     pub fn log_query_at(&self, query: &Query, paging: &Paging, snapshot: &Snapshot) -> Result<Page> {
         self.nobody().log_query_at(query, paging, snapshot)
     }
 
-    /// The latest event that a query asks for: [`Session::log_latest`].
+    /// Returns the latest event that matches a query: [`Session::log_latest`].
     pub fn log_latest(&self, query: &Query) -> Result<Option<Event>> {
         self.nobody().log_latest(query)
     }
@@ -238,84 +239,86 @@ impl Db {
         self.nobody().log_add(target, operation, time, payload)
     }
 
-    /// Deletes the events that a query asks for: [`Session::log_delete`].
+    /// Deletes the events that match a query: [`Session::log_delete`].
     pub fn log_delete(&self, query: &Query) -> Result<u64> {
         self.nobody().log_delete(query)
     }
 
-    /// Where a key is watched, and why it is what it is: [`Session::provenance`].
+    /// Returns the registrations that cover a key, and its events: [`Session::provenance`].
     pub fn provenance(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Provenance> {
         self.nobody().provenance(cf, key)
     }
 
-    /// The events of all keys of a range: [`Session::query_range`].
+    /// Returns the events of all keys of a range: [`Session::query_range`].
     pub fn query_range(&self, cf: &ColumnFamily, range: impl KeyRange, paging: &Paging) -> Result<Page> {
         self.nobody().query_range(cf, range, paging)
     }
 
-    /// Everything that is known of a key: [`Session::explain`].
+    /// Explains a key: value, writer, events and files: [`Session::explain`].
     pub fn explain(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Explanation> {
         self.nobody().explain(cf, key)
     }
 
-    /// How a table file came to be: [`Session::lineage`].
+    /// Returns the lineage of a table file: [`Session::lineage`].
     pub fn lineage(&self, file: impl AsRef<str>) -> Result<Lineage> {
         self.nobody().lineage(file)
     }
 
-    /// Which tables are barred and which spans of keys are fenced, and which were: what stands in the family `system_metadata.quarantine`, by
-    /// family. What of it cannot be read is left out. Costs a scan of that family.
+    /// Returns the current and past quarantine cases by family: tables excluded from compaction, and lost key ranges.
+    /// Read from the family `system_metadata.quarantine`; its unreadable rows are left out. Costs a scan of that
+    /// family.
     ///
     /// Errors: `Invalid` in a store that was opened without its registry.
     pub fn quarantined(&self) -> Result<Vec<Case>> {
         self.inner.registrar()?.quarantined()
     }
 
-    /// Reads a target as people write it: [`Session::target`].
+    /// Parses a target: [`Session::target`].
     pub fn target(&self, text: &str) -> Result<Target> {
         self.nobody().target(text)
     }
 
-    /// A target as people write it: [`Session::target_text`].
+    /// Formats a target as text: [`Session::target_text`].
     pub fn target_text(&self, target: &Target) -> Result<String> {
         self.nobody().target_text(target)
     }
 
-    /// The operation that a name means: [`Session::operation`].
+    /// Returns the operation with this name: [`Session::operation`].
     pub fn operation(&self, name: &str) -> Result<Operation> {
         self.nobody().operation(name)
     }
 
-    /// The name of an operation: [`Session::operation_name`].
+    /// Returns the name of an operation: [`Session::operation_name`].
     pub fn operation_name(&self, operation: Operation) -> Result<String> {
         self.nobody().operation_name(operation)
     }
 
-    /// Defines an operation of your own: [`Session::define_operation`].
+    /// Defines a custom operation: [`Session::define_operation`].
     pub fn define_operation(&self, name: &str) -> Result<Operation> {
         self.nobody().define_operation(name)
     }
 
-    /// Waits until every event of mode [`Mode::Async`] that was taken so far is in the log. They wait in a [ring](crate::Builder::ring), and
-    /// those that wait in it are lost in a crash; [`Db::close`] waits too.
+    /// Waits until every event of mode [`Mode::Async`] accepted so far is in the log. Such events wait in a
+    /// [ring](crate::Builder::ring), and a crash loses the events in it. [`Db::close`] waits for them too.
     pub fn drain_events(&self) -> Result<()> {
         self.inner.registrar()?.drain()
     }
 
-    /// How things stand with events of mode [`Mode::Async`]: how many wait, and how many were dropped since the store was opened.
+    /// Returns how many events of mode [`Mode::Async`] are waiting, and how many were dropped since the store was
+    /// opened.
     pub fn event_ring(&self) -> Result<RingStats> {
         Ok(self.inner.registrar()?.ring())
     }
 }
 
 impl Inner {
-    /// Registry and log of the store, if it is open and has them.
+    /// Returns the registrar, if the store is open and has one.
     pub(crate) fn registrar(&self) -> Result<&Registrar> {
         self.check_open()?;
         self.watching.registrar()
     }
 
-    /// `Invalid` for a family of another store, or one that was dropped.
+    /// Fails with `Invalid` for a family of another store, or one that was dropped.
     pub(crate) fn own(&self, cf: &ColumnFamily) -> Result<()> {
         if !std::ptr::eq(self, &*cf.inner) {
             return Err(Error::invalid(format!("column family {:?} belongs to another store", cf.name())));

@@ -1,4 +1,4 @@
-//! Values with their seals: handed in, handed out.
+//! Values together with their seals.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use waxseal_meta::{Seal, Sealer};
 
 use crate::slice::Slice;
 
-/// A value as it was put, with the seal that was born with it and its place in the order of commits.
+/// A value with the seal computed when it was first written, and its sequence number.
 ///
-/// The seal says what was written under which key, and nothing of where it lives: it is the same on every replica, and after any
-/// number of compactions. Keep it, or send it along: whoever holds key and value can check them with [`Seal::of`].
+/// The seal covers the key and the value, but not their location: replicas share the same seal, and compactions
+/// preserve it. A receiver of key, value and seal can check them with [`Seal::of`].
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -34,16 +34,17 @@ use crate::slice::Slice;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// The value, copied.
+    /// A copy of the value.
     pub value: Slice,
-    /// Its seal, against which the value was checked.
+    /// The seal; the value was checked against it.
     pub seal: Seal,
-    /// Its place in the order of commits; 0 once no snapshot can tell.
+    /// The sequence number of its commit; 0 once compaction has dropped it because no snapshot needs it.
     pub seqno: Seqno,
 }
 
 impl Sealed {
-    /// The record's value and seal, if the two agree. Errors: `Corruption` if they do not, `Invalid` if it has no seal.
+    /// Returns the record's value and seal if the two match. Errors: `Corruption` if they do not, `Invalid` if the
+    /// record has no seal.
     pub(crate) fn of(record: &Record<'_>, keeper: &Sealer) -> Result<Sealed> {
         let seal = match keeper.verify(record, hash_key(record.key), Protection::Partial) {
             Check::Validated => Sealer::seal_of(record)?,
@@ -59,7 +60,7 @@ impl Sealed {
     }
 }
 
-/// The seal as it was before it, or something beside it, was hit.
+/// Returns the seal of a record whose metadata is damaged, after correcting it if possible.
 #[cold]
 fn whole(record: &Record<'_>, keeper: &Sealer) -> Result<Option<Seal>> {
     match mended(keeper, record) {

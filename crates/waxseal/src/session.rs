@@ -1,7 +1,7 @@
-//! Sessions: what is written and asked in somebody's name.
+//! Sessions: writes and log queries under an identity.
 //!
-//! A session is a handle to the store with a name on it. Families and batches taken from it write in that name; registry and log
-//! are asked through it, and whoever authorizes is told who asks. Without a session all of it is done by nobody in particular.
+//! A session is a handle to the store with a name. Families and batches taken from it write under that name. Calls to
+//! registry and log carry it, and the authorizer receives it. Calls without a session are anonymous.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use crate::range::KeyRange;
 use crate::registry::{ToOperation, ToTarget, one_operation, table_uid};
 use crate::snapshot::Snapshot;
 
-/// A store, and who uses it. Made by [`Db::session`](crate::Db::session); clones are the same session, and may be used from any thread.
+/// A handle to the store with an identity, created by [`Db::session`](crate::Db::session). Clones are the same session
+/// and may be used from any thread.
 ///
-/// What is written through its [families](Session::column_family) and [batches](Session::batch) is written in its name, which stands
-/// in the log beside every event that is registered, and with the record itself. A name is taken as it is given: the store
-/// asks nobody whether it is true, so open sessions only for those you know.
+/// Writes through its [families](Session::column_family) and [batches](Session::batch) carry its name: in the log with
+/// every registered event, and in the record itself. The store does not verify the name, so open sessions only for
+/// identities that the application has checked.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -56,52 +57,54 @@ pub struct Session {
 }
 
 impl Session {
-    /// The name; `-` for nobody in particular.
+    /// Returns the name; `-` for the anonymous session.
     pub fn name(&self) -> &str {
         self.who.name()
     }
 
-    /// How it was authenticated; none: not at all.
+    /// Returns the authentication method; `None` means unauthenticated.
     pub fn authenticated(&self) -> Option<&str> {
         self.who.authenticated()
     }
 
-    /// Says that the session has ended: an event where `Session.Close` of `engine:session` is registered, and nothing else; clones go on
-    /// writing in its name. A handle that is dropped says nothing. Errors: as of a commit, if there is an event.
+    /// Logs the end of the session, if `Session.Close` of `engine:session` is registered, and does nothing else: clones
+    /// can still write in its name. Dropping a handle logs nothing. Errors: as for a commit, if an event is logged.
     pub fn close(self) -> Result<()> {
         self.inner.registrar()?.close_session(&self.who)
     }
 
-    /// [`Db::column_family`](crate::Db::column_family), as a handle that writes in this name.
+    /// [`Db::column_family`](crate::Db::column_family), with a handle that writes in this session's name.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.column_family(name, &self.who)
     }
 
-    /// [`Db::create_column_family`](crate::Db::create_column_family), as a handle that writes in this name.
+    /// [`Db::create_column_family`](crate::Db::create_column_family), with a handle that writes in this session's name.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.create_column_family(name, options, &self.who)
     }
 
-    /// [`Db::drop_column_family`](crate::Db::drop_column_family), in this name. The events of its rows stay, and so do registrations.
+    /// [`Db::drop_column_family`](crate::Db::drop_column_family) in this session's name. Events of the family's rows
+    /// stay in the log, and registrations remain.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
         self.inner.drop_column_family(name, &self.who)
     }
 
-    /// An empty batch that commits in this name.
+    /// Returns an empty batch that commits in this session's name.
     pub fn batch(&self) -> Batch {
         Batch::new(&self.inner, &self.who)
     }
 
-    /// From now on an operation on a target is logged: by every commit after this call, by none before. To register a pair again
-    /// changes nothing but its options. True if it is new.
+    /// Registers an operation on a target: every commit after this call logs it, and no earlier one. Registering a pair
+    /// again only changes its options. Returns true if the pair is new.
     ///
-    /// A target is text (`users`, `users.john`, `cluster:`, ..: see [`Target`]) or a [`Target`]; an operation is its name
-    /// (`Row.Insert`, `Row.Update`, `Row.Delete`, ..), `*` for any, or an [`Operation`]. The options are those that
-    /// suit the pair ([`RegisterOptions::suited`]): a family is watched with all its keys; rows are logged deferred.
+    /// A target is text (`users`, `users.john`, `cluster:`, ..: see [`Target`]) or a [`Target`]; an operation is its
+    /// name (`Row.Insert`, `Row.Update`, `Row.Delete`, ..), `*` for any, or an [`Operation`]. The options are the
+    /// pair's defaults ([`RegisterOptions::suited`]): a family is registered with all its keys, and rows are logged
+    /// deferred.
     ///
-    /// Costs a synced commit. Errors: `Invalid` for what is no target, for an operation or a family that is not there (a key need not
-    /// be), for an operation that cannot occur on the target or below it (the error names where it occurs), and if the session may
-    /// not; `ReadOnly`.
+    /// Costs a synced commit. Errors: `Invalid` if the target is malformed, if the operation or the family does not
+    /// exist (a key need not exist), if the operation cannot occur on the target or below it (the error names where it
+    /// occurs), or if the session is not authorized; `ReadOnly`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -125,7 +128,8 @@ impl Session {
         registrar.register(&target, operation, None, Some(&self.who))
     }
 
-    /// [`register`](Session::register), with options of your own. Errors: also `Invalid` for options that do not go together.
+    /// [`register`](Session::register) with explicit options. Errors: also `Invalid` for options that are not
+    /// compatible.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -154,45 +158,48 @@ impl Session {
         registrar.register(&target, operation, Some(options), Some(&self.who))
     }
 
-    /// The pair is not logged any more; its events stay. False if it was not registered. Errors: as [`register`](Session::register).
+    /// Stops logging a pair; its events stay. Returns false if the pair was not registered. Errors: as for
+    /// [`register`](Session::register).
     pub fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         let registrar = self.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
         registrar.unregister(&target, operation, Some(&self.who))
     }
 
-    /// True if an operation on a target is logged, by whatever registration.
+    /// Returns true if any registration causes this operation on this target to be logged.
     pub fn is_registered(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         let registrar = self.inner.registrar()?;
         Ok(registrar.is_registered(&target.to_target(registrar)?, one_operation(operation, registrar)?))
     }
 
-    /// Everything that is registered, by target and operation.
+    /// Returns all registrations, ordered by target and operation.
     pub fn registrations(&self) -> Result<Vec<Registration>> {
         Ok(self.inner.registrar()?.registrations())
     }
 
-    /// All events of a target itself, of one operation or (`*`) any, by operation and then by time. Those of what lies below it are
-    /// asked for by [`log_query`](Session::log_query). Events that were not written to the log yet are among them.
+    /// Returns all events of a target itself, for one operation or (`*`) any, ordered by operation and then by time.
+    /// The result includes events that the log does not contain yet. For events below the target, use
+    /// [`log_query`](Session::log_query).
     ///
-    /// Errors: `Invalid` for what is no target or operation, or if the session may not; `Corruption` where the log is damaged.
+    /// Errors: `Invalid` for a malformed target or unknown operation, or if the session is not authorized; `Corruption`
+    /// where the log is damaged.
     pub fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
         let registrar = self.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
         registrar.query_all(&target, operation, Some(&self.who))
     }
 
-    /// The latest event of a target itself, of one operation or (`*`) any. Costs one seek for each operation that it has events of, however
-    /// many there are.
-    /// Errors: as [`query_all`](Session::query_all).
+    /// Returns the latest event of a target itself, for one operation or (`*`) any. Costs one seek for each operation
+    /// that has events on the target, however many events there are. Errors: as for [`query_all`](Session::query_all).
     pub fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
         let registrar = self.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
         registrar.query_latest(&target, operation, Some(&self.who))
     }
 
-    /// The events that a query asks for, a page at a time: of what lies below the target too, of a span of time, of one client.
-    /// Errors: as [`query_all`](Session::query_all); `Invalid` for a place where no page of this query ended.
+    /// Returns the events that match a query, one page at a time. A query can include targets below its own, and can
+    /// select a time span and a client. Errors: as for [`query_all`](Session::query_all); `Invalid` for a page position
+    /// that does not come from this query.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -223,20 +230,21 @@ impl Session {
         self.inner.registrar()?.log_query(query, paging, At::Latest, Some(&self.who))
     }
 
-    /// [`log_query`](Session::log_query) as the store was: events of commits that the snapshot does not see are left out.
+    /// [`log_query`](Session::log_query) at a snapshot: events of commits that the snapshot does not see are left out.
     pub fn log_query_at(&self, query: &Query, paging: &Paging, snapshot: &Snapshot) -> Result<Page> {
         let at = snapshot.of_store(&self.inner)?;
         self.inner.registrar()?.log_query(query, paging, At::Snapshot(at), Some(&self.who))
     }
 
-    /// The latest event that a query asks for. What lies below its target is not looked at. Errors: as
+    /// Returns the latest event that matches a query. Targets below the query's own are not searched. Errors: as for
     /// [`query_all`](Session::query_all).
     pub fn log_latest(&self, query: &Query) -> Result<Option<Event>> {
         self.inner.registrar()?.log_latest(query, At::Latest, Some(&self.who))
     }
 
-    /// Adds an event: something happened that the store cannot know of. `time` none: now. What its seqno is is the answer.
-    /// Errors: `Invalid` if the pair is not registered, or the session may not; as of a commit.
+    /// Adds an event for something that happened outside the store, and returns the event's sequence number. `time`:
+    /// when it happened; `None` means now. Errors: `Invalid` if the pair is not registered, or if the session is not
+    /// authorized; as for a commit.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -265,29 +273,31 @@ impl Session {
         registrar.log_add(&target, operation, time, payload, Some(&self.who))
     }
 
-    /// Deletes the events that a query asks for, and says how many there were. Those of the engine that are no rows yet stay. Otherwise
-    /// events go by their retention alone. Errors: `Invalid` if the session may not; as of a commit.
+    /// Deletes the events that match a query and returns their number. Engine events that are not log rows yet are not
+    /// deleted. Apart from this call, only retention removes events. Errors: `Invalid` if the session is not
+    /// authorized; as for a commit.
     pub fn log_delete(&self, query: &Query) -> Result<u64> {
         self.inner.registrar()?.log_delete(query, Some(&self.who))
     }
 
-    /// Where a key is watched, and why it is what it is: the registrations that cover it, and all its events. Errors: as
+    /// Returns a key's provenance: the registrations that cover it, and all its events. Errors: as for
     /// [`query_all`](Session::query_all).
     pub fn provenance(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Provenance> {
         self.inner.own(cf)?;
         self.inner.registrar()?.provenance(&cf.family, key.as_ref(), Some(&self.who))
     }
 
-    /// The events of all keys of a range, a page at a time. The range is one of the family's own order; the events come in the order of
-    /// the log, by the bytes of their keys. In a family with a comparator each page looks at the events of all its keys. Errors: as [`log_query`](Session::log_query).
+    /// Returns the events of all keys of a range, one page at a time. The range is in the family's key order; the
+    /// events are in log order, by the bytes of their keys. In a family with a comparator, each page scans the events
+    /// of all the family's keys. Errors: as for [`log_query`](Session::log_query).
     pub fn query_range(&self, cf: &ColumnFamily, range: impl KeyRange, paging: &Paging) -> Result<Page> {
         self.inner.own(cf)?;
         let bounds = range.into_bounds();
         self.inner.registrar()?.query_range(&cf.family, &bounds, paging, At::Latest, Some(&self.who))
     }
 
-    /// Everything that is known of a key: value and verdict, who wrote it and when, what happened to it, in which file it lies and how
-    /// that came to be. Damage is told, not an error. Costs several reads.
+    /// Explains a key: its value and verdict, its writer and time, its events, the file that holds it, and that file's
+    /// lineage. Damage is part of the result, not an error. Costs several reads.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -307,36 +317,37 @@ impl Session {
         self.inner.registrar()?.explain(&cf.family, key.as_ref(), Some(&self.who))
     }
 
-    /// How a table file came to be: what wrote it, what that had read, and so on back. `file` is its name in the store's directory, or,
-    /// also of one that is gone, its uid: 32 hexadecimal digits, with `sst:` before them or without. Errors: `Invalid` for a file that
-    /// is not there.
+    /// Returns the lineage of a table file: the job that wrote it, that job's input files, their jobs, and so on.
+    /// `file` is a name in the store's directory or a uid: 32 hexadecimal digits, with or without `sst:` before them. A
+    /// uid also finds a file that was deleted. Errors: `Invalid` if there is no such file.
     pub fn lineage(&self, file: impl AsRef<str>) -> Result<Lineage> {
         let registrar = self.inner.registrar()?;
         registrar.lineage(table_uid(&self.inner, registrar, file.as_ref())?, Some(&self.who))
     }
 
-    /// Reads a target as people write it: see [`Target`]. Errors: `Invalid`, with what is wrong and where.
+    /// Parses a target: see [`Target`]. Errors: `Invalid`, with the mistake and its position.
     pub fn target(&self, text: &str) -> Result<Target> {
         self.inner.registrar()?.target(text)
     }
 
-    /// A target as people write it.
+    /// Formats a target as text.
     pub fn target_text(&self, target: &Target) -> Result<String> {
         Ok(self.inner.registrar()?.text(target))
     }
 
-    /// The operation that a name means. Errors: `Invalid` if it means none.
+    /// Returns the operation with this name. Errors: `Invalid` for an unknown name.
     pub fn operation(&self, name: &str) -> Result<Operation> {
         self.inner.registrar()?.operation(name)
     }
 
-    /// The name of an operation; one that was defined in another store is written by its number.
+    /// Returns the name of an operation; for one defined in another store, its number.
     pub fn operation_name(&self, operation: Operation) -> Result<String> {
         Ok(self.inner.registrar()?.operations().name(operation))
     }
 
-    /// Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number follows from the name, and is
-    /// the same in every store. Errors: `Invalid` for a name that cannot be or means something else; as of a commit.
+    /// Defines a custom operation, or returns it if it exists. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
+    /// The number is derived from the name, so every store assigns the same number. Errors: `Invalid` for a malformed
+    /// name or one with another meaning; as for a commit.
     pub fn define_operation(&self, name: &str) -> Result<Operation> {
         self.inner.registrar()?.define(name, Some(&self.who))
     }

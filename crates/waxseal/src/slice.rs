@@ -1,4 +1,4 @@
-//! Bytes that a read gave: short ones inside the value itself, longer ones shared.
+//! The bytes that a read returns: short ones inline, longer ones shared.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Longest bytes kept without an allocation.
+/// Longest byte string stored without an allocation.
 const INLINE_BYTES: usize = 30;
 
-/// Bytes of a key or value. Cheap to clone, independent of the store: it may outlive it and pins nothing.
+/// The bytes of a key or value. Cheap to clone and independent of the store: a slice may outlive it and pins no memory
+/// of it.
 ///
-/// Short bytes stand inside the `Slice` itself, longer ones behind a shared pointer; which is which is not part of the
-/// interface. It reads as a `&[u8]` and turns [`Into`] [`Bytes`] without copying what is shared.
+/// Short byte strings are stored inline, longer ones behind a shared pointer; the limit is not part of the interface. A
+/// slice dereferences to `&[u8]`. It converts with [`Into`] to [`Bytes`], without copying shared bytes.
 ///
 /// ```
 /// use waxseal::Slice;
@@ -38,12 +39,12 @@ enum Repr {
 const _: () = assert!(size_of::<Slice>() == 32);
 
 impl Slice {
-    /// An empty slice.
+    /// Returns an empty slice.
     pub const fn new() -> Slice {
         Slice(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -182,7 +183,7 @@ impl PartialEq<Vec<u8>> for Slice {
     }
 }
 
-/// As a byte string: `b"text\x00"`.
+/// Formats as a byte string literal: `b"text\x00"`.
 impl fmt::Debug for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "b\"{}\"", self.escape_ascii())

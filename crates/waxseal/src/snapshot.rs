@@ -1,4 +1,4 @@
-//! Snapshots: the whole store as it was at one moment.
+//! Snapshots: consistent views of the whole store at one sequence number.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 
-/// The store as it was at one moment, in all its column families. Clones share it, and may be used from any thread.
+/// A consistent view of all column families at one sequence number. Clones share it and may be used from any thread.
 ///
-/// What it sees is kept until its last clone is dropped; an old snapshot costs the space of everything overwritten since.
+/// The versions that it sees are retained until its last clone is dropped. An old snapshot therefore costs the space of
+/// everything overwritten since.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -34,7 +35,7 @@ use crate::slice::Slice;
 #[derive(Clone)]
 pub struct Snapshot {
     pub(crate) inner: Arc<Inner>,
-    /// The moment, or why there is none.
+    /// The engine's snapshot, or the error that prevented it.
     at: Result<engine::Snapshot>,
 }
 
@@ -43,17 +44,17 @@ impl Snapshot {
         Snapshot { inner: Arc::clone(inner), at }
     }
 
-    /// Its place in the order of commits: commits up to this number are seen.
+    /// Returns the snapshot's sequence number: it sees commits up to this number.
     pub fn seqno(&self) -> Result<Seqno> {
         self.at.as_ref().map(engine::Snapshot::seqno).map_err(Error::clone)
     }
 
-    /// The value that a key had, copied.
+    /// Returns a copy of the value of a key.
     pub fn get(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.get_with(cf, key, |value| Slice::from(value))
     }
 
-    /// Lends the value that a key had to `visit` and gives back its answer. Allocates nothing.
+    /// Passes the value of a key to `visit` and returns the result of `visit`. Allocates nothing.
     pub fn get_with<R>(
         &self,
         cf: &ColumnFamily,
@@ -64,7 +65,7 @@ impl Snapshot {
         self.inner.read(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
     }
 
-    /// `get_with`, if its answer is in memory: see [`ColumnFamily::get_resident`].
+    /// `get_with` without file access: see [`ColumnFamily::get_resident`].
     pub fn get_resident<R>(
         &self,
         cf: &ColumnFamily,
@@ -75,32 +76,33 @@ impl Snapshot {
         self.inner.read_resident(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
     }
 
-    /// The value that a key had, copied, with its seal: see [`ColumnFamily::get_sealed`].
+    /// Returns a copy of the value of a key, with its seal: see [`ColumnFamily::get_sealed`].
     pub fn get_sealed(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         let at = self.of(cf)?;
         self.inner.read_sealed(cf, key.as_ref(), At::Snapshot(at))
     }
 
-    /// Replaces the content of `value` by the value that a key had. False, and an empty `value`, if there was none.
+    /// Replaces the content of `value` with the value of a key. If the key is absent, returns false and leaves `value`
+    /// empty.
     pub fn get_into(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         Ok(self.get_with(cf, key, |found| value.extend_from_slice(found))?.is_some())
     }
 
-    /// What a provider kept beside the value that a key had: see [`ColumnFamily::get_meta`].
+    /// Returns the entry that a provider stored with the value of a key: see [`ColumnFamily::get_meta`].
     pub fn get_meta(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
         let at = self.of(cf)?;
         self.inner.check(&cf.family)?;
         waxseal_meta::get_meta(&self.inner.engine, &cf.family, key.as_ref(), At::Snapshot(at), provider)
     }
 
-    /// True if the key was there.
+    /// Returns true if the key existed.
     pub fn contains(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
         let at = self.of(cf)?;
         self.inner.holds(cf, key.as_ref(), At::Snapshot(at))
     }
 
-    /// The values that many keys had, in their order.
+    /// Returns the values of many keys, in the order of `keys`.
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         cf: &ColumnFamily,
@@ -109,12 +111,12 @@ impl Snapshot {
         self.inner.read_many(cf, At::Snapshot(self.of(cf)?), keys)
     }
 
-    /// A cursor over a family as it was.
+    /// Creates a cursor over a family at the snapshot.
     pub fn cursor(&self, cf: &ColumnFamily) -> Cursor {
         self.cursor_in(cf, ..)
     }
 
-    /// A cursor over the records of a family that had keys in a range: see [`ColumnFamily::cursor_in`].
+    /// Creates a cursor over the records of a family with keys in a range: see [`ColumnFamily::cursor_in`].
     pub fn cursor_in(&self, cf: &ColumnFamily, range: impl KeyRange) -> Cursor {
         match self.of(cf) {
             Ok(at) => Cursor::new(cf, At::Snapshot(at), range.into_bounds()),
@@ -122,22 +124,22 @@ impl Snapshot {
         }
     }
 
-    /// The records that had keys in a range.
+    /// Iterates over the records with keys in a range.
     pub fn range(&self, cf: &ColumnFamily, range: impl KeyRange) -> Range {
         Range::new(cf, self.of(cf).cloned(), range.into_bounds())
     }
 
-    /// The records whose keys began with `prefix`.
+    /// Iterates over the records whose keys begin with `prefix`.
     pub fn prefix(&self, cf: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Range {
         Range::with_prefix(cf, self.of(cf).cloned(), prefix.as_ref())
     }
 
-    /// All records of a family, as they were.
+    /// Iterates over all records of a family at the snapshot.
     pub fn iter(&self, cf: &ColumnFamily) -> Range {
         self.range(cf, ..)
     }
 
-    /// The moment, if the snapshot is of this store.
+    /// Returns the engine's snapshot, if it is of this store.
     pub(crate) fn of_store(&self, inner: &Arc<Inner>) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, inner) {
             return Err(Error::invalid("the snapshot belongs to another store"));
@@ -145,7 +147,7 @@ impl Snapshot {
         self.at.as_ref().map_err(Error::clone)
     }
 
-    /// The moment, if the family is of the same store.
+    /// Returns the engine's snapshot, if the family is of the same store.
     pub(crate) fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(

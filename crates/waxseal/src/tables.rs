@@ -1,31 +1,31 @@
-//! The table files of a column family, one by one, for those who show or measure a store.
+//! The table files of a column family, for tools that display or measure a store.
 
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Seqno;
 
 use crate::family::ColumnFamily;
 
-/// What is known of one table file without opening it.
+/// Facts about one table file that are known without opening it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableInfo {
     /// The number in its file name.
     pub number: u64,
     /// Its level; 0 is the newest.
     pub level: usize,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub bytes: u64,
-    /// Records, all versions and tombstones.
+    /// Number of records, including all versions and tombstones.
     pub records: u64,
     /// Smallest key.
     pub smallest: Vec<u8>,
     /// Largest key.
     pub largest: Vec<u8>,
-    /// Least and greatest seqno.
+    /// Smallest and largest sequence number.
     pub seqnos: (Seqno, Seqno),
 }
 
 impl ColumnFamily {
-    /// The family's table files as they are now, the upper levels first. Costs no I/O.
+    /// Returns the family's current table files, upper levels first. Costs no I/O.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -1,7 +1,9 @@
-//! Which reads check what: the builder's word, a family's options, a handle's own, the last one said wins.
+//! The verification policy of reads. A handle's own policy overrides its family's options, which override the builder's
+//! policy.
 //!
-//! The options of a family are not all kept in the store: what it checks is said anew at each open. A family whose options come
-//! with the open, or that was made with options since, goes by them; any other by the builder.
+//! A family's options are only partly recorded in the store: its verification policy is set again at each open. A
+//! family uses its own options if they were passed to the open, or if it was created since the open with options. All
+//! other families use the builder's policy.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,16 +11,16 @@ use std::sync::Mutex;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::options::Verify;
 
-/// What point reads and what cursors check; none leaves it to the options of the family.
+/// The verification policy of point reads and of cursors. `None` means that the family's options decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub(crate) reads: Option<Verify>,
     pub(crate) scans: Option<Verify>,
-    /// Blocks that reads load are not kept in the cache.
+    /// Blocks that reads load are not inserted into the cache.
     pub(crate) passing: bool,
 }
 
-/// The builder's policy, and the families that have their own.
+/// The builder's policy, and the families with explicit options.
 #[derive(Debug)]
 pub(crate) struct Policies {
     builders: Policy,
@@ -30,12 +32,12 @@ impl Policies {
         Policies { builders, explicit: Mutex::new(explicit) }
     }
 
-    /// The family was made with options of its own.
+    /// Records that a family was created with explicit options.
     pub(crate) fn note_explicit(&self, family: &str) {
         lock(&self.explicit).insert(family.to_owned());
     }
 
-    /// What handles to a family begin with.
+    /// Returns the initial policy of handles to a family.
     pub(crate) fn of(&self, family: &str) -> Policy {
         if self.builders == Policy::default() || lock(&self.explicit).contains(family) {
             return Policy::default();

@@ -1,4 +1,5 @@
-//! Writes: encoded in the task, committed there if nothing has to be waited for, else in a lane; then, if asked, durable with a group.
+//! Async writes. The task encodes them and commits them itself if that needs no waiting; otherwise a lane commits them.
+//! `Sync` commits then join a group sync.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +14,15 @@ use super::family::AsyncColumnFamily;
 use crate::batch::{Batch, WriteOptions};
 
 impl Shared {
-    /// Commits a batch and empties it. On an error it keeps its writes, and nothing has happened; but if it cannot be made durable, it has.
+    /// Commits a batch and empties it. On an error the batch keeps its writes and nothing was applied. The exception is
+    /// a failed sync: the writes are applied then.
     pub(super) async fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<()> {
         consume_budget().await;
         let db = self.checked()?;
         if !batch.commit_at_once()? {
-            // The rest need not wait for the disk here: the group does.
+            // This thread need not wait for the disk: the group sync does.
             let now = if durability == Durability::Sync { Durability::Os } else { durability };
-            let twin = batch.another(); // of the same name: it stays, should this future be dropped
+            let twin = batch.another(); // same session; remains if this future is dropped
             let mut moved = std::mem::replace(batch, twin);
             let commit = move || {
                 let outcome = moved.commit(now);
@@ -37,7 +39,7 @@ impl Shared {
     }
 }
 
-/// Writes to any column families of one store that commit together: [`Batch`], for async code.
+/// Writes to any column families of one store that commit atomically: [`Batch`], for async code.
 ///
 /// ```
 /// # async fn example() -> waxseal::Result<()> {
@@ -69,7 +71,7 @@ impl AsyncBatch {
         self
     }
 
-    /// Sets a key to a value, which the log calls `Row.Insert`: see [`Batch::put_logged_as_insert`].
+    /// Sets a key to a value and logs the put as `Row.Insert`: see [`Batch::put_logged_as_insert`].
     pub fn put_logged_as_insert(
         &mut self,
         cf: &AsyncColumnFamily,
@@ -80,7 +82,7 @@ impl AsyncBatch {
         self
     }
 
-    /// Sets a key to a value whose seal the caller was given: see [`Batch::put_sealed`].
+    /// Sets a key to a value with a seal from the caller: see [`Batch::put_sealed`].
     pub fn put_sealed(
         &mut self,
         cf: &AsyncColumnFamily,
@@ -92,7 +94,7 @@ impl AsyncBatch {
         self
     }
 
-    /// Sets a key to a value and keeps entries beside it: see [`Batch::put_given`].
+    /// Sets a key to a value and stores entries with it: see [`Batch::put_given`].
     pub fn put_given(
         &mut self,
         cf: &AsyncColumnFamily,
@@ -122,31 +124,35 @@ impl AsyncBatch {
         self
     }
 
-    /// Makes all writes of the batch visible at once and empties it for use again; with [`Durability::Sync`] it resolves when they are durable.
+    /// Makes all writes of the batch visible atomically and empties the batch for reuse. With [`Durability::Sync`] the
+    /// future resolves when they are durable.
     ///
-    /// On an error the batch keeps its writes and nothing has happened. One error is another: if the log cannot be synced (`Halted`, `Io`) the
-    /// writes are visible, not known to be durable, and the batch is empty. A future that is dropped after its first poll leaves an empty
-    /// batch, or all of it; its writes have happened, are about to, or, if the batch still has them, will not.
+    /// On an error the batch keeps its writes and nothing was applied. The exception is a failed sync of the log
+    /// (`Halted`, `Io`): the writes are visible, but not known to be durable, and the batch is empty.
+    ///
+    /// A future that is dropped after its first poll leaves the batch either empty or unchanged. An empty batch means
+    /// that the writes were or will be applied; a batch that still holds its writes means that they will never be
+    /// applied.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.shared.commit(&mut self.batch, durability).await
     }
 
-    /// Forgets all writes, and a refused one.
+    /// Discards all writes, including a refused one.
     pub fn clear(&mut self) {
         self.batch.clear();
     }
 
-    /// Number of writes.
+    /// Returns the number of writes.
     pub fn len(&self) -> usize {
         self.batch.len()
     }
 
-    /// True without writes.
+    /// Returns true if the batch has no writes.
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// About how many bytes the commit will take in the log.
+    /// Estimates how many bytes the commit will take in the log.
     pub fn bytes(&self) -> usize {
         self.batch.bytes()
     }

@@ -1,4 +1,4 @@
-//! A column family, for async code.
+//! Column families, for async code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ pub struct AsyncColumnFamily {
     shared: Arc<Shared>,
 }
 
-/// The family of this name, made if there is none, as a handle that writes in somebody's name.
+/// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does not
+/// exist.
 pub(super) async fn open(shared: &Arc<Shared>, name: &str, who: &Who) -> Result<AsyncColumnFamily> {
     let db = shared.checked()?;
     let cf = match db.inner.engine.family(name) {
@@ -58,22 +59,22 @@ impl AsyncColumnFamily {
         AsyncColumnFamily { cf, shared: shared.clone() }
     }
 
-    /// The synchronous face of the same family. Its calls may block.
+    /// Returns the synchronous handle to the same family. Its calls may block.
     pub fn blocking(&self) -> &ColumnFamily {
         &self.cf
     }
 
-    /// The name.
+    /// Returns the family's name.
     pub fn name(&self) -> &str {
         self.cf.name()
     }
 
-    /// The options it was opened with.
+    /// Returns the options that the family was opened with.
     pub fn options(&self) -> &CfOptions {
         self.cf.options()
     }
 
-    /// The same family, to be read under another policy: see [`ColumnFamily::with_verify`].
+    /// Returns a handle to the same family with another verification policy: see [`ColumnFamily::with_verify`].
     pub fn with_verify(&self, verify: Verify) -> AsyncColumnFamily {
         AsyncColumnFamily { cf: self.cf.with_verify(verify), ..self.clone() }
     }
@@ -83,17 +84,18 @@ impl AsyncColumnFamily {
         self.put_with(key, value, WriteOptions::default()).await
     }
 
-    /// Sets a key to a value: see [`ColumnFamily::put_with`]. With [`Durability::Sync`](crate::Durability::Sync) it resolves when its group is durable.
+    /// Sets a key to a value: see [`ColumnFamily::put_with`]. With [`Durability::Sync`](crate::Durability::Sync) the
+    /// future resolves after the group sync that covers the write.
     pub async fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         self.write(Write::put(key.as_ref(), value.as_ref()), options).await
     }
 
-    /// Sets a key to a value with the seal that the caller was given: see [`ColumnFamily::put_sealed`].
+    /// Sets a key to a value with a seal from the caller: see [`ColumnFamily::put_sealed`].
     pub async fn put_sealed(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, seal: Seal) -> Result<()> {
         self.put_sealed_with(key, value, seal, WriteOptions::default()).await
     }
 
-    /// `put_sealed`, with options.
+    /// `put_sealed` with options.
     pub async fn put_sealed_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -105,64 +107,64 @@ impl AsyncColumnFamily {
         self.write(write, options).await
     }
 
-    /// Removes a key; no error if it is not there.
+    /// Removes a key. Removing an absent key is not an error.
     pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, WriteOptions::default()).await
     }
 
-    /// Removes a key; no error if it is not there.
+    /// Removes a key, with options. Removing an absent key is not an error.
     pub async fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         self.write(Write::delete(key.as_ref()), options).await
     }
 
-    /// The value of a key, copied.
+    /// Returns a copy of the value of a key.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.shared.read(&self.cf, None, key.as_ref(), |record| Slice::from(record.value)).await
     }
 
-    /// The value of a key, copied, with its seal: see [`ColumnFamily::get_sealed`].
+    /// Returns a copy of the value of a key, with its seal: see [`ColumnFamily::get_sealed`].
     pub async fn get_sealed(&self, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         self.shared.read_sealed(&self.cf, None, key.as_ref()).await
     }
 
-    /// True if the key is there.
+    /// Returns true if the key exists.
     pub async fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.shared.read(&self.cf, None, key.as_ref(), |_| ()).await?.is_some())
     }
 
-    /// What a provider keeps beside the value of a key: see [`ColumnFamily::get_meta`].
+    /// Returns the entry that a provider stored with the value of a key: see [`ColumnFamily::get_meta`].
     pub async fn get_meta(&self, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
         let (cf, key) = (self.cf.clone(), key.as_ref().to_vec());
         self.shared.look(move || cf.get_meta(key, provider)).await
     }
 
-    /// The values of many keys, in their order, all as they were at one moment.
+    /// Returns the values of many keys, in the order of `keys`, all read at the same sequence number.
     pub async fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         self.shared.read_many(&self.cf, None, keys).await
     }
 
-    /// The records with keys in a range, as they are now: see [`ColumnFamily::range`].
+    /// Streams the records with keys in a range, in the family's current state: see [`ColumnFamily::range`].
     pub fn range(&self, range: impl KeyRange) -> RangeStream {
         RangeStream::new(self.cf.range(range), &self.shared)
     }
 
-    /// The records whose keys begin with `prefix`, as they are now: see [`ColumnFamily::prefix`].
+    /// Streams the records whose keys begin with `prefix`, in the family's current state: see [`ColumnFamily::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> RangeStream {
         RangeStream::new(self.cf.prefix(prefix), &self.shared)
     }
 
-    /// All records, as they are now.
+    /// Streams all records in the family's current state.
     pub fn iter(&self) -> RangeStream {
         self.range(..)
     }
 
-    /// Rewrites the tables of the whole family: see [`ColumnFamily::compact`].
+    /// Compacts all tables of the family: see [`ColumnFamily::compact`].
     pub async fn compact(&self) -> Result<()> {
         let cf = self.cf.clone();
         self.shared.work(move |_| cf.compact()).await
     }
 
-    /// About how many bytes of the store's files hold records of a range: see [`ColumnFamily::approximate_size`].
+    /// Estimates how many bytes of the store's files hold records of a range: see [`ColumnFamily::approximate_size`].
     pub async fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         let (cf, range) = (self.cf.clone(), range.into_bounds());
         self.shared.look(move || cf.approximate_size(range)).await

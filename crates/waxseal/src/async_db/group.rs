@@ -1,8 +1,9 @@
-//! Those who wait until what they committed is durable: one fdatasync for all who came while the one before ran.
+//! Group sync: one fdatasync for all tasks that began to wait while the previous one ran.
 //!
-//! In:    a commit that has returned. Out: durable, or the error that keeps it from being so.
-//! Holds: who joins has committed before the group's sync begins, and so is covered by it (I01). No thread is parked for a waiting writer: all
-//!        groups together have one, while there are any. Synchronous callers share the same fdatasyncs: the log has one leader at a time.
+//! In:    a commit that has returned. Out: its durability, or the sync error.
+//! Holds: a task joins a group only after its commit, and before the group's sync begins, so the sync covers the commit
+//! (I01). No thread is parked per waiting writer: all groups share one thread, which exists only while there are
+//! groups. Synchronous callers share the same fdatasyncs, because the log has one leader at a time.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,10 +14,10 @@ use waxseal_lsm::error::{Error, ErrorKind, Result};
 
 use super::lane::Lane;
 
-/// Who waits for the next sync.
+/// The tasks that wait for the next sync.
 type Waiting = Vec<oneshot::Sender<Result<()>>>;
 
-/// The groups of a store: one that gathers, and before it at most one that is synced.
+/// The groups of a store: one collects tasks, and at most one is being synced.
 pub(super) struct Group {
     lane: Lane,
     waiting: Arc<Mutex<Waiting>>,
@@ -27,13 +28,13 @@ impl Group {
         Group { lane: Lane::new("waxseal-synced", 1), waiting: Arc::default() }
     }
 
-    /// Waits until everything that was committed before the first poll is durable. Errors: as of `Db::sync`.
+    /// Waits until all commits before the first poll are durable. Errors: as for `Db::sync`.
     pub(super) async fn synced(&self, engine: &Db) -> Result<()> {
         let told = self.join(engine);
         told.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Halted, "the sync that was waited for did not end")))
     }
 
-    /// Joins the group that gathers; who comes first has it synced.
+    /// Joins the collecting group. The first task to join schedules the group's sync.
     fn join(&self, engine: &Db) -> oneshot::Receiver<Result<()>> {
         let (tell, told) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
@@ -48,11 +49,11 @@ impl Group {
     }
 }
 
-/// Syncs for all who have come until now.
+/// Syncs the log for all tasks that have joined so far.
 fn sync(waiting: &Mutex<Waiting>, engine: &Db) {
     let group = std::mem::take(&mut *lock(waiting));
     let outcome = engine.sync_committed();
     for tell in group {
-        let _ = tell.send(outcome.clone()); // a future that was dropped waits no more
+        let _ = tell.send(outcome.clone()); // the future may have been dropped
     }
 }

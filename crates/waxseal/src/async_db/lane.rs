@@ -1,10 +1,11 @@
-//! Lanes: threads of the store's own, for work that may wait.
+//! Lanes: the store's own thread pools, for work that may block.
 //!
-//! In:    work, from tasks that must not wait. Out: its answer, to whoever polls for it.
-//! Holds: a lane has threads only while it has work, and some idle seconds longer; it never asks what runtime polls it. Work that was begun or
-//!        queued is done, whether or not anybody still waits for it: a future that is dropped only loses the answer.
-//! Fails: a panic of the work goes on in the task that waits for it. Where the system gives no thread, the caller's own does the work: late
-//!        is better than never.
+//! In:    jobs, from tasks that must not block. Out: a future for each job's result.
+//! Holds: a lane has threads only while it has jobs, and for `IDLE` longer; lanes do not depend on the caller's async
+//! runtime. Every job that was started or queued runs to its end, even if its future is dropped; dropping the future
+//! only discards the result.
+//! Fails: a panic of a job resumes in the task that waits for it. If the system cannot create a thread, the caller's
+//! thread runs the job, so that it is late but not lost.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,15 +20,15 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use waxseal_lsm::env::work::{lock, spawn};
 
-/// How long a thread without work stays.
+/// How long an idle thread waits for a job before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How a thread of this name and life is had.
+/// Starts a thread with this name and body.
 type Spawn = fn(&str, Job) -> io::Result<()>;
 
-/// A queue of work and the threads that do it, in the order in which it came.
+/// A FIFO queue of jobs and the threads that run them.
 pub(super) struct Lane {
     shared: Arc<Shared>,
 }
@@ -35,11 +36,11 @@ pub(super) struct Lane {
 struct Shared {
     name: &'static str,
     spawn: Spawn,
-    /// Threads at most.
+    /// Maximum number of threads.
     most: usize,
     queue: Mutex<Queue>,
     work: Condvar,
-    /// Nobody will add work any more. Not in the queue: whoever sets it may be a child of a fork, where a lock can be held for ever.
+    /// No more jobs will be added. Kept outside the queue's mutex: in a forked child, that mutex may be locked forever.
     ended: AtomicBool,
 }
 
@@ -47,12 +48,12 @@ struct Shared {
 struct Queue {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Threads that wait for work.
+    /// Threads that wait for a job.
     idle: usize,
 }
 
 impl Lane {
-    /// A lane without threads.
+    /// Creates a lane without threads.
     pub(super) fn new(name: &'static str, most: usize) -> Lane {
         Lane::of(name, most, |name, life| spawn(name, false, life).map(drop))
     }
@@ -62,27 +63,27 @@ impl Lane {
         Lane { shared: Arc::new(Shared { name, spawn, most, queue, work, ended }) }
     }
 
-    /// Begins some work; what it answers comes by `Told`, or goes with it.
+    /// Starts a job. Its result is delivered through `Told`, or discarded if that is dropped.
     pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Told<T> {
         let (tell, told) = oneshot::channel();
         self.shared.start(Box::new(move || {
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(work))); // nobody may be waiting any more
+            let _ = tell.send(catch_unwind(AssertUnwindSafe(work))); // the receiver may have been dropped
         }));
         Told(told)
     }
 }
 
 impl Lane {
-    /// Lets idle threads end now. Later work gets a thread that ends with it.
+    /// Lets idle threads end now. A later job starts a thread that ends with it.
     pub(super) fn end(&self) {
         self.shared.ended.store(true, Ordering::Release);
-        drop(lock(&self.shared.queue)); // a thread that has just looked is asleep by now
+        drop(lock(&self.shared.queue)); // a thread that saw `ended` unset now waits on the condition variable
         self.shared.work.notify_all();
     }
 }
 
 impl Drop for Lane {
-    /// Takes no lock, which a child of a fork might wait for without end.
+    /// Takes no lock, because in a forked child the wait for it might never end.
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
         self.shared.work.notify_all();
@@ -106,7 +107,8 @@ impl Shared {
         }
     }
 
-    /// No thread was to be had. If there are none at all, others may have left work to the one that did not come.
+    /// Handles the failure to start a thread. If the lane has no thread at all, this thread runs the queued jobs: other
+    /// callers may have relied on the thread that failed to start.
     #[cold]
     fn do_without(&self) {
         let next = || {
@@ -119,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// The life of a thread.
+    /// The main loop of a thread.
     fn serve(&self) {
         let mut queue = lock(&self.queue);
         loop {
@@ -144,7 +146,7 @@ impl Shared {
     }
 }
 
-/// The answer of work that was begun, once it is there.
+/// The future of a job's result.
 #[must_use = "the work goes on without it, and nobody hears how it ended"]
 pub(super) struct Told<T>(oneshot::Receiver<Result<T, Box<dyn Any + Send>>>);
 
@@ -171,7 +173,7 @@ mod tests {
         let lane = Lane::new("test", 3);
         assert_eq!(lane.run(|| 1).await, 1);
         while lock(&lane.shared.queue).idle == 0 {
-            std::thread::yield_now(); // it has answered, and is about to wait for more
+            std::thread::yield_now(); // the job is done, and the thread is about to wait for the next
         }
         assert_eq!(lane.run(|| 2).await, 2);
         assert_eq!(lock(&lane.shared.queue).threads, 1);
@@ -202,7 +204,7 @@ mod tests {
         let (tell, told) = oneshot::channel();
         let (open, gate) = mpsc::channel::<()>();
         drop(lane.run(move || gate.recv().unwrap()));
-        drop(lane.run(move || tell.send("done").unwrap())); // queued behind
+        drop(lane.run(move || tell.send("done").unwrap())); // queued behind the first job
         drop(lane);
         open.send(()).unwrap();
         assert_eq!(told.await, Ok("done"));

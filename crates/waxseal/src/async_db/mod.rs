@@ -1,17 +1,18 @@
-//! The async face: the same store, for tasks that must not wait.
+//! The async interface: the same store, for tasks that must not block.
 //!
 //! ```text
-//! read      from memory, in the task itself; what takes a file goes to a lane
-//! write     encoded in the task; committed there too, if nothing has to be waited for, else in a lane; a synced one then joins a group
-//! range     pages, read in a lane when the page before is used up
+//! read      answered in the task from memory; reads that need a file run in a lane
+//! write     encoded in the task, and committed there if that needs no waiting, else in a lane; `Sync` joins a group
+//! range     pages, each read in a lane when the previous one is used up
 //! the rest  in a lane
 //! ```
 //!
-//! Lanes (`lane.rs`) are threads of the store's own: it works under any runtime, on any thread of it, and outlives it. `group.rs` lets
-//! all who wait for durability share fdatasyncs; `batch.rs` commits, `reads.rs` and `rows.rs` read, for the handles beside them.
+//! Lanes (`lane.rs`) are the store's own threads, so the store works under any runtime and outlives it. `group.rs` lets
+//! all tasks that wait for durability share fdatasyncs. `batch.rs` commits, `reads.rs` and `rows.rs` read, and the
+//! other files define handles.
 //!
-//! Holds: no call blocks the thread that polls it, short locks aside. A future that was polled and is dropped loses its answer and
-//! nothing else. Whatever the last handle is dropped by does not wait for the store to close.
+//! Holds: no call blocks the thread that polls it, except for short locks. A future that was polled and then dropped
+//! loses its result and nothing else. Dropping the last handle does not wait for the store to close.
 
 mod batch;
 mod family;
@@ -47,31 +48,37 @@ pub use rows::{KeyStream, RangeStream};
 pub use session::AsyncSession;
 pub use snapshot::AsyncSnapshot;
 
-/// Threads that read files for tasks, at most.
+/// Maximum number of threads that read files for tasks.
 const READERS: usize = 16;
 
-/// Threads for commits that have to wait. They wait for the same: more would only stand in line.
+/// Threads for commits that have to wait. Two suffice: commits wait for the same resources, so more threads would only
+/// queue.
 const WRITERS: usize = 2;
 
-/// Threads for what takes long: flushes, verification, whatever `run` is given.
+/// Threads for long work: flushes, verification, and closures passed to `run`.
 const WORKERS: usize = 4;
 
-/// A store for async code: [`Db`], with calls that do not block. Clones share it, and may be used from any task, thread and runtime.
+/// A store for async code: [`Db`] with calls that do not block. Clones share it and may be used from any task, thread
+/// and runtime.
 ///
-/// - **Reads** are answered at once where memtables and cached blocks hold the answer; others are read on threads of the store's own.
-/// - **Writes** are encoded and, as a rule, committed in the task; whatever would have to wait is done on those threads. A write that asks
-///   for [`Durability::Sync`](crate::Durability::Sync) resolves when its group is durable: any number of tasks that wait share the fdatasyncs, and no thread is parked for them.
+/// - **Reads** are answered in the task if memtables and cached blocks hold the result; other reads run on the store's
+///   own threads.
+/// - **Writes** are encoded in the task and usually committed there; commits that would have to wait run on the store's
+///   threads. A write with [`Durability::Sync`](crate::Durability::Sync) resolves after its group sync: any number of
+///   waiting tasks share the fdatasyncs, and no thread is parked for them.
 /// - **Ranges** are [`Stream`](futures_core::Stream)s ([`RangeStream`]).
-/// - Anything else of the synchronous face is reached by [`run`](AsyncDb::run).
+/// - [`run`](AsyncDb::run) gives access to all other calls of the synchronous interface.
 ///
-/// It asks for no runtime: tokio's or another's polls it, and the store goes on when that is gone. Its threads (at most 16 that read, 2 that
-/// write, 4 for long work and one that syncs) are started when they are needed and end when they are idle.
+/// No particular runtime is required: tokio or another one may poll the futures, and the store continues after the
+/// runtime has ended. The store's threads (at most 16 for reads, 2 for writes, 4 for long work and one for syncs) start
+/// on demand and end when idle.
 ///
 /// # Dropping a future
 ///
-/// A future does nothing before it is polled. If it is dropped later it loses its answer and nothing else: what a lane of the store was given is
-/// done to its end. So a write that was polled and dropped happens whole or not at all, and if it happened it was in its place in the
-/// order of commits; a synced one becomes durable with its group all the same. The store and every other future go on.
+/// A future does nothing before its first poll. Dropping it later discards its result and nothing else: a job already
+/// given to a lane runs to its end. A write that was polled and then dropped is therefore applied completely or not at
+/// all. If it is applied, it has its place in the order of commits, and a `Sync` write becomes durable with its group.
+/// The store and all other futures are unaffected.
 ///
 /// # Example
 ///
@@ -105,9 +112,10 @@ pub struct AsyncDb {
     shared: Arc<Shared>,
 }
 
-/// What all async handles of one store share. Each holds it behind what it holds of the store, so that this goes last.
+/// State shared by all async handles of one store. In each handle it is declared after the store's objects, so that it
+/// is dropped last.
 struct Shared {
-    /// Taken out when the last handle goes.
+    /// Taken out when the last handle is dropped.
     db: Option<Db>,
     lanes: Lanes,
 }
@@ -140,13 +148,14 @@ impl Shared {
         self.db.as_ref().expect("taken out by `drop` alone")
     }
 
-    /// Does something with the store that may take long.
+    /// Runs a long operation on the store in the work lane.
     async fn work<T: Send + 'static>(&self, work: impl FnOnce(&Db) -> Result<T> + Send + 'static) -> Result<T> {
         let db = self.checked()?.clone();
         self.lanes.work.run(move || work(&db)).await
     }
 
-    /// The store, if it is open and this process is the one that opened it: in a forked child nobody would do the work of a lane.
+    /// Returns the store, if it is open and was opened by this process: in a forked child the lanes' threads do not
+    /// exist.
     fn checked(&self) -> Result<&Db> {
         let db = self.db();
         db.inner.check_open()?;
@@ -156,7 +165,7 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// The last handle may go anywhere, also in a task: another thread closes the store.
+    /// The last handle may be dropped anywhere, including in a task, so another thread closes the store.
     fn drop(&mut self) {
         if self.checked().is_ok()
             && let Some(db) = self.db.take()
@@ -167,35 +176,35 @@ impl Drop for Shared {
 }
 
 impl AsyncDb {
-    /// Opens the store in a directory, or makes one there: see [`Db::open`].
+    /// Opens the store in a directory, or creates one there: see [`Db::open`].
     pub async fn open(path: impl AsRef<Path>) -> Result<AsyncDb> {
         Db::builder(path).open_async().await
     }
 
-    /// Opens a store for reading, also beside a process that writes: see [`Db::open_read_only`].
+    /// Opens a store for reading; another process may write at the same time: see [`Db::open_read_only`].
     pub async fn open_read_only(path: impl AsRef<Path>) -> Result<AsyncDb> {
         let builder = Db::builder(path);
         open_by(move || builder.open_read_only()).await
     }
 
-    /// A new store in memory. It goes with its last handle.
+    /// Creates a new store in memory. It is discarded with its last handle.
     pub async fn memory() -> Result<AsyncDb> {
         Builder::in_memory().open_async().await
     }
 
-    /// The async face of a store that is open. Both may be used beside each other.
+    /// Creates the async handle to an open store. Both handles may be used concurrently.
     pub fn new(db: Db) -> AsyncDb {
         AsyncDb { shared: Arc::new(Shared { db: Some(db), lanes: Lanes::new() }) }
     }
 
-    /// The synchronous face of the same store. Its calls may block.
+    /// Returns the synchronous handle to the same store. Its calls may block.
     pub fn blocking(&self) -> &Db {
         self.shared.db()
     }
 
-    /// Does anything with the synchronous face, on a thread of the store's own.
+    /// Runs a closure with the synchronous handle, on one of the store's threads.
     ///
-    /// Up to four of them run at once. A panic of `work` goes on in the task that waits for it.
+    /// Up to four closures run at once. A panic of `work` resumes in the task that waits for it.
     ///
     /// ```
     /// # async fn example() -> waxseal::Result<()> {
@@ -212,12 +221,12 @@ impl AsyncDb {
         self.shared.work(work).await
     }
 
-    /// The column family of this name, made if there is none: see [`Db::column_family`].
+    /// Returns the column family with this name, creating it if it does not exist: see [`Db::column_family`].
     pub async fn column_family(&self, name: &str) -> Result<AsyncColumnFamily> {
         family::open(&self.shared, name, &Who::ANONYMOUS).await
     }
 
-    /// Makes a column family with options of its own: see [`Db::create_column_family`].
+    /// Creates a column family with its own options: see [`Db::create_column_family`].
     pub async fn create_column_family(&self, name: &str, options: CfOptions) -> Result<AsyncColumnFamily> {
         let name = name.to_owned();
         let cf = self.shared.work(move |db| db.create_column_family(&name, options)).await?;
@@ -230,40 +239,40 @@ impl AsyncDb {
         self.shared.work(move |db| db.drop_column_family(&name)).await
     }
 
-    /// All column families that users made: see [`Db::column_families`].
+    /// Returns all column families of the user: see [`Db::column_families`].
     pub fn column_families(&self) -> Vec<AsyncColumnFamily> {
         let families = self.blocking().column_families().into_iter();
         families.map(|cf| AsyncColumnFamily::new(cf, &self.shared)).collect()
     }
 
-    /// An empty batch: writes to any column families that commit together.
+    /// Returns an empty batch: writes to any column families that commit together.
     pub fn batch(&self) -> AsyncBatch {
         AsyncBatch::new(self.blocking().batch(), &self.shared)
     }
 
-    /// The store as it is now: see [`Db::snapshot`].
+    /// Returns a snapshot of the store's current state: see [`Db::snapshot`].
     pub fn snapshot(&self) -> AsyncSnapshot {
         AsyncSnapshot::new(self.blocking().snapshot(), &self.shared)
     }
 
-    /// The store as a crash of the machine would leave it at this moment: see [`Db::durable_snapshot`].
+    /// Returns a snapshot of the state that a crash of the machine would leave now: see [`Db::durable_snapshot`].
     pub fn durable_snapshot(&self) -> AsyncSnapshot {
         AsyncSnapshot::new(self.blocking().durable_snapshot(), &self.shared)
     }
 
-    /// The store, as somebody uses it: see [`Db::session`].
+    /// Returns the session of an identity: see [`Db::session`].
     pub async fn session(&self, identity: impl Into<Identity>) -> Result<AsyncSession> {
         let identity = identity.into();
         let session = self.shared.work(move |db| db.session(identity)).await?;
         Ok(AsyncSession::new(session, &self.shared))
     }
 
-    /// The store as nobody in particular uses it, with the calls of a session: see [`Db::nobody`].
+    /// Returns the anonymous session: see [`Db::nobody`].
     pub fn nobody(&self) -> AsyncSession {
         AsyncSession::new(self.blocking().nobody(), &self.shared)
     }
 
-    /// Makes every acknowledged commit durable, with whoever else waits for that: see [`Db::sync`].
+    /// Makes every acknowledged commit durable, in a sync shared with other waiting tasks: see [`Db::sync`].
     pub async fn sync(&self) -> Result<()> {
         consume_budget().await;
         let db = self.shared.checked()?;
@@ -271,17 +280,17 @@ impl AsyncDb {
         self.shared.lanes.group.synced(&db.inner.engine).await
     }
 
-    /// Writes all memtables to tables: see [`Db::flush`].
+    /// Flushes all memtables to tables: see [`Db::flush`].
     pub async fn flush(&self) -> Result<()> {
         self.run(Db::flush).await
     }
 
-    /// Flushes, compacts, and gives back what space it can: see [`Db::settle`].
+    /// Flushes, compacts, and frees disk space: see [`Db::settle`].
     pub async fn settle(&self) -> Result<()> {
         self.run(Db::settle).await
     }
 
-    /// A copy of the store as it is now in a new directory: see [`Db::checkpoint`].
+    /// Copies the current state of the store to a new directory: see [`Db::checkpoint`].
     pub async fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref().to_path_buf();
         self.run(move |db| db.checkpoint(dir)).await
@@ -292,41 +301,42 @@ impl AsyncDb {
         self.run(Db::refresh).await
     }
 
-    /// Looks at everything, and changes no data: see [`Db::verify`]; with options by [`run`](AsyncDb::run).
+    /// Verifies the whole store and changes no data: see [`Db::verify`]. Use [`run`](AsyncDb::run) to pass options.
     pub async fn verify(&self) -> Result<Report> {
         self.run(|db| db.verify(VerifyOptions::default())).await
     }
 
-    /// Mends what is damaged: see [`Db::repair`]; with options by [`run`](AsyncDb::run).
+    /// Repairs damage: see [`Db::repair`]. Use [`run`](AsyncDb::run) to pass options.
     pub async fn repair(&self) -> Result<Report> {
         self.run(|db| db.repair(RepairOptions::default())).await
     }
 
-    /// A count and a sum of the records of a range: see [`Db::digest`].
+    /// Returns the count and a checksum of the records of a range: see [`Db::digest`].
     pub async fn digest(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> Result<Digest> {
         let (cf, range) = (cf.blocking().clone(), range.into_bounds());
         self.run(move |db| db.digest(&cf, range)).await
     }
 
-    /// Counters and sizes.
+    /// Returns counters and sizes.
     pub fn metrics(&self) -> Metrics {
         self.blocking().metrics()
     }
 
-    /// What the open of this store found in its log.
+    /// Returns the recovery report of this open: see [`Db::recovery`].
     pub fn recovery(&self) -> RecoveryReport {
         self.blocking().recovery()
     }
 
-    /// True if writes answer `ReadOnly`, as [`Db::is_read_only`] says.
+    /// Returns true if writes fail with `ReadOnly`: see [`Db::is_read_only`].
     pub fn is_read_only(&self) -> bool {
         self.blocking().is_read_only()
     }
 
-    /// Closes the store for every handle, stream and future: see [`Db::close`]. Once polled it goes on to its end, even if it is dropped.
+    /// Closes the store for every handle, stream and future: see [`Db::close`]. Once polled, the close completes even
+    /// if the future is dropped.
     ///
-    /// Futures that wait for durability still hear the truth. Without it the last handle to go closes the store on another thread, so that
-    /// for a moment it cannot be opened anew.
+    /// Futures that wait for durability still receive their real outcome. Without a call to `close`, dropping the last
+    /// handle closes the store on another thread, so for a moment the store cannot be opened again.
     pub async fn close(&self) -> Result<()> {
         if self.blocking().inner.check_open().is_err() {
             return Ok(());
@@ -353,7 +363,7 @@ impl Builder {
     }
 }
 
-/// Opens a store on the thread that will do its long work.
+/// Opens a store in a work lane that becomes the store's own.
 async fn open_by(open: impl FnOnce() -> Result<Db> + Send + 'static) -> Result<AsyncDb> {
     let lanes = Lanes::new();
     let opening: Told<Result<Db>> = lanes.work.run(open);

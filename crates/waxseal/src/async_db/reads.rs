@@ -1,4 +1,4 @@
-//! Point reads: from memory in the task itself, else in a lane.
+//! Point reads: answered in the task if all data is in memory, otherwise in a lane.
 
 use tokio::task::coop::consume_budget;
 use waxseal_lsm::db::At;
@@ -11,16 +11,16 @@ use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 
-/// More keys than this are not looked up in the task itself, wherever their values are.
+/// Lookups of more keys than this always run in a lane, even if all values are in memory.
 const KEYS_AT_ONCE: usize = 64;
 
-/// The moment that a read sees: a snapshot's, or now.
+/// Returns the read position: the snapshot, or the latest state.
 fn at<'a>(cf: &ColumnFamily, snapshot: Option<&'a Snapshot>) -> Result<At<'a>> {
     snapshot.map_or(Ok(At::Latest), |snapshot| snapshot.of(cf).map(At::Snapshot))
 }
 
 impl Shared {
-    /// What `take` makes of the record of a key.
+    /// Applies `take` to the record of a key and returns the result.
     pub(super) async fn read<R: Send + 'static>(
         &self,
         cf: &ColumnFamily,
@@ -36,7 +36,7 @@ impl Shared {
         self.lanes.read.run(move || cf.inner.read(&cf, &key, at(&cf, snapshot.as_ref())?, take)).await
     }
 
-    /// The value of a key with its seal.
+    /// Returns the value of a key with its seal.
     pub(super) async fn read_sealed(
         &self,
         cf: &ColumnFamily,
@@ -53,7 +53,7 @@ impl Shared {
         self.lanes.read.run(move || cf.inner.read_sealed(&cf, &key, at(&cf, snapshot.as_ref())?)).await
     }
 
-    /// The values of many keys at one moment.
+    /// Returns the values of many keys, all read at the same sequence number.
     pub(super) async fn read_many<K: AsRef<[u8]>>(
         &self,
         cf: &ColumnFamily,
@@ -73,7 +73,7 @@ impl Shared {
         self.lanes.read.run(move || cf.inner.read_many(&cf, at(&cf, snapshot.as_ref())?, keys)).await
     }
 
-    /// Does something in a lane that reads.
+    /// Runs a closure in the read lane.
     pub(super) async fn look<T: Send + 'static>(&self, look: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         self.checked()?;
         self.lanes.read.run(look).await

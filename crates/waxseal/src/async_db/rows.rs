@@ -1,9 +1,9 @@
 //! Ranges as streams: pages of rows, read in a lane.
 //!
-//! In:    an iterator of the synchronous face, which sees one moment. Out: its items, one by one, from both ends.
-//! Holds: at most one page an end in memory, read when the one before is used up: whoever does not poll makes nobody read. Pages grow from
-//!        a few rows, so that a short look costs little and a long scan few hand-overs. A poll that is given up loses no row: what is
-//!        being read is there for the next.
+//! In:    a synchronous iterator over one snapshot. Out: its items one by one, from both ends.
+//! Holds: at most one page per end is in memory. It is read when the previous page is used up, so a stream that is not
+//! polled reads nothing. Pages grow from a few rows, so that a short scan costs little and a long one needs few lane
+//! jobs. A poll that is abandoned loses no row: the next poll receives the page that was being read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,19 +19,20 @@ use super::lane::Told;
 use crate::range::{End, Range};
 use crate::slice::Slice;
 
-/// Rows of the first page, and of the greatest.
+/// Rows of the first page, and of the largest.
 const ROWS: (usize, usize) = (16, 1024);
 
-/// A page ends with the row that brings it to so many bytes.
+/// A page ends with the row that brings it to this size.
 const PAGE_BYTES: usize = 256 * 1024;
 
 type Row = Result<(Slice, Slice)>;
 
-/// The records of a range as a stream, as they were when it was made, from both ends: [`Range`](crate::Range), for async code.
+/// A stream of the records of a range, as of its creation, usable from both ends: [`Range`](crate::Range), for async
+/// code.
 ///
-/// It is read in pages as it is polled, and holds its view of the store until it is dropped. Damage is an item like any other, as with
-/// [`Range`](crate::Range), and the stream goes on behind it; an error of another kind, `Closed` among them, ends it. `next` is here so
-/// that no other package is needed.
+/// Pages are read as the stream is polled, and the stream pins its view of the store until it is dropped. Damage is an
+/// error item, as with [`Range`](crate::Range), and the stream continues behind it. An error of another kind, such as
+/// `Closed`, ends it. `next` is an inherent method, so that no other crate is needed.
 ///
 /// ```
 /// # async fn example() -> waxseal::Result<()> {
@@ -54,20 +55,20 @@ type Row = Result<(Slice, Slice)>;
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct RangeStream {
-    /// What is not read yet; none while a page is read, and once all is.
+    /// The unread part of the range. `None` while a page is being read, and after the last page.
     rest: Option<Range>,
     reading: Option<(End, Told<Page>)>,
-    /// Rows that were read from each end, the next one to be given first.
+    /// Rows read from each end, in the order in which they will be returned.
     front: VecDeque<Row>,
     back: VecDeque<Row>,
-    /// Rows of the next page.
+    /// Number of rows of the next page.
     size: usize,
     keys_only: bool,
     is_turned: bool,
     shared: Arc<Shared>,
 }
 
-/// What a lane gives back: what is left, if anything, and rows.
+/// The result of a lane job: rows, and the unread rest of the range.
 struct Page {
     rest: Option<Range>,
     rows: VecDeque<Row>,
@@ -87,27 +88,27 @@ impl RangeStream {
         }
     }
 
-    /// The next row, or none at the end.
+    /// Returns the next row, or `None` at the end.
     pub async fn next(&mut self) -> Option<Row> {
         std::future::poll_fn(|context| self.poll(self.at(End::Front), context)).await
     }
 
-    /// The last row that is left, or none.
+    /// Returns the last remaining row, or `None` if there is none.
     pub async fn next_back(&mut self) -> Option<Row> {
         std::future::poll_fn(|context| self.poll(self.at(End::Back), context)).await
     }
 
-    /// The rows that are left, from the last to the first.
+    /// Reverses the stream: returns the remaining rows from the last to the first.
     pub fn rev(self) -> RangeStream {
         RangeStream { is_turned: !self.is_turned, ..self }
     }
 
-    /// The keys alone; values are not copied.
+    /// Streams the keys only; values are not copied.
     pub fn keys(self) -> KeyStream {
         KeyStream(RangeStream { keys_only: true, ..self })
     }
 
-    /// An end of the stream, as one of the range.
+    /// Maps an end of the stream to an end of the range.
     fn at(&self, end: End) -> End {
         if self.is_turned { end.other() } else { end }
     }
@@ -125,7 +126,7 @@ impl RangeStream {
                 continue;
             }
             let Some(range) = self.rest.take() else {
-                // All is read: what is left was read from the other end.
+                // The range is exhausted: the remaining rows were read from the other end.
                 return Poll::Ready(self.read_from(end.other()).pop_back());
             };
             if let Err(error) = self.shared.checked() {
@@ -146,7 +147,7 @@ impl RangeStream {
 }
 
 impl Page {
-    /// Reads up to so many rows.
+    /// Reads up to `size` rows.
     fn read(mut range: Range, end: End, size: usize, keys_only: bool) -> Page {
         let (mut rows, mut bytes) = (VecDeque::with_capacity(size), 0);
         while rows.len() < size && bytes < PAGE_BYTES {
@@ -173,23 +174,23 @@ impl fmt::Debug for RangeStream {
     }
 }
 
-/// The keys of a [`RangeStream`].
+/// A stream of the keys of a [`RangeStream`].
 #[derive(Debug)]
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct KeyStream(RangeStream);
 
 impl KeyStream {
-    /// The next key, or none at the end.
+    /// Returns the next key, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Slice>> {
         self.0.next().await.map(key_of)
     }
 
-    /// The last key that is left, or none.
+    /// Returns the last remaining key, or `None` if there is none.
     pub async fn next_back(&mut self) -> Option<Result<Slice>> {
         self.0.next_back().await.map(key_of)
     }
 
-    /// The keys that are left, from the last to the first.
+    /// Reverses the stream: returns the remaining keys from the last to the first.
     pub fn rev(self) -> KeyStream {
         KeyStream(self.0.rev())
     }

@@ -13,7 +13,8 @@ use super::family::{self, AsyncColumnFamily};
 use crate::registry::{ToOperation, ToTarget};
 use crate::session::Session;
 
-/// A store, and who uses it, for async code: see [`Session`]. What is not here is reached by [`run`](AsyncSession::run).
+/// A store handle with an identity, for async code: see [`Session`]. [`run`](AsyncSession::run) gives access to the
+/// calls that are missing here.
 ///
 /// ```
 /// # async fn example() -> waxseal::Result<()> {
@@ -39,58 +40,58 @@ impl AsyncSession {
         AsyncSession { session, shared: shared.clone() }
     }
 
-    /// The synchronous face of the same session. Its calls may block.
+    /// Returns the synchronous handle of the same session. Its calls may block.
     pub fn blocking(&self) -> &Session {
         &self.session
     }
 
-    /// The name; `-` for nobody in particular.
+    /// Returns the name; `-` for the anonymous session.
     pub fn name(&self) -> &str {
         self.session.name()
     }
 
-    /// Does anything with the synchronous face, on a thread of the store's own.
+    /// Runs a closure with the synchronous session, on one of the store's threads.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Session) -> Result<T> + Send + 'static) -> Result<T> {
         let session = self.session.clone();
         self.shared.work(move |_| work(&session)).await
     }
 
-    /// Says that the session has ended: see [`Session::close`].
+    /// Logs the end of the session: see [`Session::close`].
     pub async fn close(self) -> Result<()> {
         self.run(|session| session.clone().close()).await
     }
 
-    /// A column family, as a handle that writes in this name: see [`Session::column_family`].
+    /// Returns a column family, as a handle that writes in this session's name: see [`Session::column_family`].
     pub async fn column_family(&self, name: &str) -> Result<AsyncColumnFamily> {
         family::open(&self.shared, name, &self.session.who).await
     }
 
-    /// Makes a column family with options of its own: see [`Session::create_column_family`].
+    /// Creates a column family with its own options: see [`Session::create_column_family`].
     pub async fn create_column_family(&self, name: &str, options: CfOptions) -> Result<AsyncColumnFamily> {
         let name = name.to_owned();
         let cf = self.run(move |session| session.create_column_family(&name, options)).await?;
         Ok(AsyncColumnFamily::new(cf, &self.shared))
     }
 
-    /// Drops a column family, in this name: see [`Session::drop_column_family`].
+    /// Drops a column family in this session's name: see [`Session::drop_column_family`].
     pub async fn drop_column_family(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.run(move |session| session.drop_column_family(&name)).await
     }
 
-    /// An empty batch that commits in this name.
+    /// Returns an empty batch that commits in this session's name.
     pub fn batch(&self) -> AsyncBatch {
         AsyncBatch::new(self.session.batch(), &self.shared)
     }
 
-    /// From now on an operation on a target is logged: see [`Session::register`].
+    /// Registers an operation on a target: see [`Session::register`].
     pub async fn register(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         let registrar = self.session.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
         self.run(move |session| session.register(target, operation)).await
     }
 
-    /// `register`, with options of your own: see [`Session::register_with`].
+    /// `register` with explicit options: see [`Session::register_with`].
     pub async fn register_with(
         &self,
         target: impl ToTarget,
@@ -102,14 +103,14 @@ impl AsyncSession {
         self.run(move |session| session.register_with(target, operation, options)).await
     }
 
-    /// The pair is not logged any more: see [`Session::unregister`].
+    /// Stops logging a pair: see [`Session::unregister`].
     pub async fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
         let registrar = self.session.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
         self.run(move |session| session.unregister(target, operation)).await
     }
 
-    /// All events of a target itself: see [`Session::query_all`].
+    /// Returns all events of a target itself: see [`Session::query_all`].
     pub async fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
         let registrar = self.session.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
@@ -117,7 +118,7 @@ impl AsyncSession {
         self.shared.look(move || session.query_all(target, operation)).await
     }
 
-    /// The latest event of a target itself: see [`Session::query_latest`].
+    /// Returns the latest event of a target itself: see [`Session::query_latest`].
     pub async fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
         let registrar = self.session.inner.registrar()?;
         let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
@@ -125,7 +126,7 @@ impl AsyncSession {
         self.shared.look(move || session.query_latest(target, operation)).await
     }
 
-    /// The events that a query asks for, a page at a time: see [`Session::log_query`].
+    /// Returns the events that match a query, one page at a time: see [`Session::log_query`].
     pub async fn log_query(&self, query: Query, paging: Paging) -> Result<Page> {
         let session = self.session.clone();
         self.shared.look(move || session.log_query(&query, &paging)).await

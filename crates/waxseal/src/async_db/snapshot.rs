@@ -16,7 +16,7 @@ use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 
-/// The store as it was at one moment, for async code: see [`Snapshot`]. Clones share it.
+/// A consistent view of all column families at one sequence number, for async code: see [`Snapshot`]. Clones share it.
 ///
 /// ```
 /// # async fn example() -> waxseal::Result<()> {
@@ -42,39 +42,39 @@ impl AsyncSnapshot {
         AsyncSnapshot { snapshot, shared: shared.clone() }
     }
 
-    /// The synchronous face of the same snapshot. Its calls may block.
+    /// Returns the synchronous handle of the same snapshot. Its calls may block.
     pub fn blocking(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Its place in the order of commits: commits up to this number are seen.
+    /// Returns the snapshot's sequence number: it sees commits up to this number.
     pub fn seqno(&self) -> Result<Seqno> {
         self.snapshot.seqno()
     }
 
-    /// The value that a key had, copied.
+    /// Returns a copy of the value of a key.
     pub async fn get(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let take = |record: &waxseal_lsm::record::Record<'_>| Slice::from(record.value);
         self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), take).await
     }
 
-    /// The value that a key had, copied, with its seal.
+    /// Returns a copy of the value of a key, with its seal.
     pub async fn get_sealed(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         self.shared.read_sealed(cf.blocking(), Some(&self.snapshot), key.as_ref()).await
     }
 
-    /// True if the key was there.
+    /// Returns true if the key existed.
     pub async fn contains(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), |_| ()).await?.is_some())
     }
 
-    /// What a provider kept beside the value that a key had.
+    /// Returns the entry that a provider stored with the value of a key.
     pub async fn get_meta(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
         let (snapshot, cf, key) = (self.snapshot.clone(), cf.blocking().clone(), key.as_ref().to_vec());
         self.shared.look(move || snapshot.get_meta(&cf, key, provider)).await
     }
 
-    /// The values that many keys had, in their order.
+    /// Returns the values of many keys, in the order of `keys`.
     pub async fn multi_get<K: AsRef<[u8]>>(
         &self,
         cf: &AsyncColumnFamily,
@@ -83,22 +83,22 @@ impl AsyncSnapshot {
         self.shared.read_many(cf.blocking(), Some(&self.snapshot), keys).await
     }
 
-    /// The records that had keys in a range.
+    /// Streams the records with keys in a range.
     pub fn range(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> RangeStream {
         RangeStream::new(self.snapshot.range(cf.blocking(), range), &self.shared)
     }
 
-    /// The records whose keys began with `prefix`.
+    /// Streams the records whose keys begin with `prefix`.
     pub fn prefix(&self, cf: &AsyncColumnFamily, prefix: impl AsRef<[u8]>) -> RangeStream {
         RangeStream::new(self.snapshot.prefix(cf.blocking(), prefix), &self.shared)
     }
 
-    /// All records of a family, as they were.
+    /// Streams all records of a family at the snapshot.
     pub fn iter(&self, cf: &AsyncColumnFamily) -> RangeStream {
         self.range(cf, ..)
     }
 
-    /// The digest of a range as it was.
+    /// Returns the digest of a range at the snapshot.
     pub async fn digest(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> Result<Digest> {
         let (snapshot, cf, range) = (self.snapshot.clone(), cf.blocking().clone(), range.into_bounds());
         self.shared.work(move |_| snapshot.digest(&cf, range)).await
