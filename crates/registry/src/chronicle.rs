@@ -1,8 +1,10 @@
-//! The chronicle: what the engine did, a line a work, and the events that a line is shown as. docs/format.md, section 9.9.
+//! The engine event log: one line in the manifest per job, and the events that a line is shown as. docs/format.md,
+//! section 9.9.
 //!
-//! A line is made while the engine writes the edit that makes the work true, so it is short and asks nobody. It is shown as one event
-//! of the part of the engine that did it, and one of each table file that was read or written: so the log of a file says where it
-//! came from and where it went. Lines that the manifest has no room for become just these rows.
+//! The engine creates a line while it writes the manifest edit that makes the job's result valid, so a line is short
+//! and requires no lookup. A line is shown as one event of the engine part that did the job, and one event of each
+//! table file that was read or written. The events of a file therefore show its origin and its use. When the manifest
+//! has no room for a line, its events become rows of the log.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,34 +22,35 @@ use crate::operation::{Operation, Site};
 use crate::payload::{Field, FileRef, Payload};
 use crate::target::Target;
 
-/// The level of a line.
+/// The format level of a line.
 const LEVEL: u8 = 1;
 
-/// Table files that a line names on either side; of more it says how many there were.
+/// Maximum number of table files that a line names per side. A line with more files also states the number of files.
 const MOST_FILES: usize = 4096;
 
-/// Table files that a line may name so that the event of each of them names all. Where there are more, the event of the part alone does, and that
-/// of a file names itself and says how many there were: a line of a thousand files becomes a thousand short rows.
+/// Up to this number of files, the event of each file names all files. Beyond it, only the event of the engine part
+/// does, and a file's event names itself and the number of files. A line of a thousand files thus becomes a thousand
+/// short rows.
 const FEW_FILES: usize = 16;
 
-/// The settings that say how many files there were.
+/// The settings that hold the number of files read and written.
 const FILES: [&str; 2] = ["files read", "files written"];
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// What was done.
+    /// The job's operation.
     pub operation: Operation,
-    /// When.
+    /// The time of the job.
     pub time: Time,
-    /// The last commit that readers saw then.
+    /// The last commit that readers saw at that time.
     pub seqno: Seqno,
-    /// What is known of it.
+    /// Details of the job.
     pub payload: Payload,
 }
 
 impl Line {
-    /// The line of a work.
+    /// Creates the line of a job.
     pub fn of(work: &Work<'_>, time: Time) -> Line {
         let (operation, mut payload) = deed(&work.deed);
         for touched in &work.touched {
@@ -64,7 +67,7 @@ impl Line {
         Line { operation, time, seqno: work.seqno, payload }
     }
 
-    /// Its bytes. Errors: `Invalid` for a payload beyond its limits.
+    /// Encodes the line. Errors: `Invalid` for a payload beyond its limits.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = vec![LEVEL];
         out.extend_from_slice(&self.operation.number().to_le_bytes());
@@ -74,7 +77,7 @@ impl Line {
         Ok(out)
     }
 
-    /// Reads a line; other bytes are refused, those of a later level as `FormatTooNew`.
+    /// Decodes a line. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
     pub fn decode(bytes: &[u8]) -> Result<Line> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -94,8 +97,8 @@ impl Line {
         Ok(Line { operation, time, seqno, payload: Payload::decode(&mut reader)? })
     }
 
-    /// The events that it is shown as: of the part of the engine, and of each file that it names. `number` is the line's, which ends
-    /// their keys: no line has another's.
+    /// Returns the events that the line is shown as: one for the engine part, and one for each file it names. `number`
+    /// is the line's number, which ends the events' keys and is unique among lines.
     pub fn events(&self, number: u64) -> Vec<Event> {
         let mut events = vec![self.event(self.part(), self.payload.clone(), number)];
         let (count, short) = (self.files().count(), self.without_files());
@@ -113,13 +116,13 @@ impl Line {
         events
     }
 
-    /// How many events it is shown as.
+    /// Returns the number of events that the line is shown as.
     pub(crate) fn count(&self) -> u64 {
         let files: HashSet<Uid> = self.files().map(|(file, _)| file).collect();
         1 + files.len() as u64
     }
 
-    /// The same, of one target alone.
+    /// Returns the line's events of one target.
     pub(crate) fn events_of(&self, target: &Target, number: u64) -> Vec<Event> {
         let is_named = match target {
             Target::TableFile(uid) => self.files().any(|(file, _)| file == *uid),
@@ -140,7 +143,7 @@ impl Line {
         part_of(self.operation)
     }
 
-    /// The files that it names, and where it does.
+    /// Returns the files that the line names, with the fields that name them.
     fn files(&self) -> impl Iterator<Item = (Uid, &Field)> {
         self.payload.fields().iter().filter_map(|field| match field {
             Field::Input(file) | Field::Output(file) => Some((file.uid, field)),
@@ -148,7 +151,7 @@ impl Line {
         })
     }
 
-    /// What it says beside the files that it names, and how many there were.
+    /// Returns the payload without the file names, but with the number of files.
     fn without_files(&self) -> Payload {
         let (mut payload, mut counts) = (Payload::new(), [0usize; 2]);
         for field in self.payload.fields() {
@@ -157,7 +160,7 @@ impl Line {
                 Field::Output(_) => counts[1] += 1,
                 Field::Setting((name, count)) if FILES.contains(&name.as_str()) => {
                     let side = usize::from(name == FILES[1]);
-                    // Of these it names the first.
+                    // The line names only the first `MOST_FILES` of these.
                     counts[side] += count.parse::<usize>().unwrap_or(0).saturating_sub(MOST_FILES);
                 }
                 other => payload.push(other.clone()),
@@ -170,34 +173,34 @@ impl Line {
     }
 }
 
-/// Whether the event of a file leaves the other files to that of the part.
+/// Returns true if the event of a file leaves the names of other files to the event of the engine part.
 pub(crate) fn is_short(event: &Event) -> bool {
     let counts = |field: &Field| matches!(field, Field::Setting((name, _)) if FILES.contains(&name.as_str()));
     matches!(event.key.target, Target::TableFile(_)) && event.payload.fields().iter().any(counts)
 }
 
-/// The table files that something wrote.
+/// Returns the table files that a job wrote.
 pub(crate) fn written_files(payload: &Payload) -> impl Iterator<Item = Uid> {
     payload.fields().iter().filter_map(|field| if let Field::Output(file) = field { Some(file.uid) } else { None })
 }
 
-/// True for what tells that a lost range was fenced off.
+/// Returns true if a payload reports that this lost range was marked.
 pub(crate) fn tells_of(payload: &Payload, fence: &Fence) -> bool {
     span(how(FENCED), fence).fields().iter().all(|field| payload.fields().contains(field))
 }
 
-/// True for a look that saw the whole store.
+/// Returns true if a verification covered the whole store.
 pub(crate) fn is_whole_look(payload: &Payload) -> bool {
     let part = |field: &Field| matches!(field, Field::Setting((name, value)) if name == "extent" && value == "part");
     !payload.fields().iter().any(part)
 }
 
-/// The part of the engine that does it.
+/// Returns the engine part on which an operation occurs.
 pub(crate) fn part_of(operation: Operation) -> Target {
     Target::Engine(part(operation).to_owned())
 }
 
-/// A reserved operation, or one of a later version, is of the store.
+/// A reserved operation, or one of a later version, is assigned to `store`.
 fn part(operation: Operation) -> &'static str {
     let part = |site: &Site| if let Site::Part(name) = site { Some(*name) } else { None };
     operation.sites().iter().find_map(part).unwrap_or("store")
@@ -227,7 +230,7 @@ fn deed(deed: &Deed<'_>) -> (Operation, Payload) {
     }
 }
 
-/// How a lost range was fenced off.
+/// The method of an event that marks a lost range.
 const FENCED: &str = "fenced";
 
 fn how(method: &str) -> Payload {

@@ -1,13 +1,15 @@
-//! When something happened: a hybrid logical clock, close to the wall's and never going back.
+//! A hybrid logical clock: close to the wall clock, and never running backwards.
 //!
-//! A time is microseconds since 1970 in the high 52 bits and a count in the low 12, so times are numbers and sort as such. Each
-//! reading is greater than all before it, whatever the wall clock does: while it stands or steps back, readings count on from the
-//! last one, and beyond 4,096 in a microsecond they run ahead of it. Across restarts whoever keeps the last reading hands it in.
+//! A time has the microseconds since 1970 in its high 52 bits and a counter in the low 12, so times compare as numbers.
+//! Each reading is greater than all earlier ones. While the wall clock stands still or steps back, readings count up
+//! from the last one; with more than 4,096 readings in a microsecond they run ahead of the wall clock. To continue
+//! across restarts, the caller stores the last reading and passes it in.
 //!
-//! A commit takes `next` and writes nothing here: the engine orders it only behind earlier times (`Db::commit_timed`), and the last time
-//! that it ordered so is where readings go on (`follow`). Everything else takes `now`.
+//! A commit takes `next`, which changes nothing here: the engine orders the commit only behind earlier times
+//! (`Db::commit_timed`), and later readings follow the last time ordered that way (`follow`). All other callers take
+//! `now`.
 //!
-//! A wall clock that claims a time past the year 2100 is taken to say 2100, so that a broken one cannot use up the numbers.
+//! A wall clock beyond the year 2100 is read as 2100, so that a broken clock cannot use up the range of times.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
@@ -18,39 +20,39 @@ use waxseal_lsm::error::{Error, Result};
 
 const COUNT_BITS: u32 = 12;
 
-/// The latest wall time that is believed: 2100-01-01, in microseconds.
+/// The latest accepted wall time: 2100-01-01, in microseconds.
 const LATEST_MICROS: u64 = 4_102_444_800_000_000;
 
-/// The latest reading with which a clock may start: it leaves 2^57 more.
+/// The latest time with which a clock may start. It leaves 2^57 further readings.
 const LATEST_START: u64 = u64::MAX - (1 << 57);
 
-/// A moment, unique among those that one clock gave.
+/// A point in time, unique among the readings of one clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// Before everything.
+    /// The earliest time.
     pub const FIRST: Time = Time(0);
-    /// After everything.
+    /// The latest time.
     pub const LAST: Time = Time(u64::MAX);
 
-    /// The first moment of a microsecond since 1970; what is past the numbers is their end.
+    /// Returns the first time of a microsecond since 1970; saturates at `LAST`.
     pub fn from_micros(micros: u64) -> Time {
         if micros >> (u64::BITS - COUNT_BITS) == 0 { Time(micros << COUNT_BITS) } else { Time::LAST }
     }
 
-    /// Microseconds since 1970.
+    /// Returns the microseconds since 1970.
     pub fn micros(self) -> u64 {
         self.0 >> COUNT_BITS
     }
 
-    /// Which moment of its microsecond it is.
+    /// Returns the counter within the microsecond.
     pub fn count(self) -> u64 {
         self.0 & ((1 << COUNT_BITS) - 1)
     }
 
-    /// This time if it is later than `last`, else the moment after `last`: how times are brought into an order that is
-    /// already decided, such as that of commits.
+    /// Returns this time if it is later than `last`, else the time directly after `last`. Used to assign times along an
+    /// existing order, such as that of commits.
     #[inline]
     pub fn after(self, last: Time) -> Time {
         Time(self.0.max(last.0.saturating_add(1)))
@@ -63,35 +65,35 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Gives times. Any thread may ask; no two readings by `now` are the same.
+/// The clock. Any thread may read it; no two readings by `now` are equal.
 pub struct Clock {
     wall: Arc<dyn env::Clock>,
-    /// The last reading, or time that was observed.
+    /// The last reading or observed time.
     last: AtomicU64,
-    /// The time of the last commit that was ordered by one, once there is a store.
+    /// The time of the last commit ordered by time, once a store is attached.
     ordered: OnceLock<Arc<AtomicU64>>,
 }
 
 impl Clock {
-    /// A clock that has never been read.
+    /// Creates a clock without previous readings.
     pub fn new(wall: Arc<dyn env::Clock>) -> Clock {
         Clock { wall, last: AtomicU64::new(0), ordered: OnceLock::new() }
     }
 
-    /// A clock whose readings all come after `last`. Errors: `Invalid` for a time so late that hardly any are left, which no
-    /// clock gives.
+    /// Creates a clock whose readings are all later than `last`. Errors: `Invalid` for a time so late that hardly any
+    /// readings would remain; no clock produces it.
     pub fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> Result<Clock> {
         let clock = Clock::new(wall);
         clock.observe(last)?;
         Ok(clock)
     }
 
-    /// From now on readings come after the times that this shows too: those of commits, in their order. The first word given stays.
+    /// Makes readings later than the commit times that `ordered` holds as well. Only the first call has an effect.
     pub fn follow(&self, ordered: Arc<AtomicU64>) {
         let _ = self.ordered.set(ordered);
     }
 
-    /// The next time.
+    /// Returns the next time.
     pub fn now(&self) -> Time {
         let (wall, ordered) = (self.wall(), self.last_ordered());
         let mut last = self.last.load(Relaxed);
@@ -104,14 +106,14 @@ impl Clock {
         }
     }
 
-    /// A time for a commit: after every reading and every commit so far. Whoever asks at the same moment may be told the same, and one of
-    /// them is ordered by it; whoever is not asks again.
+    /// Returns a time for a commit, later than every reading and every commit so far. Concurrent callers may get the
+    /// same time; only one commit can be ordered at that time, and the others must call `next` again.
     #[inline]
     pub fn next(&self) -> Time {
         self.wall().after(self.last())
     }
 
-    /// The last time given, observed or ordered.
+    /// Returns the latest time that was read, observed or ordered.
     #[inline]
     pub fn last(&self) -> Time {
         Time(self.last.load(Relaxed).max(self.last_ordered()))
@@ -127,7 +129,8 @@ impl Clock {
         self.ordered.get().map_or(0, |ordered| ordered.load(Acquire))
     }
 
-    /// From now on readings come after `time` too, which another clock gave. Errors: `Invalid` as for `starting_after`; nothing changes.
+    /// Makes readings later than `time`, which another clock produced. Errors: `Invalid` as for `starting_after`;
+    /// nothing changes then.
     pub fn observe(&self, time: Time) -> Result<()> {
         if time.0 > LATEST_START {
             return Err(Error::invalid(format!("{time:?} is no time that a clock gave")));
@@ -136,7 +139,7 @@ impl Clock {
         Ok(())
     }
 
-    /// How many microseconds its readings are ahead of the wall clock.
+    /// Returns by how many microseconds readings are ahead of the wall clock.
     pub fn ahead_micros(&self) -> u64 {
         self.last().micros().saturating_sub(self.wall.wall_micros())
     }
@@ -154,7 +157,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// A wall clock that says what it is told.
+    /// A wall clock with a settable time.
     #[derive(Default)]
     struct Told(AtomicU64);
 
@@ -178,7 +181,7 @@ mod tests {
         wall.0.store(1001, Relaxed);
         assert_eq!(clock.now(), Time::from_micros(1001));
         assert_eq!((clock.last().micros(), clock.last().count()), (1001, 0));
-        // Restarted by a machine whose clock is behind.
+        // A restart on a machine whose clock is behind.
         let again = Clock::starting_after(Arc::new(Told::default()), clock.last()).unwrap();
         assert_eq!(again.now(), Time((1001 << 12) + 1));
     }

@@ -1,7 +1,8 @@
-//! How an operation on a key becomes an event. docs/format.md, sections 7.2 and 9.6.
+//! Conversion of an operation on a key to an event. docs/format.md, sections 7.2 and 9.6.
 //!
-//! Mode deferred makes the event of a record and its stamp, when the record is flushed or asked for; sync and async make it of
-//! the operation and the same stamp, when it is committed. Both come here, so that nobody can tell which it was.
+//! In mode deferred the event is made from a record and its stamp, when the record is flushed or queried. In modes sync
+//! and async it is made from the operation and the same stamp at commit. All modes use this code, so their events are
+//! identical.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +26,14 @@ use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
 use crate::target::{MAX_PATH_BYTES, Target, family_path_bytes, put_family_path};
 
-/// The old value is wanted as it was.
+/// The old value is to be shown as a value.
 pub(crate) const OLD_VALUE: u64 = 0;
-/// The old value is wanted as its seal.
+/// The old value is to be shown as its seal.
 pub(crate) const OLD_SEAL: u64 = 1;
 
 const MICROS_IN_SECOND: u64 = 1_000_000;
 
-/// The operation that a verb means for a row.
+/// Returns the row operation of a verb.
 pub(crate) fn operation_of(verb: Verb) -> Operation {
     match verb {
         Verb::Insert => Operation::ROW_INSERT,
@@ -41,19 +42,19 @@ pub(crate) fn operation_of(verb: Verb) -> Operation {
     }
 }
 
-/// What a registration means for a write, made ready.
+/// The effect of a registration on a write, precomputed.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
-    /// The family of its target; none: it is of all of them.
+    /// The family of the registration's target; `None` if it covers all families.
     pub(crate) family: Option<Arc<str>>,
-    /// The old value is read before.
+    /// The old value is read before the write.
     pub(crate) reads: bool,
-    /// The stamp, but for verb, time and session.
+    /// The stamp without verb, time and session.
     pub(crate) stamp: Stamp,
 }
 
-/// What a registration means for the writes that it watches.
+/// Precomputes the effect of a registration on the writes that it covers.
 pub(crate) fn plan_of(registration: &Registration) -> Plan {
     let Options { mode, values, retention, history, .. } = registration.options;
     let stamp = Stamp {
@@ -84,7 +85,7 @@ fn micros(retention: Duration) -> u64 {
     u64::try_from(retention.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// When the row of a stamp's event may be dropped, in microseconds since 1970; none: never.
+/// Returns when the row of a stamp's event may be dropped, in microseconds since 1970; `None` means never.
 pub(crate) fn expires(time: Time, retention: Option<u64>) -> Option<u64> {
     retention.map(|retention| time.micros().saturating_add(retention))
 }
@@ -96,21 +97,21 @@ pub(crate) struct Done<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) kind: Kind,
     pub(crate) value: &'a [u8],
-    /// What stands beside it, bound to its seqno or not.
+    /// The record's metadata, whether bound to its sequence number or not.
     pub(crate) companion: &'a [u8],
-    /// 0 where it is not known yet.
+    /// 0 if not known yet.
     pub(crate) seqno: Seqno,
 }
 
 impl<'a> Done<'a> {
-    /// What a record says was done.
+    /// Returns the operation that a record represents.
     pub(crate) fn of(family: &'a str, record: &Record<'a>) -> Done<'a> {
         let Record { key, seqno, kind, value, companion } = *record;
         Done { family, key, kind, value, companion, seqno }
     }
 }
 
-/// When the time of a value is over, in microseconds since 1970; none: never.
+/// Returns the expiry of a value, in microseconds since 1970; `None` if it never expires.
 pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
     if !may_have_entries(companion) {
         return None;
@@ -119,7 +120,8 @@ pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
     entry.filter(|entry| entry.sealed).and_then(|entry| Expiry::read(entry.bytes))
 }
 
-/// What is shown of a version that was overwritten at a time: whoever read then saw no value whose time was over.
+/// Returns the image of a version that was overwritten at `time`. A value that had expired by then is shown as absent,
+/// since readers no longer saw the value.
 pub(crate) fn old_image(record: &Record<'_>, how: u64, time: Time) -> Image {
     let is_over = end_of(record.companion).is_some_and(|end| end <= time.micros());
     match (record.kind, how) {
@@ -130,9 +132,9 @@ pub(crate) fn old_image(record: &Record<'_>, how: u64, time: Time) -> Image {
     }
 }
 
-/// Appends the row of an operation that was stamped, its key and right behind it its value: the bytes of `Event::encode`, without the
-/// event. Answers where the key ends. `old`: its old value, where it was read before. Errors: `Invalid` for a key that
-/// `check_key` refuses.
+/// Appends the row of a stamped operation, key and value: the bytes of `Event::encode`, without building an `Event`.
+/// Returns the end of the key. `old` is the old value, if it was read before the write. Errors: `Invalid` for a key
+/// that `check_key` refuses.
 pub(crate) fn put_event(
     done: &Done<'_>,
     stamp: &Stamp,
@@ -145,7 +147,7 @@ pub(crate) fn put_event(
     put_log_key(out, put_path, (operation_of(stamp.verb), Time(stamp.time)), who.name(), seqno)?;
     let key_end = out.len();
     out.push(LEVEL);
-    // In the order of their numbers, as fields of a payload stand.
+    // Fields of a payload are in the order of their numbers.
     if let Some(end) = end_of(companion) {
         let left = end.saturating_sub(Time(stamp.time).micros());
         Field::Ttl(left.div_ceil(MICROS_IN_SECOND)).put(out);
@@ -185,8 +187,8 @@ pub(crate) fn put_event(
     Ok(key_end)
 }
 
-/// Refuses a key that is too long to have events. Of a shorter one every event can be encoded: a value that is too long to be
-/// kept is kept as its seal.
+/// Refuses a key that is too long to have events. For a shorter key every event can be encoded, because a value beyond
+/// the limit is replaced by its seal.
 pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
     if Target::key(family, key).path_bytes() > MAX_PATH_BYTES {
         return Err(Error::invalid(format!("a key of {} bytes is too long to be watched", key.len())));
@@ -207,7 +209,7 @@ mod tests {
     use waxseal_meta::Sealer;
     use waxseal_meta::builtin::standard;
 
-    /// The event of an operation, field by field.
+    /// Builds the event of an operation field by field.
     fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Option<Image>) -> Event {
         let Done { family, key, kind, value, companion, seqno } = *done;
         let mut payload = Payload::new();

@@ -1,6 +1,6 @@
 //! Events: the rows of the log. docs/format.md, section 9.6.
 //!
-//! The key says to what, what, when, by whom and in which commit; the value is a level and the payload.
+//! The key holds target, operation, time, session and commit; the value is a level and the payload.
 
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -8,27 +8,27 @@ use waxseal_lsm::error::{Error, ErrorKind, Result};
 use crate::key::LogKey;
 use crate::payload::Payload;
 
-/// The level of a row's value.
+/// The format level of a row's value.
 pub(crate) const LEVEL: u8 = 1;
 
-/// Something that happened.
+/// An event of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Where it stands in the log.
+    /// The key of its row in the log.
     pub key: LogKey,
-    /// What more is known of it.
+    /// Further details.
     pub payload: Payload,
 }
 
 impl Event {
-    /// Key and value of its row. Errors: `Invalid` beyond the limits of either.
+    /// Encodes key and value of the row. Errors: `Invalid` beyond the limits of either.
     pub fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut value = vec![LEVEL];
         self.payload.encode(&mut value)?;
         Ok((self.key.encode()?, value))
     }
 
-    /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
+    /// Decodes a row. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Event> {
         let mut reader = Reader::new(value);
         check_level(reader.u8()?, LEVEL)?;

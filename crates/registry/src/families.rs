@@ -1,4 +1,5 @@
-//! The store's own families: ordinary column families that everybody reads and only the store writes. docs/format.md, section 9.
+//! The system families: ordinary column families that everyone may read and only the store writes. docs/format.md,
+//! section 9.
 
 use std::ops::Bound::Unbounded;
 
@@ -9,18 +10,18 @@ use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_lsm::record::Kind;
 
-/// What is registered.
+/// The registrations.
 pub const REGISTRY: &str = "system_metadata.registry";
-/// What happened.
+/// The events.
 pub const LOG: &str = "system_metadata.log";
-/// What is kept out of reach, and what was.
+/// The current and past quarantine cases.
 pub const QUARANTINE: &str = "system_metadata.quarantine";
-/// Operations that embedders define; later keyspaces and tables.
+/// Operations that embedders define; later also keyspaces and tables.
 pub const SCHEMA: &str = "system_metadata.schema";
-/// Who writes.
+/// The sessions.
 pub const SESSIONS: &str = "system_metadata.sessions";
 
-/// The families by number.
+/// The system families, by number.
 const NAMES: [&str; 5] = [REGISTRY, LOG, QUARANTINE, SCHEMA, SESSIONS];
 
 pub(crate) const REGISTRY_ID: u32 = system_id(0);
@@ -29,36 +30,39 @@ pub(crate) const QUARANTINE_ID: u32 = system_id(2);
 pub(crate) const SCHEMA_ID: u32 = system_id(3);
 pub(crate) const SESSIONS_ID: u32 = system_id(4);
 
-/// Tables of level 0 before the log is merged: four times what it is for others. A query looks into so many more, past their filters.
+/// Number of level-0 tables before the log is compacted: four times the usual number. A query consults that many more
+/// tables, through their filters.
 const LOG_LEVEL0_TABLES: usize = 16;
 
-/// Name and options of each, for `db::Parts::families`.
+/// Returns name and options of each system family, for `db::Parts::families`.
 pub fn system_families() -> Vec<(String, CfOptions)> {
     let options = |number: u8, name: &str| CfOptions {
         system: Some(number),
         key_ends_in_seqno: name == LOG,
-        // Every flush adds a table of events that nobody reads soon, between those of all flushes before.
+        // Every flush adds a table of events that are rarely read soon, and whose keys are interleaved with those of
+        // earlier flushes.
         level0_tables: if name == LOG { LOG_LEVEL0_TABLES } else { CfOptions::default().level0_tables },
         ..CfOptions::default()
     };
     (0u8..).zip(NAMES).map(|(number, name)| (name.to_owned(), options(number, name))).collect()
 }
 
-/// One of the families, as the store has it.
+/// Returns one of the system families of a store.
 pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
     db.family(name)
         .ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
 }
 
-/// Takes the key and the value of a row.
+/// A visitor of rows: receives key and value.
 pub(crate) type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
-/// Shows every row of one of the families. Errors: those of reads and of `see`.
+/// Visits every row of a system family. Errors: those of reads and of `see`.
 pub(crate) fn each_row(db: &Db, name: &str, see: See<'_>) -> Result<()> {
     walk(db, name, see, &mut Err)
 }
 
-/// Shows the rows that can be read; true if others were met, or may have stood between them. Errors: those that are of no damage.
+/// Visits the readable rows. Returns true if other rows were unreadable or may have been lost between them. Errors: all
+/// except damage.
 pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
     let mut damaged = false;
     walk(db, name, see, &mut |error| {
@@ -68,11 +72,11 @@ pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
     Ok(damaged)
 }
 
-/// The first and last key of a range in which rows were lost; `None` if no range is known.
+/// The first and last key of a range in which rows were lost; `None` if the range is not known.
 pub(crate) type Lost = Option<(Vec<u8>, Vec<u8>)>;
 
-/// Shows the rows that can be read; returns the ranges in which others were lost. Errors: those of reads that are of no damage, and of
-/// `see`.
+/// Visits the readable rows and returns the ranges in which other rows were lost. Errors: those of reads except damage,
+/// and those of `see`.
 pub(crate) fn rows_and_losses(db: &Db, name: &str, see: See<'_>) -> Result<Vec<Lost>> {
     let (mut lost, mut refused) = (Vec::new(), None);
     let mut show = |key: &[u8], value: &[u8]| {
@@ -91,9 +95,9 @@ pub(crate) fn rows_and_losses(db: &Db, name: &str, see: See<'_>) -> Result<Vec<L
     refused.map_or(Ok(lost), Err)
 }
 
-/// Shows the rows of a family; `judge` says whether the walk goes on behind an error.
+/// Visits the rows of a family; `judge` decides whether the scan continues after an error.
 fn walk(db: &Db, name: &str, see: See<'_>, judge: &mut dyn FnMut(Error) -> Result<()>) -> Result<()> {
-    // A store that never had these families, and is open for reading only, has nothing in them.
+    // A read-only store without these families has no rows in them.
     let Some(family) = db.family(name) else { return Ok(()) };
     let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
     let mut moved = cursor.first();
@@ -102,21 +106,21 @@ fn walk(db: &Db, name: &str, see: See<'_>, judge: &mut dyn FnMut(Error) -> Resul
         moved.or_else(&mut *judge)?;
         match (cursor.valid(), met) {
             (true, _) => see(cursor.key(), cursor.value()).or_else(&mut *judge)?,
-            (false, true) => {} // behind what is damaged
+            (false, true) => {} // behind damage, the scan continues
             (false, false) => return Ok(()),
         }
         moved = cursor.next();
     }
 }
 
-/// A batch that may write these families.
+/// Creates a batch that may write the system families.
 pub(crate) fn granted() -> Batch {
     let mut batch = Batch::new();
     batch.grant(SystemPass::for_layers_above());
     batch
 }
 
-/// A batch of one row.
+/// Creates a batch of one row.
 pub(crate) fn one_row(db: &Db, family: u32, key: &[u8], value: &[u8]) -> Result<Batch> {
     let mut batch = granted();
     batch.push(family, Kind::Put, key, value, db.companions())?;

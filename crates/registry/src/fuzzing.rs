@@ -1,4 +1,4 @@
-//! Ways in for fuzzers: whatever is read is written back as it was, or was refused; nothing panics.
+//! Entry points for fuzzers: input is either refused, or encodes back to the same bytes. Nothing panics.
 
 use crate::chronicle::Line;
 use crate::event::Event;
@@ -7,7 +7,8 @@ use crate::registration::Registration;
 use crate::sessions::{Identity, read_session_key};
 use crate::target::{NoTables, Schema, Shape, TableName, Target};
 
-/// Any bytes as a key of log and registry; those behind the first 00 FF 00 FF as the value of the row.
+/// Decodes bytes as a key of the log and of the registry. The bytes after the first 00 FF 00 FF are the value of the
+/// row.
 pub fn log_key(data: &[u8]) {
     let cut = data.windows(4).position(|window| window == [0, 0xFF, 0, 0xFF]);
     let (key, value) = cut.map_or((data, &[][..]), |cut| (&data[..cut], &data[cut + 4..]));
@@ -39,7 +40,7 @@ pub fn log_key(data: &[u8]) {
     }
 }
 
-/// Any bytes as the text of a target, and as a path.
+/// Parses bytes as the text of a target, and as a path.
 pub fn target_text(data: &[u8]) {
     if let Ok(target) = Target::from_path(data) {
         assert_eq!(target.to_path().ok().as_deref(), Some(data));
@@ -67,7 +68,7 @@ fn comes_back(target: &Target) {
     assert_eq!(Target::from_path(&path).ok().as_ref(), Some(target));
 }
 
-/// A schema in which lengths of names say what they are.
+/// A schema in which the length of a name determines its kind.
 struct Lengths;
 
 impl Schema for Lengths {

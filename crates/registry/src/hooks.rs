@@ -1,17 +1,18 @@
-//! The write path: a batch is looked at, given stamps where it is watched, and committed under the rules it was looked at with.
+//! The write path: a batch is matched against the registrations, stamped where it is registered, and committed under
+//! the configuration epoch that it was matched with.
 //!
 //! ```text
-//! look      which operations are watched, by the snapshot of the registry that the word of rules names
-//! claim     room for events of mode async
-//! time      one that is later than those of all commits so far
-//! encode    the batch again, with a stamp beside each watched operation, and the rows of mode sync behind them
-//! commit    under the same word of rules, behind earlier times alone; else nothing was changed, and it is looked at again
+//! look      finds the registered operations, by the registry snapshot of the current epoch (the rules word)
+//! claim     reserves ring space for events of mode async
+//! time      takes a time later than those of all commits so far
+//! encode    encodes the batch again, with a stamp for each registered operation, and the rows of mode sync behind them
+//! commit    commits under the same epoch, behind earlier times only; otherwise nothing changed, and it starts again
 //! ```
 //!
-//! One operation by itself is encoded here to begin with, so that it needs neither look nor second encoding: `single.rs`.
+//! `single.rs` encodes a single operation with its stamp at once, so it needs neither `look` nor a second encoding.
 //!
-//! Holds: an operation is logged if its seqno is above that of the registration and below that of its end. While nothing is registered none
-//! of this runs. Nothing that the registrar writes itself goes this way: events have no events.
+//! Holds: an operation is logged if its seqno lies between the seqnos of registration and unregistration. While nothing
+//! is registered, none of this code runs. The registrar's own writes bypass it, so events have no events.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -46,66 +47,66 @@ use crate::sessions::Session;
 use crate::turns::Turns;
 use crate::witness::Witness;
 
-/// Room that a thread keeps between commits, in bytes.
+/// Largest buffer that a thread keeps between commits, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// A shorter key can be watched whatever its bytes and its family's name.
+/// Keys up to this length can be logged, whatever their bytes and the name of their family.
 pub(crate) const SHORT_KEY: usize = 30_000;
 
-/// The writing side of registry and log.
+/// The write side of registry and log.
 pub(crate) struct Hooks {
-    /// No other hooks of the process have it, nor had.
+    /// Unique among all hooks of the process, past and present.
     pub(crate) number: u64,
     pub(crate) db: Db,
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) matching: Matching,
-    /// For watched commits that must be among themselves.
+    /// The commit gate, for registered commits that need exclusion.
     pub(crate) turns: Turns,
-    /// Held by whoever changes what is registered, until it is in force.
+    /// Held while the registrations change, until the change is in force.
     pub(crate) change: Mutex<()>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) work: Work,
-    /// Commits that were looked at again since what is registered changed meanwhile, or a later time was ordered.
+    /// Number of commits that were retried because the registrations changed or a later time was ordered.
     pub(crate) again: AtomicU64,
 }
 
-/// Numbers for hooks. None is 0.
+/// Returns a new number for hooks; never 0.
 pub(crate) fn next_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// The lower half of the word of rules for a snapshot of the registry.
+/// Returns the lower half of the rules word (the configuration epoch) for a snapshot of the registry.
 pub(crate) fn rules_of(snapshot: &Snapshot) -> u32 {
     (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
 }
 
-/// What is watched of a batch.
+/// A registered operation of a batch.
 struct Found {
-    /// Which operation.
+    /// Its index in the batch.
     at: u64,
-    /// Its stamp, but for the time.
+    /// Its stamp, without the time.
     stamp: Stamp,
     mode: Mode,
-    /// The old value is read before.
+    /// The old value is read before the write.
     reads: bool,
     old: Option<Image>,
-    /// The family's name, where the event is made now.
+    /// The family's name, if the event is made now.
     family: Option<Arc<str>>,
 }
 
-/// What a thread keeps for its commits.
+/// Buffers that a thread reuses for its commits.
 #[derive(Default)]
 pub(crate) struct Room {
     out: Batch,
     found: Vec<Found>,
-    /// A row, key and value.
+    /// The key and value of one row.
     pub(crate) row: Vec<u8>,
     pub(crate) seen: Option<Seen>,
 }
 
-/// The snapshot that a thread met last. While the word of rules of the same store names it, nobody has to be asked for it again.
+/// The registry snapshot that the thread used last. It is reused while the store's rules word names it.
 pub(crate) struct Seen {
     /// `Hooks::number`.
     pub(crate) store: u64,
@@ -117,7 +118,7 @@ thread_local! {
 }
 
 impl Room {
-    /// Lends the thread's room; a listener that writes from inside a commit gets its own.
+    /// Lends the thread's buffers. A listener that writes from inside a commit gets its own.
     pub(crate) fn lend<T>(run: impl FnOnce(&mut Room) -> T) -> T {
         let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let outcome = run(&mut room);
@@ -142,7 +143,8 @@ impl Hooks {
         Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
     }
 
-    /// True if a snapshot is the one that a word of rules names. If not, whoever changes it is about to say so, and is waited for.
+    /// Returns true if the rules word names this snapshot. Otherwise a change is being published, and the call waits
+    /// until publication ends.
     pub(crate) fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
         let holds = rules as u32 == rules_of(snapshot) || planted::active(Bug::RegistrationSeenLate);
         if !holds {
@@ -151,7 +153,7 @@ impl Hooks {
         holds
     }
 
-    /// The same, in a thread's room.
+    /// `commit` with the thread's buffers.
     pub(crate) fn commit_in(
         &self,
         room: &mut Room,
@@ -178,7 +180,7 @@ impl Hooks {
             if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
                 return Err(Error::invalid("the batch writes a system family"));
             }
-            let _turn = self.turns.enter(exclusive, handed_back); // before room is claimed: who has the turn may wait for what is claimed
+            let _turn = self.turns.enter(exclusive, handed_back); // before the claim: its holder may wait for claimed room
             let claim = self.claim(&mut room.found)?;
             if let Some(first) = self.commit_watched(room, batch, durability, (who, rules), exclusive)? {
                 self.push(room, batch, who, first, claim)?;
@@ -189,7 +191,7 @@ impl Hooks {
         }
     }
 
-    /// Asks the ring for room for the events of a batch, or writes them with their operation.
+    /// Reserves ring space for the events of a batch. Without space, the events may be written with their operations.
     fn claim(&self, found: &mut [Found]) -> Result<Claim<'_>> {
         let events = found.iter().filter(|found| found.mode == Mode::Async).count();
         let claim = self.claim_room(events)?;
@@ -199,12 +201,12 @@ impl Hooks {
         Ok(claim)
     }
 
-    /// Room for so many events, or what is to be done without.
+    /// Reserves ring space for this number of events, or returns the alternative.
     pub(crate) fn claim_room(&self, events: usize) -> Result<Claim<'_>> {
         let mut waited = self.work == Work::Stepped;
         loop {
             match self.queue.claim(events) {
-                // Whoever has waited helps, and so hears why nothing is written.
+                // After one wait, the caller helps to write, and so receives the error if writing fails.
                 Claim::Full if waited => drop(self.write_waiting()?),
                 Claim::Full => {
                     self.queue.wait_for_room(events)?;
@@ -215,8 +217,8 @@ impl Hooks {
         }
     }
 
-    /// Commits a batch that is watched, and that has the turn if it is `exclusive`; gives the seqno of its first operation, none if it was
-    /// handed back.
+    /// Commits a registered batch, which holds the gate if it is `exclusive`. Returns the seqno of its first operation,
+    /// or `None` if the commit was rejected for retry.
     fn commit_watched(
         &self,
         room: &mut Room,
@@ -246,7 +248,7 @@ impl Hooks {
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
 
-    /// The batch again, with stamps, and with the rows of mode sync.
+    /// Encodes the batch again, with stamps and with the rows of mode sync.
     fn encode(&self, room: &mut Room, batch: &Batch, who: Option<&Session>) -> Result<()> {
         let Room { out, found, row, .. } = room;
         out.clear();
@@ -272,7 +274,8 @@ impl Hooks {
         })
     }
 
-    /// Adds the row of the operation at a place of the batch, whose key it ends in: the row of a stamp, key and value.
+    /// Adds the row (key and value) of the operation at index `at` of the batch. The row's key ends in the seqno of
+    /// that operation.
     pub(crate) fn push_beside(
         &self,
         out: &mut Batch,
@@ -288,7 +291,7 @@ impl Hooks {
         push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }
 
-    /// Hands the events of mode async to the ring, if it has room for them; else it counts them.
+    /// Puts the events of mode async into the ring if space was reserved, and counts them otherwise.
     fn push(
         &self,
         room: &mut Room,
@@ -318,8 +321,9 @@ impl Hooks {
         Ok(())
     }
 
-    /// Reads the values that are about to be overwritten: those of the batch's own operations that come before, else those of the
-    /// store. Everything that was ordered before is there: each commit that may come before has the turn until it is.
+    /// Reads the values that are about to be overwritten: those of earlier operations in the batch, else those of the
+    /// store. The store already contains every commit ordered before, because each of them holds the gate until it is
+    /// applied.
     fn read_old(&self, found: &mut [Found], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
         let mut found = found.iter_mut().peekable();
@@ -350,7 +354,7 @@ impl Hooks {
         Ok(old)
     }
 
-    /// The number of a session; the row of a new one is committed before.
+    /// Returns the number of a session. The row of a new session is committed first.
     #[inline]
     pub(crate) fn number(&self, who: Option<&Session>) -> Result<u64> {
         self.witness.sessions.number(who, |key, value| {
@@ -359,7 +363,7 @@ impl Hooks {
         })
     }
 
-    /// Adds an event that is not of a write: `make` is told its time. Gives the seqno of its commit.
+    /// Adds an event that does not belong to a write; `make` receives its time. Returns the seqno of its commit.
     pub(crate) fn add(
         &self,
         durability: Durability,
@@ -373,7 +377,7 @@ impl Hooks {
             let now = self.witness.clock.next();
             let mut batch = granted();
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
-            // Nothing of it but its time depends on what was ordered meanwhile.
+            // Only the event's time depends on concurrent commits.
             if let Some(last) = self.db.commit_timed(&mut batch, durability, rules, now.0)? {
                 return Ok(last);
             }
@@ -381,7 +385,8 @@ impl Hooks {
         }
     }
 
-    /// Writes the rows of every commit that has room in the ring, also of those that are under way. Nobody may claim room for ever meanwhile.
+    /// Writes the rows of every commit that has reserved ring space, including running commits. New reservations must
+    /// not continue without end meanwhile.
     pub(crate) fn write_claimed(&self) -> Result<()> {
         loop {
             while self.write_waiting()? {}
@@ -391,7 +396,7 @@ impl Hooks {
         }
     }
 
-    /// Writes rows that wait; false if there were none.
+    /// Writes waiting rows; returns false if there were none.
     pub(crate) fn write_waiting(&self) -> Result<bool> {
         self.queue.write(|rows| {
             let mut batch = granted();
@@ -403,7 +408,7 @@ impl Hooks {
     }
 }
 
-/// Finds what is watched of a batch.
+/// Finds the registered operations of a batch.
 fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[Verb], found: &mut Vec<Found>) -> Result<()> {
     found.clear();
     let (mut last, mut mask) = (None, 0);
@@ -421,12 +426,12 @@ fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[Verb], found: &mut
     Ok(())
 }
 
-/// What something watches in a family; nothing in the store's own.
+/// Returns the mask of registered operations in a family; 0 for system families.
 fn mask_of(snapshot: &Snapshot, family: u32) -> u32 {
     if system_number(family).is_some() { 0 } else { snapshot.mask(family) }
 }
 
-/// What is watched of one operation on a key, if the mask of its family does not say that nothing is.
+/// Looks up the registration of one operation on a key, after the mask of its family has not excluded it.
 fn look_at(
     (family, key, key_hash): (u32, &[u8], u64),
     snapshot: &Snapshot,
@@ -444,7 +449,8 @@ fn look_at(
     Ok(Some(Found { at, stamp: Stamp { verb, ..stamp }, mode, reads, old: None, family: name }))
 }
 
-/// What an operation is called: deletes are deletes, puts are updates unless the caller says that the row was not there.
+/// Returns the log name of an operation. Deletes are deletes; puts are updates, unless the caller marks them as
+/// inserts.
 pub(crate) fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
     match (kind, said) {
         (Kind::Put, Some(Verb::Insert)) => Verb::Insert,
@@ -453,7 +459,7 @@ pub(crate) fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
     }
 }
 
-/// The name of the family in which a registration watches an operation.
+/// Returns the name of the family in which a registration covers an operation.
 pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a, Arc<str>>> {
     if let Some(name) = &plan.family {
         return Ok(Cow::Borrowed(name));
@@ -464,14 +470,14 @@ pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a
 }
 
 impl Found {
-    /// Its row, in the place of what `out` held; answers where its key ends.
+    /// Replaces the content of `out` by the row; returns the end of its key.
     fn row(&self, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno, out: &mut Vec<u8>) -> Result<usize> {
         let family = self.family.as_deref().unwrap_or_default();
         row_of((family, operation, seqno), &self.stamp, who, self.old.as_ref(), out)
     }
 }
 
-/// The row of an operation on a key of a family, in the place of what `out` held; answers where its key ends.
+/// Replaces the content of `out` by the row of an operation on a key of a family; returns the end of its key.
 pub(crate) fn row_of(
     (family, operation, seqno): (&str, &Written<'_>, Seqno),
     stamp: &Stamp,
@@ -485,7 +491,7 @@ pub(crate) fn row_of(
     put_event(&done, stamp, who.unwrap_or(&Session::ANONYMOUS), old, out)
 }
 
-/// Shows each operation that was found.
+/// Visits each registered operation.
 fn for_each(batch: &Batch, found: &[Found], mut see: impl FnMut(&Found, &Written<'_>) -> Result<()>) -> Result<()> {
     let mut found = found.iter().peekable();
     for (at, operation) in (0..).zip(batch.operations()) {
@@ -497,15 +503,16 @@ fn for_each(batch: &Batch, found: &[Found], mut see: impl FnMut(&Found, &Written
     Ok(())
 }
 
-/// Lets a row's key end in the seqno of the operation so far before it.
+/// Makes a row's key end in the seqno of the operation `back` positions before it.
 fn end_in(key: &mut [u8], back: u64) {
     if let Some(last) = key.last_chunk_mut() {
         *last = seqno_of_before(back);
     }
 }
 
-/// Adds the row of an event that is not of a write, and ends in the seqno of the operation so far before it. No stamp of a record says when it was, so it has
-/// one itself: a clock that starts anew goes on behind it.
+/// Adds the row of an event that does not belong to a write; its key ends in the seqno of the operation `back`
+/// positions before it. No record's stamp holds its time, so the row has its own stamp: after a restart the clock
+/// continues behind it.
 pub(crate) fn push_event(
     batch: &mut Batch,
     event: &Event,
@@ -537,14 +544,14 @@ fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, s
 
 impl Drop for Hooks {
     fn drop(&mut self) {
-        // In a forked child a thread that is not there may hold the ring's lock.
+        // In a forked child, the ring's lock may be held by a thread that does not exist there.
         if !is_forked(&self.db) {
             self.queue.stop();
         }
     }
 }
 
-/// True in a child of the process that opened the store.
+/// Returns true in a forked child of the process that opened the store.
 pub(crate) fn is_forked(db: &Db) -> bool {
     db.snapshot().is_err_and(|error| *error.kind() == ErrorKind::Invalid)
 }

@@ -1,17 +1,18 @@
-//! Where rows stand, and how queries walk over them. docs/format.md, section 9.5.
+//! Keys of log and registry rows, and query plans over them. docs/format.md, section 9.5.
 //!
 //! ```text
 //! log        02 | path 00 | operation u16 | time u64 | client | seqno u64
 //! registry   01 | path 00 | operation u16 (0: any)
 //! ```
 //!
-//! All of one target stands together, ordered by operation, then time; so a target, one of its operations, a span of time of that
-//! operation and everything below a target are one range each, and the latest event is the last of a range. A span of time over
-//! *all* operations is not: `Plan` walks it by seeks, one for each pair of target and operation that holds rows outside the span.
-//! Plans are pure: they see keys and say where to look next, and whoever has a cursor carries them out.
+//! All events of a target are adjacent, ordered by operation, then time. A target, one of its operations, a time span
+//! of that operation, and everything below a target are therefore one range each, and the latest event is the last of a
+//! range. A time span over *all* operations is not one range: `Plan` scans it with one seek for each pair of target and
+//! operation that has rows outside the span. Plans do no I/O: they receive keys and return the next position, and the
+//! caller moves the cursor.
 //!
-//! The seqno of the commit ends the key, so no event takes another's place, whatever the clock says. Rows that stand in a batch
-//! before their place among the commits is known are bound to it by `bind`, as companions are.
+//! The commit's seqno ends the key, so two events never have the same key, whatever the clock does. A row that is
+//! encoded before its seqno is known gets it by `bind`, as record metadata does.
 
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, Result};
@@ -22,18 +23,18 @@ use crate::operation::Operation;
 use crate::ordered::{put_component, put_u16, put_u64, skip_component, successor, take_component, take_u16, take_u64};
 use crate::target::{END, ENGINE, TABLE_FILE, Target, skip_path};
 
-/// Longest name of a client, in bytes.
+/// Longest name of a session (client), in bytes.
 pub const MAX_CLIENT_BYTES: usize = 255;
 
-/// The client that nobody named.
+/// The client name of anonymous calls.
 pub const ANONYMOUS: &str = "-";
 
 const REGISTRY: u8 = 0x01;
 const LOG: u8 = 0x02;
-/// Behind a path: above everything of the target itself, below everything that lies below the target.
+/// Follows a path: sorts after all keys of the target itself, and before all keys of lower targets.
 const PAST: u8 = 0x01;
 
-/// The key of a registration. Errors: `Invalid` for what is no target.
+/// Returns the key of a registration. Errors: `Invalid` for a malformed target.
 pub fn registry_key(target: &Target, operation: Option<Operation>) -> Result<Vec<u8>> {
     let mut key = vec![REGISTRY];
     target.put_path(&mut key)?;
@@ -42,7 +43,7 @@ pub fn registry_key(target: &Target, operation: Option<Operation>) -> Result<Vec
     Ok(key)
 }
 
-/// Target and operation of a registration's key; other bytes are refused.
+/// Decodes a registration's key into target and operation. Malformed bytes are refused.
 pub fn read_registry_key(key: &[u8]) -> Result<(Target, Option<Operation>)> {
     let mut reader = Reader::new(key);
     if reader.u8()? != REGISTRY {
@@ -59,20 +60,21 @@ pub fn read_registry_key(key: &[u8]) -> Result<(Target, Option<Operation>)> {
 /// The key of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogKey {
-    /// What it happened to.
+    /// The target of the operation.
     pub target: Target,
-    /// What happened.
+    /// The operation.
     pub operation: Operation,
-    /// When.
+    /// The time.
     pub time: Time,
-    /// Who did it.
+    /// The name of the session.
     pub client: String,
-    /// The commit that did it, or that wrote the event.
+    /// The commit of the operation, or the commit that wrote the event.
     pub seqno: Seqno,
 }
 
 impl LogKey {
-    /// Its bytes. Errors: `Invalid` for what is no target, a client without a name or one too long, a seqno that cannot be.
+    /// Encodes the key. Errors: `Invalid` for a malformed target, a client name that is empty or too long, or a seqno
+    /// out of range.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut key = Vec::new();
         let put_path = |key: &mut Vec<u8>| self.target.put_path(key);
@@ -80,7 +82,7 @@ impl LogKey {
         Ok(key)
     }
 
-    /// Reads a key; other bytes are refused.
+    /// Decodes a key. Malformed bytes are refused.
     pub fn decode(key: &[u8]) -> Result<LogKey> {
         let split = Split::of(key)?;
         let operation = split.operation;
@@ -96,7 +98,8 @@ impl LogKey {
     }
 }
 
-/// Appends the key of an event on the target whose path `put_path` appends. Errors: those of `LogKey::encode`; then what is appended is none.
+/// Appends the key of an event on the target whose path `put_path` appends. Errors: those of `LogKey::encode`; on an
+/// error, `out` holds an incomplete key.
 pub(crate) fn put_log_key(
     out: &mut Vec<u8>,
     put_path: impl FnOnce(&mut Vec<u8>) -> Result<()>,
@@ -121,7 +124,7 @@ pub(crate) fn put_log_key(
     Ok(())
 }
 
-/// Sets the time and the seqno of an event's key once both are known: neither changes its length.
+/// Sets the time and the seqno in an event's encoded key, once both are known. The length does not change.
 pub fn bind(key: &mut [u8], time: Time, seqno: Seqno) -> Result<()> {
     let at = Split::of(key)?.time_at;
     let mut word = Vec::with_capacity(8);
@@ -134,13 +137,13 @@ pub fn bind(key: &mut [u8], time: Time, seqno: Seqno) -> Result<()> {
     Ok(())
 }
 
-/// A log key, taken apart without reading its target.
+/// A log key split into its parts, without decoding the target.
 struct Split<'a> {
     path: &'a [u8],
     operation: u16,
     time_at: usize,
     time: Time,
-    /// As a component.
+    /// Encoded as a component.
     client: &'a [u8],
     seqno: Seqno,
 }
@@ -166,30 +169,31 @@ impl<'a> Split<'a> {
     }
 }
 
-/// Which events are asked for.
+/// A query: selects events of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Query {
-    /// What they happened to.
+    /// The target of the events.
     pub target: Target,
-    /// Also those of everything below it.
+    /// Includes events of all targets below it.
     pub below: bool,
-    /// What happened, whatever it covers; none: anything.
+    /// The operation, with all operations it covers; `None`: any.
     pub operation: Option<Operation>,
-    /// The first moment, included.
+    /// The earliest time, inclusive.
     pub from: Time,
-    /// The last moment, included.
+    /// The latest time, inclusive.
     pub to: Time,
-    /// Who did it; none: anyone.
+    /// The name of the session; `None`: any.
     pub client: Option<String>,
 }
 
 impl Query {
-    /// All events of a target itself.
+    /// Selects all events of a target itself.
     pub fn of(target: Target) -> Query {
         Query { target, below: false, operation: None, from: Time::FIRST, to: Time::LAST, client: None }
     }
 
-    /// How to find them, oldest first within each target and operation. Errors: `Invalid` for what is no target.
+    /// Returns the plan of a scan, oldest first within each target and operation. Errors: `Invalid` for a malformed
+    /// target.
     pub fn plan(&self) -> Result<Plan> {
         let own = Place::of(&self.target)?;
         let wanted = self.operation.map(Operation::covered);
@@ -207,7 +211,8 @@ impl Query {
         Ok(Plan { start, end, wanted, from: self.from, to: self.to, client: self.client() })
     }
 
-    /// How to find the last of them. What lies below the target is not looked at. Errors: `Invalid` for what is no target.
+    /// Returns the plan that finds the latest event. Targets below the query's own are not searched. Errors: `Invalid`
+    /// for a malformed target.
     pub fn latest(&self) -> Result<Latest> {
         let own = Place::of(&self.target)?;
         let wanted = self.operation.map(Operation::covered);
@@ -228,20 +233,20 @@ impl Query {
     }
 }
 
-/// What the log keys of a family, and of everything in it, begin with. Errors: `Invalid` for a name that cannot be.
+/// Returns the common prefix of the log keys of a family and of its keys. Errors: `Invalid` for a malformed name.
 pub(crate) fn family_keys(family: &str) -> Result<Vec<u8>> {
     Place::of(&Target::family(family)).map(|place| place.0)
 }
 
-/// The ranges of the log keys of table files, and of the parts of the engine: from the first, up to the second.
+/// Returns the log key ranges (start inclusive, end exclusive) of table files and of engine parts.
 pub(crate) fn engine_keys() -> [(Vec<u8>, Vec<u8>); 2] {
     [TABLE_FILE, ENGINE].map(|mark| (vec![LOG, mark], vec![LOG, mark + 1]))
 }
 
-/// The mark of a key of a family, behind the family's path.
+/// The mark of a key component, which follows the family's path.
 pub(crate) const KEY_MARK: u8 = 0x52;
 
-/// The beginning of all log keys of a target and of what lies below it.
+/// The common prefix of the log keys of a target and of all targets below it.
 struct Place(Vec<u8>);
 
 impl Place {
@@ -259,21 +264,21 @@ impl Place {
         [&self.0[..], &[byte]].concat()
     }
 
-    /// Where the events of an operation begin.
+    /// The start of the events of an operation.
     fn operation(&self, operation: u16) -> Vec<u8> {
         let mut key = self.with(END);
         put_u16(&mut key, operation);
         key
     }
 
-    /// Where those from a moment on begin.
+    /// The start of the events of an operation from a time on.
     fn at(&self, operation: u16, time: Time) -> Vec<u8> {
         let mut key = self.operation(operation);
         put_u64(&mut key, time.0);
         key
     }
 
-    /// Behind the last event of an operation that is not later than a moment.
+    /// The end of the events of an operation up to a time, inclusive.
     fn after(&self, operation: u16, time: Time) -> Vec<u8> {
         match (time.0.checked_add(1), operation.checked_add(1)) {
             (Some(next), _) => self.at(operation, Time(next)),
@@ -282,34 +287,34 @@ impl Place {
         }
     }
 
-    /// Behind the target and everything below it.
+    /// The end of the events of the target's whole subtree.
     fn past_all(&self) -> Vec<u8> {
-        successor(&self.0).unwrap_or_else(|| vec![LOG + 1]) // LOG itself is not the last byte there is
+        successor(&self.0).unwrap_or_else(|| vec![LOG + 1]) // `LOG` is not the largest byte
     }
 }
 
-/// What to do with the key that a cursor shows.
+/// How to continue after the cursor's current key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// It is one of those asked for; go on to the next key.
+    /// The event matches; continue with the next key.
     Take,
-    /// It is not; go on to the next key.
+    /// The event does not match; continue with the next key.
     Skip,
-    /// It is not, nor is any before this place: seek there.
+    /// No event before this key matches: seek there.
     Seek(Vec<u8>),
-    /// It is not, and none is behind it.
+    /// Neither this event nor any later one matches.
     Done,
 }
 
-/// The numbers of the operations that are asked for, ascending; none: all.
+/// The numbers of the selected operations, ascending; `None`: all.
 type Wanted = Option<Vec<u16>>;
 
-/// The first and the last of them.
+/// Returns the first and the last selected operation.
 fn ends_of(wanted: &Wanted) -> Option<(u16, u16)> {
     wanted.as_deref().and_then(|numbers| Some((*numbers.first()?, *numbers.last()?)))
 }
 
-/// The first operation at or behind a number that is asked for.
+/// Returns the first selected operation at or after a number.
 fn next_wanted(wanted: &Wanted, number: u16) -> Option<u16> {
     match wanted {
         Some(numbers) => numbers.iter().copied().find(|own| *own >= number),
@@ -317,7 +322,8 @@ fn next_wanted(wanted: &Wanted, number: u16) -> Option<u16> {
     }
 }
 
-/// A walk over the events that a query asks for: seek to `start`, then do as `step` says until the cursor or the plan ends.
+/// The plan of a scan over the events of a query: seek to `start`, then follow `step` until the cursor or the plan
+/// ends.
 #[derive(Clone, Debug)]
 pub struct Plan {
     start: Vec<u8>,
@@ -329,24 +335,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Where it begins.
+    /// Returns the start key.
     pub fn start(&self) -> &[u8] {
         &self.start
     }
 
-    /// Where it ends, excluded.
+    /// Returns the end key, exclusive.
     pub fn end(&self) -> &[u8] {
         &self.end
     }
 
-    /// The same, but only what stands between two places, the first included.
+    /// Restricts the plan to a key range, start inclusive.
     pub(crate) fn within(mut self, start: Option<Vec<u8>>, end: Option<Vec<u8>>) -> Plan {
         self.start = start.map_or_else(|| self.start.clone(), |start| start.max(self.start.clone()));
         self.end = end.map_or_else(|| self.end.clone(), |end| end.min(self.end.clone()));
         self
     }
 
-    /// Goes on behind `key`, which an earlier walk took last. Errors: `Invalid` for a key that no walk of this query took.
+    /// Continues after `key`, the last key of an earlier page. Errors: `Invalid` for a key that cannot come from this
+    /// query.
     pub fn resume(mut self, key: &[u8]) -> Result<Plan> {
         if key < &self.start[..] || key >= &self.end[..] || Split::of(key).is_err() {
             return Err(Error::invalid("this place is not one where a walk of this query ended"));
@@ -355,7 +362,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// What to do with a key. Bytes that are no event's key are refused.
+    /// Decides how to continue after a key. Bytes that are not an event's key are refused.
     pub fn step(&self, key: &[u8]) -> Result<Step> {
         if key >= &self.end[..] {
             return Ok(Step::Done);
@@ -379,19 +386,20 @@ impl Plan {
     }
 }
 
-/// Where to look next for the latest event.
+/// Where to continue the search for the latest event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Back {
-    /// At the key before the one shown.
+    /// At the previous key.
     Prev,
-    /// At the last key before this place, at which itself there is none.
+    /// At the last key before this one; no event has this key itself.
     Seek(Vec<u8>),
-    /// Nowhere: `best` is the answer.
+    /// The search has ended: `best` holds the result.
     Done,
 }
 
-/// A walk back to the latest event, by time and then by commit: seek for the last key before `end`, then do as `step` says. One
-/// seek and one step if the operation is given and the client is not, as many for each operation that the target has if neither is.
+/// A backward search for the latest event, ordered by time and then by commit. Seek to the last key before `end`, then
+/// follow `step`. This costs one seek and one step if the query has an operation and no client. Without an operation it
+/// costs that much for each operation that has events on the target.
 #[derive(Clone, Debug)]
 pub struct Latest {
     start: Vec<u8>,
@@ -401,22 +409,23 @@ pub struct Latest {
     to: Time,
     client: Option<Vec<u8>>,
     best: Option<(Time, Seqno, Vec<u8>)>,
-    /// The operation that is looked at, and the moment of its latest event.
+    /// The current operation, and the time of its latest event.
     run: Option<(u16, Time)>,
 }
 
 impl Latest {
-    /// Where it begins; there is no key just here.
+    /// Returns the end of the search; no event has exactly this key.
     pub fn end(&self) -> &[u8] {
         &self.end
     }
 
-    /// The key of the latest event, once `step` said `Done`.
+    /// Returns the key of the latest event, after `step` has returned `Done`.
     pub fn best(&self) -> Option<&[u8]> {
         self.best.as_ref().map(|(_, _, key)| key.as_slice())
     }
 
-    /// Looks at the key that the cursor shows, or at none if it is at its end. Bytes that are no event's key are refused.
+    /// Examines the cursor's current key, or `None` at the start of the log. Bytes that are not an event's key are
+    /// refused.
     pub fn step(&mut self, key: Option<&[u8]>) -> Result<Back> {
         let Some(key) = key.filter(|key| *key >= &self.start[..] && *key < &self.end[..]) else {
             return Ok(Back::Done);
@@ -429,7 +438,8 @@ impl Latest {
         if found.time > self.to {
             return Ok(Back::Seek(place.after(found.operation, self.to)));
         }
-        // Events of one moment stand by client, not by commit: all of them are looked at, and the first older one ends it.
+        // Events with the same time are ordered by client, not by commit. All of them are examined, and the first older
+        // one ends the search.
         let older = self.run.is_some_and(|(operation, time)| operation == found.operation && found.time < time);
         if found.time >= self.from && !older {
             if self.client.as_ref().is_none_or(|client| found.client == client) {
@@ -467,7 +477,7 @@ mod tests {
         )
     }
 
-    /// Keys that meet each other in every part.
+    /// Keys that are likely to coincide in every part.
     fn near_key() -> impl Strategy<Value = LogKey> {
         let targets = vec![
             Target::Cluster,
@@ -505,7 +515,7 @@ mod tests {
             && query.client.as_ref().is_none_or(|client| *client == key.client)
     }
 
-    /// Walks a plan over sorted keys; also gives the number of seeks.
+    /// Runs a plan over sorted keys; returns the keys taken and the number of seeks.
     fn walk(plan: &Plan, keys: &BTreeMap<Vec<u8>, LogKey>) -> (Vec<Vec<u8>>, usize) {
         let (mut taken, mut seeks, mut from) = (Vec::new(), 1, plan.start().to_vec());
         while let Some((key, _)) = keys.range(from.clone()..).next() {
@@ -676,7 +686,7 @@ mod tests {
             let plan = query.plan().unwrap();
             let (found, _) = walk(&plan, &keys);
             prop_assert_eq!(&found, &expected);
-            // The same in pages.
+            // The same query in pages.
             let (mut paged, mut rest) = (Vec::new(), plan.clone());
             loop {
                 let (mut found, _) = walk(&rest, &keys);
@@ -686,7 +696,7 @@ mod tests {
                 rest = plan.clone().resume(&last).unwrap();
             }
             prop_assert_eq!(&paged, &expected);
-            // And the latest of them.
+            // The latest event of the query.
             let query = Query { below: false, ..query };
             let newest = keys.iter().filter(|(_, key)| asked(&query, key)).map(|(_, key)| (key.time, key.seqno)).max();
             let (found, _) = walk_back(query.latest().unwrap(), &keys);

@@ -1,30 +1,31 @@
-//! Registry and log: what is watched, and what happened to it, kept as ordinary column families.
+//! Registry and log: the registered operations and their events, stored in ordinary column families.
 //!
-//! After Wasef (Alkhalidi, Gupta, Raghavan, Ghosh: Leveraging Metadata in NoSQL Storage Systems): a *target* is anything that
-//! has a name, an *operation* is what can happen to it, a *registration* says that an operation on a target is to be logged,
-//! and an *event* is one row of the log. Floors, top first; a module imports only from floors below its own:
+//! After Wasef (Alkhalidi, Gupta, Raghavan, Ghosh: Leveraging Metadata in NoSQL Storage Systems): a *target* is
+//! anything with a name. An *operation* can happen to a target. A *registration* asks for an operation on a target to
+//! be logged. An *event* is one row of the log. The module layers, top first; a module imports only from layers below
+//! its own:
 //!
 //! ```text
-//! registrar                            everything in one handle: what the face calls
-//! registry, provenance                 what is watched, from which commit on; where and why, and how table files came to be
-//! single                               one operation, committed as it is encoded
-//! hooks                                the write path: looked at, stamped, committed under the rules it was looked at with
-//! log                                  events asked for, and deleted
-//! pending                              events that are no rows yet
-//! witness, sources                     what the engine calls while it works; places where events stand, walked as one
-//! matching, rights, turns              which registration watches an operation, asked on every write; who may do what; who gives way
-//! emission                             how an operation becomes an event
-//! fuzzing                              ways in for fuzzers: any bytes, any text
-//! quarantine, retention                what is kept out of reach; which events of the engine's own are kept
-//! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
-//! occurrence                           which operations can happen to which targets
+//! registrar                            the public handle: all calls of the upper layers
+//! registry, provenance                 changes of the registrations; provenance of keys, lineage of table files
+//! single                               fast path: commits a single operation
+//! hooks                                write path: matches, stamps and commits batches under one configuration epoch
+//! log                                  queries and deletion of events
+//! pending                              events that are not rows yet
+//! witness, sources                     callbacks of the engine; the sources of events, and their merge
+//! matching, rights, turns              registration lookup for writes; authorization; the commit gate
+//! emission                             conversion of an operation to an event
+//! fuzzing                              entry points for fuzzers
+//! quarantine, retention                quarantined tables and lost ranges; retention of the engine's events
+//! sessions, chronicle, modes, families    sessions; the engine event log; mode async; the system families
+//! occurrence                           the targets on which an operation can occur
 //! event, registration                  the rows of the log and of the registry
-//! payload, key                         what an event holds; where rows stand, and how queries walk over them
-//! target, operation, clock             what, which and when
-//! ordered                              bytes that sort as what they stand for
+//! payload, key                         event payloads; keys of rows, and query plans over them
+//! target, operation, clock             targets, operations and times
+//! ordered                              an order-preserving byte encoding
 //! ```
 //!
-//! The engine knows nothing of all this. Every byte is in docs/format.md, section 9.
+//! The engine does not depend on this crate. docs/format.md, section 9, describes every byte.
 
 pub mod chronicle;
 pub mod clock;

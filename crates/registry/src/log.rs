@@ -1,11 +1,13 @@
-//! The log: events kept in order, asked for in pages.
+//! The log: ordered events, queried in pages.
 //!
-//! In:     a query, a page, a moment.
-//! Out:    events of the log family, of memtables and of the chronicle, each once, by target, operation and time.
-//! Holds:  what is asked at one moment is answered from that moment, wherever the events stand meanwhile: sources that lose rows are
-//!         opened before those that receive them. An event of the engine's own that goes with its retention meanwhile may be missing.
-//! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
-//!         the latest event takes one seek. What waits in memtables is read by keys.
+//! In:     a query, a page position, a snapshot.
+//! Out:    events of the log family, of memtables and of the engine event log, each once, ordered by target, operation
+//! and time.
+//! Holds:  a query returns the state of its snapshot even while events move between sources: a source that loses rows
+//! is opened before the source that receives them. An event of the engine whose retention ends meanwhile may be
+//! missing.
+//! Costs:  the events of a target, for one operation or all, are one range. A time span costs one more seek for each
+//! operation, the latest event one seek. Events in memtables are read by key.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -34,38 +36,38 @@ use crate::pending::{self, Making, Pending};
 use crate::sources::{Merged, Rows, Sorted, Stored};
 use crate::target::Target;
 
-/// Which page of an answer is wanted.
+/// The position and size of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
-    /// Where the page before it ended (`Page::next`); none: the first.
+    /// The end of the previous page (`Page::next`); `None` for the first page.
     pub after: Option<Vec<u8>>,
-    /// At most so many events, and at least one.
+    /// Maximum number of events, at least 1.
     pub limit: usize,
 }
 
 impl Paging {
-    /// Everything at once.
+    /// All events in one page.
     pub const ALL: Paging = Paging { after: None, limit: usize::MAX };
 
-    /// The first so many.
+    /// Selects the first `limit` events.
     pub fn first(limit: usize) -> Paging {
         Paging { after: None, limit }
     }
 }
 
-/// Events by target, operation and time, and where to go on.
+/// Events ordered by target, operation and time, with the position of the next page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Page {
     /// The events.
     pub events: Vec<Event>,
-    /// For `Paging::after` of the next page; none: there is none.
+    /// `Paging::after` of the next page; `None` after the last page.
     pub next: Option<Vec<u8>>,
 }
 
-/// Rows deleted or written anew by one commit.
+/// Number of rows that one commit deletes or rewrites.
 const AT_ONCE: usize = 1024;
 
-/// A log as it was at one moment.
+/// A log at a snapshot.
 pub(crate) struct Reading<'a> {
     db: &'a Db,
     snapshot: Snapshot,
@@ -85,13 +87,13 @@ impl<'a> Reading<'a> {
         At::Snapshot(&self.snapshot)
     }
 
-    /// A page of the events that a walk finds, which are all at or below `target`.
+    /// Returns a page of a plan's events, all of them at or below `target`.
     pub(crate) fn page(&self, target: &Target, plan: Plan, paging: &Paging) -> Result<Page> {
         self.page_of(target, plan, paging, &|_| true)
     }
 
-    /// A page of the events of those keys of a family that its order has within bounds. They stand in the log by their bytes: in a
-    /// family of another order every one is looked at.
+    /// Returns a page of the events of a family's keys within bounds in the family's order. The log is ordered by the
+    /// bytes of the keys, so in a family with another order every event is examined.
     pub(crate) fn page_of_range(&self, family: &Family, bounds: &Bounds, paging: &Paging) -> Result<Page> {
         let (target, order) = (Target::family(family.name()), family.order());
         if order.is_bytewise() {
@@ -104,7 +106,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// A page of the events that a walk finds and whose target is `wanted`.
+    /// Returns a page of a plan's events whose target satisfies `wanted`.
     fn page_of(&self, target: &Target, plan: Plan, paging: &Paging, wanted: &dyn Fn(&Target) -> bool) -> Result<Page> {
         if paging.limit == 0 {
             return Err(Error::invalid("a page of no events could not say where the next one begins"));
@@ -138,7 +140,7 @@ impl<'a> Reading<'a> {
         Ok(page)
     }
 
-    /// The latest event that a query asks for.
+    /// Returns the latest event of a query.
     pub(crate) fn latest(&self, query: &Query) -> Result<Option<Event>> {
         let unstored = match &query.target {
             _ if planted::active(Bug::LatestForgetsMemory) => None,
@@ -165,7 +167,7 @@ impl<'a> Reading<'a> {
         best.map(|event| self.with_old(event)).transpose()
     }
 
-    /// Deletes the events of a query as of the moment; how many there were.
+    /// Deletes the events of a query as of the snapshot and returns their number.
     pub(crate) fn delete(&self, query: &Query, durability: Durability) -> Result<u64> {
         let plan = query.plan()?;
         let mut waits = false;
@@ -174,7 +176,7 @@ impl<'a> Reading<'a> {
             Ok(false)
         })?;
         if waits && !planted::active(Bug::DeletedEventBornAgain) {
-            self.db.flush()?; // else a later flush would write anew what is deleted here
+            self.db.flush()?; // otherwise a later flush would write the deleted rows again
         }
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut deleted = 0;
@@ -200,7 +202,7 @@ impl<'a> Reading<'a> {
         Ok(deleted)
     }
 
-    /// The log family; none in a store that never had one, and is open for reading only.
+    /// Returns the log family; `None` in a read-only store whose files contain no log family.
     fn stored(&self) -> Result<Option<Stored>> {
         let Some(log) = self.db.family(LOG) else { return Ok(None) };
         self.db
@@ -208,7 +210,7 @@ impl<'a> Reading<'a> {
             .map(|cursor| Some(Stored(cursor)))
     }
 
-    /// What is not in the log family, of a target and what lies below it.
+    /// Returns the sources of events that are not in the log family, for a target and all targets below it.
     fn unstored(&self, target: &Target) -> Result<Vec<Box<dyn Rows + 'a>>> {
         let mut sources = self.pending(target)?;
         match target {
@@ -246,7 +248,7 @@ impl<'a> Reading<'a> {
         Ok(sources)
     }
 
-    /// The lines of the chronicle, each with its number.
+    /// Returns the lines of the engine event log with their numbers.
     pub(crate) fn lines(&self) -> Result<Vec<(u64, Line)>> {
         let mut lines = Vec::new();
         for (number, bytes) in self.db.chronicle() {
@@ -258,7 +260,7 @@ impl<'a> Reading<'a> {
         Ok(lines)
     }
 
-    /// The events that a walk finds in the log family alone.
+    /// Returns a plan's events from the log family only.
     pub(crate) fn stored_page(&self, plan: Plan) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         if let Some(mut stored) = self.stored()? {
@@ -270,7 +272,7 @@ impl<'a> Reading<'a> {
         Ok(events)
     }
 
-    /// The events of the engine's work that are no rows yet: of one target, or all.
+    /// Returns the engine's events that are not rows yet, for one target or all.
     fn chronicle(&self, target: Option<&Target>) -> Result<Sorted> {
         let mut rows = Vec::new();
         for (number, line) in self.lines()? {
@@ -282,7 +284,8 @@ impl<'a> Reading<'a> {
         Ok(Sorted::of(rows))
     }
 
-    /// Writes into the rows of a family's events what is kept with the family, which is about to go.
+    /// Copies old values that are kept as versions in a family into the rows of its events, before the family is
+    /// dropped.
     pub(crate) fn keep_old_values(&self, name: &str, sealer: &Sealer) -> Result<()> {
         let plan = Query { below: true, ..Query::of(Target::family(name)) }.plan()?;
         let mut batch = granted();
@@ -314,15 +317,16 @@ impl<'a> Reading<'a> {
         commit(&mut batch)
     }
 
-    /// The event with its old value, if that is kept with the row; else with the field that says that it was to be.
+    /// Adds the old value to an event if the family still keeps it as a version. Otherwise the field that announces it
+    /// remains.
     fn with_old(&self, mut event: Event) -> Result<Event> {
         let (Some(how), Target::Key { family, key }) = (old_kept(&event), &event.key.target) else { return Ok(event) };
-        let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
+        let Some(family) = self.db.family(family) else { return Ok(event) }; // the value was dropped with its family
         let (mut old, time) = (Image::Absent, event.key.time);
         let read = self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| {
             old = old_image(record, how, time);
         });
-        // Asked behind the read: had the family ended before that, nothing would have been there.
+        // Checked after the read: if the family had been dropped before the read, this check would fail as well.
         if !self.keeps_old(&family, key, &event.key)? {
             return Ok(event);
         }
@@ -332,9 +336,9 @@ impl<'a> Reading<'a> {
         Ok(event)
     }
 
-    /// True if the very record that an event tells of is there, and keeps what it overwrote. Else what stands below it is anything: the
-    /// family may be another of the same name, or the store a copy whose commits were counted anew. The record's own value is not asked
-    /// for: it may be lost.
+    /// Returns true if the record of this event exists and keeps the version that it overwrote. Otherwise older
+    /// versions prove nothing: the family may be another one with the same name, or the store a copy with other
+    /// sequence numbers. The record's own value is not needed; it may be lost.
     fn keeps_old(&self, family: &Family, key: &[u8], of: &LogKey) -> Result<bool> {
         let mut keeps = false;
         self.db.get_record_before(family, key, of.seqno + 1, Verify::Always, &mut |record| {
@@ -346,12 +350,12 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// How the old value of an event is kept with its row, if the event says so.
+/// Returns how the old value of an event is kept as a version, if the event says so.
 fn old_kept(event: &Event) -> Option<u64> {
     event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None })
 }
 
-/// Walks the rows that a plan takes, as long as `take` says.
+/// Visits the rows that a plan selects, until `take` returns false.
 fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
     rows.seek(plan.start())?;
     while let Some((key, value)) = rows.row() {
@@ -368,7 +372,7 @@ fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> 
     Ok(())
 }
 
-/// True if an order has a key within bounds.
+/// Returns true if a key is within bounds in an order.
 fn is_within(order: &Order, bounds: &Bounds, key: &[u8]) -> bool {
     let begins = match &bounds.0 {
         Included(start) => order.compare(start, key).is_le(),
@@ -383,7 +387,7 @@ fn is_within(order: &Order, bounds: &Bounds, key: &[u8]) -> bool {
     begins && ends
 }
 
-/// The plan of all events of the keys of a family within bounds of their bytes.
+/// Returns the plan of all events of a family's keys within bounds in byte order.
 fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
     let of = |key: &Vec<u8>| Query { below: true, ..Query::of(Target::key(family, key.clone())) }.plan();
     let whole = Query { below: true, ..Query::of(Target::family(family)) }.plan()?;
@@ -397,6 +401,6 @@ fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
         Excluded(key) => Some(of(key)?.start().to_vec()),
         Unbounded => None,
     };
-    let keys = [whole.start(), &[KEY_MARK]].concat(); // not what happened to the family itself
+    let keys = [whole.start(), &[KEY_MARK]].concat(); // excludes the events of the family itself
     Ok(whole.within(Some(keys), None).within(start, end))
 }

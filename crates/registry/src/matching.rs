@@ -1,20 +1,21 @@
-//! Which registration watches an operation: asked on every write, so answered without locks and mostly without looking.
+//! Lookup of the registration that covers an operation. It runs on every write, so it takes no locks and usually ends
+//! at a mask.
 //!
 //! ```text
-//! mask       one word per family: no registration there watches such an operation, and that is all
-//! wide       per family: the registration of the family or of all that watches such operations on any of its rows
-//! rows       per family: the keys that are registered themselves, by the hash that the write has taken already; a filter of one
-//!            word a question, then a table, then the whole key
-//! paths      everything else (tables, nodes, files, ..): by path, from the target upwards
+//! mask       one word per family: rules out that any registration covers the operation; the only step for most writes
+//! wide       per family: the registration of the family or of all families that covers the operation on all rows
+//! rows       per family: the keys with own registrations, by the hash that the write has computed already;
+//!            a filter of one word per lookup, then a table, then the whole key
+//! paths      all other targets (tables, nodes, files, ..): by path, from the target upwards
 //! ```
 //!
-//! A snapshot is built from all registrations at once, never changes, and is swapped for the next. Which version a batch was
-//! encoded under, and that it must be encoded again if another is in force when it is ordered, is the matter of the write path,
-//! whose one relaxed load (the word of rules) says that nothing is registered at all.
+//! A snapshot is built from all registrations, never changes, and is replaced by the next one. The write path tracks
+//! the epoch under which a batch was encoded, and encodes it again if another epoch is in force when it is ordered. One
+//! relaxed load of the rules word tells it that nothing is registered at all.
 //!
-//! Whatever matches, the operation is logged once. Of several registrations that match, the options of the one with the deepest
-//! target hold, and of several for the same target those of the one that names the operation; `Row.Write` names every put, and
-//! gives way to `Row.Insert` and `Row.Update`.
+//! An operation is logged once, however many registrations match. The options of the registration with the deepest
+//! target apply. Among those of the same target, a registration of the operation itself takes precedence over
+//! `Row.Write`, which covers every put, and that over a registration of any operation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +30,7 @@ use crate::operation::Operation;
 use crate::registration::{Registration, Scope};
 use crate::target::Target;
 
-/// Operations that a mask tells apart, each with a bit; all others share the last one.
+/// The operations with an own bit in a mask; all others share the last bit.
 const MASKED: [Operation; 7] = [
     Operation::ROW_INSERT,
     Operation::ROW_UPDATE,
@@ -40,7 +41,7 @@ const MASKED: [Operation; 7] = [
     Operation::RANGE_DELETE,
 ];
 
-/// The bit of an operation in a mask.
+/// Returns the bit of an operation in a mask.
 #[inline]
 pub const fn bit(operation: Operation) -> u32 {
     match operation {
@@ -58,7 +59,7 @@ pub const fn bit(operation: Operation) -> u32 {
 /// The bit of the operations that share one.
 const OTHERS: u32 = 1 << 31;
 
-/// The bits of the operations that a registration watches.
+/// Returns the bits of the operations that a registration covers.
 fn watched_bits(registration: &Registration) -> u32 {
     let Some(own) = registration.operation else { return u32::MAX };
     MASKED
@@ -67,26 +68,26 @@ fn watched_bits(registration: &Registration) -> u32 {
         .fold(bit(own), |bits, operation| bits | bit(operation))
 }
 
-/// Where a target lies in the engine.
+/// The families and keys that a target covers in the engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// In every family.
+    /// All families.
     Everywhere,
-    /// It is all of a family.
+    /// One whole family.
     Family(u32),
-    /// It is one key of a family.
+    /// One key of a family.
     Key(u32, Vec<u8>),
-    /// In no family, or in one that is not there.
+    /// No family, or one that does not exist.
     Elsewhere,
 }
 
-/// Knows where targets lie.
+/// Maps targets to families and keys.
 pub trait Places {
-    /// Where this one does.
+    /// Returns the place of a target.
     fn place(&self, target: &Target) -> Place;
 }
 
-/// Places of a store of raw families, by a function from name to id.
+/// The places of a store of raw families, by a function from name to id.
 pub struct Families<F>(pub F);
 
 impl<F: Fn(&str) -> Option<u32>> Places for Families<F> {
@@ -105,22 +106,22 @@ impl<F: Fn(&str) -> Option<u32>> Places for Families<F> {
     }
 }
 
-/// The snapshot in force.
+/// The current snapshot.
 pub struct Matching(ArcSwap<Snapshot>);
 
 impl Matching {
-    /// Starts with a snapshot.
+    /// Creates it with an initial snapshot.
     pub fn new(snapshot: Snapshot) -> Matching {
         Matching(ArcSwap::from_pointee(snapshot))
     }
 
-    /// The snapshot in force.
+    /// Returns the current snapshot.
     #[inline]
     pub fn load(&self) -> Guard<Arc<Snapshot>> {
         self.0.load()
     }
 
-    /// Puts another snapshot in force.
+    /// Replaces the current snapshot.
     pub fn replace(&self, next: Snapshot) {
         self.0.store(Arc::new(next));
     }
@@ -132,40 +133,40 @@ impl fmt::Debug for Matching {
     }
 }
 
-/// Keys, each with the place of a registration in the list.
+/// Keys, each with the index of a registration.
 type KeyNumbers = Vec<(Vec<u8>, u32)>;
 
-/// All registrations at one moment.
+/// All registrations at one registry version.
 pub struct Snapshot {
     version: u64,
-    /// Those that say most first.
+    /// The most specific ones first.
     registrations: Vec<Registration>,
-    /// What each means for a write.
+    /// The effect of each registration on a write.
     plans: Vec<Plan>,
-    /// The operations that each watches, as bits.
+    /// The operations that each registration covers, as bits.
     masks: Vec<u32>,
-    /// Ids, ascending, and what is watched in each.
+    /// Family ids, ascending, for `families`.
     ids: Vec<u32>,
     families: Vec<Watched>,
-    /// What is watched in families that are not listed.
+    /// The lookup state of families that are not listed.
     everywhere: Watched,
     reads_before: bool,
     paths: HashMap<Vec<u8>, Vec<u32>>,
 }
 
-/// What is watched in one family. Numbers are places in the list of registrations.
+/// The lookup state of one family. Numbers are indexes into the list of registrations.
 #[derive(Clone, Default)]
 struct Watched {
     mask: u32,
-    /// Those that watch every row, by gated operation.
+    /// The registrations that cover every row, by masked operation.
     wide: [Option<u32>; MASKED.len()],
-    /// All of those, whatever they watch.
+    /// All registrations that cover every row, for any operation.
     wide_all: Vec<u32>,
     rows: Rows,
 }
 
 impl Snapshot {
-    /// A snapshot of these registrations. One whose target is none is left out: it cannot match.
+    /// Builds a snapshot of these registrations. One with a malformed target is left out, because it cannot match.
     pub fn build(version: u64, mut registrations: Vec<Registration>, places: &dyn Places) -> Snapshot {
         registrations.sort_by_key(|registration| Reverse(registration.rank()));
         let mut paths: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
@@ -189,7 +190,7 @@ impl Snapshot {
         let (mut ids, mut families) = (Vec::new(), Vec::new());
         for (id, (mut watched, keys)) in by_family {
             watched.mask |= everywhere.mask;
-            watched.wide_all.extend(&everywhere.wide_all); // less is said of the family there, so they come last
+            watched.wide_all.extend(&everywhere.wide_all); // less specific than those of the family, so they come last
             watched.settle(&registrations);
             watched.rows = Rows::build(keys);
             ids.push(id);
@@ -201,43 +202,44 @@ impl Snapshot {
         Snapshot { version, registrations, plans, masks, ids, families, everywhere, reads_before, paths }
     }
 
-    /// Nothing is registered.
+    /// Returns a snapshot without registrations.
     pub fn empty() -> Snapshot {
         Snapshot::build(0, Vec::new(), &Families(|_: &str| None))
     }
 
-    /// The version of the registry that it shows.
+    /// Returns the version of the registry that it shows.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// All registrations, those that say most first.
+    /// Returns all registrations, the most specific first.
     pub fn registrations(&self) -> &[Registration] {
         &self.registrations
     }
 
-    /// True if something is registered whose old values must be read before they are overwritten.
+    /// Returns true if any registration requires old values to be read before they are overwritten.
     pub(crate) fn reads_before(&self) -> bool {
         self.reads_before
     }
 
-    /// The operations that something watches in a family, as bits.
+    /// Returns the operations registered in a family, as bits.
     pub fn mask(&self, family: u32) -> u32 {
         self.watched(family).mask
     }
 
-    /// True if what watches an operation on one key of a family watches it on all: no key of it is registered itself.
+    /// Returns true if registrations treat all keys of a family alike: none of its keys has its own registration.
     pub(crate) fn is_alike(&self, family: u32) -> bool {
         self.watched(family).rows.filter.is_empty()
     }
 
-    /// The registration that watches an operation on a key of a family. `key_hash` is `checksum::hash_key` of the key.
+    /// Returns the registration that covers an operation on a key of a family. `key_hash` is `checksum::hash_key` of
+    /// the key.
     #[inline]
     pub fn row(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Registration> {
         self.registrations.get(self.number(family, key, key_hash, operation)?)
     }
 
-    /// What it means for the write.
+    /// Returns the effect of that registration on the write.
     #[inline]
     pub(crate) fn plan(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Plan> {
         self.plans.get(self.number(family, key, key_hash, operation)?)
@@ -254,7 +256,7 @@ impl Snapshot {
         named.or_else(|| watched.wide(operation, self)).map(|number| number as usize)
     }
 
-    /// The registration that watches an operation on any target.
+    /// Returns the registration that covers an operation on any target.
     pub fn find(&self, target: &Target, operation: Operation) -> Option<&Registration> {
         let path = target.to_path().ok()?;
         let ends = Target::path_ends(&path).ok()?;
@@ -268,7 +270,7 @@ impl Snapshot {
             .find(|registration| registration.means(operation))
     }
 
-    /// True if a registration means this operation.
+    /// Returns true if a registration covers this operation.
     #[inline]
     fn names(&self, number: u32, operation: Operation) -> bool {
         let (number, bit) = (number as usize, bit(operation));
@@ -291,12 +293,12 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Watched {
-    /// Lets its operations through the gate.
+    /// Adds the operations of a registration to the mask.
     fn open(&mut self, registration: &Registration) {
         self.mask |= watched_bits(registration);
     }
 
-    /// A registration of the family, or of everything.
+    /// Adds a registration of the family, or of everything.
     fn watch(&mut self, number: u32, registration: &Registration) {
         self.open(registration);
         if registration.options.scope == Scope::Subtree {
@@ -304,7 +306,7 @@ impl Watched {
         }
     }
 
-    /// Notes for each gated operation who watches it on every row.
+    /// Records, for each masked operation, the registration that covers it on every row.
     fn settle(&mut self, registrations: &[Registration]) {
         let names = |number: &u32, operation: Operation| {
             let registration = registrations.get(*number as usize);
@@ -324,29 +326,30 @@ impl Watched {
     }
 }
 
-/// Keys that are registered themselves: a filter, a table with open addressing, and the keys.
+/// The keys with own registrations: a filter, an open-addressing table, and the keys.
 #[derive(Clone, Default)]
 struct Rows {
-    /// One word a question; four of its bits are set for each key. A power of two.
+    /// One word per lookup; each key sets four of its bits. The length is a power of two.
     filter: Box<[u64]>,
-    /// High half of the hash, and the place of the row plus one; 0: free. A power of two, at most half full.
+    /// The high half of the hash, and the index of the row plus one; 0 if free. The length is a power of two, and at
+    /// most half the slots are used.
     slots: Box<[u64]>,
     keys: Vec<u8>,
-    /// Behind the last byte of the key, and behind its last registration.
+    /// The end of the key, and the end of its registrations.
     rows: Vec<(usize, usize)>,
     numbers: Vec<u32>,
 }
 
-/// Bits of the filter for each key.
+/// Filter bits per key.
 const FILTER_BITS: usize = 16;
 
 impl Rows {
-    /// Keys with their registrations, of which those that say most come first.
+    /// Builds the table from keys and their registrations; the most specific registration of a key comes first.
     fn build(mut keys: KeyNumbers) -> Rows {
         if keys.is_empty() {
             return Rows::default();
         }
-        keys.sort(); // numbers say most first too
+        keys.sort(); // also sorts each key's registrations by specificity
         let mut rows = Rows {
             filter: vec![0; (keys.len() * FILTER_BITS).div_ceil(64).next_power_of_two()].into(),
             slots: vec![0; (2 * keys.len()).next_power_of_two()].into(),
@@ -362,7 +365,7 @@ impl Rows {
         rows
     }
 
-    /// Puts the row added last into filter and table.
+    /// Adds the last row to filter and table.
     fn note(&mut self, hash: u64) {
         let word = self.word(hash);
         self.filter[word] |= bits(hash);
@@ -383,7 +386,7 @@ impl Rows {
         (hash >> 24) as usize & (self.slots.len() - 1)
     }
 
-    /// The registrations of a key, those that say most first.
+    /// Returns the registrations of a key, the most specific first.
     #[inline]
     fn get(&self, key: &[u8], hash: u64) -> &[u32] {
         if self.filter.is_empty() || self.filter[self.word(hash)] & bits(hash) != bits(hash) {
@@ -412,7 +415,7 @@ impl Rows {
     }
 }
 
-/// Four bits of a word of the filter.
+/// Returns four bits of a filter word.
 #[inline]
 fn bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
@@ -457,7 +460,7 @@ mod tests {
         prop::sample::select(all)
     }
 
-    /// The registry as it was meant: of all that match the one that says most.
+    /// The reference implementation: the most specific of all matching registrations.
     fn naive<'a>(all: &'a [Registration], target: &Target, operation: Operation) -> Option<&'a Registration> {
         all.iter().filter(|registration| registration.matches(target, operation)).max_by_key(|found| found.rank())
     }
@@ -519,7 +522,7 @@ mod tests {
             registrations in vec((near_target(), prop::option::of(operation()), options()), 0..12),
             targets in vec(near_target(), 1..12),
         ) {
-            // A pair stands in the registry once.
+            // A pair occurs once in the registry.
             let pairs: BTreeMap<_, _> =
                 registrations.into_iter().map(|(target, operation, options)| ((target, operation), options)).collect();
             let all: Vec<Registration> = pairs

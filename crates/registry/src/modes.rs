@@ -1,22 +1,22 @@
-//! Mode async: events wait in a ring, and a thread of the registrar's own writes them to the log a little later.
+//! Mode async: events wait in a ring, and the registrar's own thread writes them to the log a little later.
 //!
 //! ```text
-//! claim     before the commit: room for its events, or what the ring is to do when it has none
-//! push      after the commit: the rows, whose seqnos are known now; a commit that is none gives its room back
-//! linger    the thread: until many rows wait, or a moment has passed
-//! write     the thread, `drain`, or in stepped mode whoever finds no room: rows into the log, in their order
-//! shut      before the store is closed: nothing is claimed any more, events are written with their operations
+//! claim     before the commit: reserves space for its events, or returns the alternative if the ring is full
+//! push      after the commit: adds the rows, whose seqnos are known now; a failed commit releases its space
+//! linger    the thread: waits until many rows wait, or a short time has passed
+//! write     the thread, `drain`, or in stepped mode a caller without space: writes rows to the log, in order
+//! shut      before the store is closed: ends reservations; later events are written with their operations
 //! ```
 //!
-//! Who must have all rows in the log (to close, or to drop a family that they tell of) waits until nothing is claimed: a commit
-//! whose row is not pushed yet has its room.
+//! A caller that needs all rows in the log (to close, or to drop a family that they refer to) waits until no space is
+//! reserved: a commit whose row is not pushed yet still holds its space.
 //!
-//! Costs: a commit adds one to a number, and copies its row behind the last one, under a short lock; nothing is allocated once the
-//! rooms have grown. The thread is woken for the first row after a pause and then for many at once: a wake-up costs more than
-//! what it is for, and each commit of rows stands in the way of the commits that they tell of.
+//! Costs: a commit increments one counter and appends its row under a short lock; once the buffers have grown, nothing
+//! is allocated. The thread is woken for the first row after a pause, and then for many rows at once: a wake-up costs
+//! more than writing one row, and each commit of rows delays the commits of users.
 //!
-//! Crash: events that were claimed and are not in the log yet are lost, as many as the ring holds at most. What is in the log is of
-//! commits that are there: a row is written after its commit.
+//! Crash: events that have reserved space and are not in the log yet are lost, at most as many as the ring holds.
+//! Events in the log always belong to existing commits, because a row is written after its commit.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -26,24 +26,25 @@ use waxseal_lsm::env::work::{Bell, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::planted::{self, Bug};
 
-/// What becomes of events of mode async while the ring is full.
+/// The policy for events of mode async while the ring is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenFull {
     /// The writer waits.
     #[default]
     Backpressure,
-    /// They are written with their operation, as of mode sync.
+    /// They are written with their operation, as in mode sync.
     SyncFallback,
-    /// They are dropped, and counted.
+    /// They are dropped and counted.
     DropCounted,
 }
 
-/// Where events of mode async wait until they are written.
+/// The ring of waiting events of mode async.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ring {
-    /// How many there may be: as many may be lost in a crash. When their rows come to 16 MiB, it is full as well.
+    /// Its capacity, which is also the number of events that a crash may lose. With 16 MiB of rows the ring counts as
+    /// full, too.
     pub events: usize,
-    /// What happens to more.
+    /// The policy for a full ring.
     pub when_full: WhenFull,
 }
 
@@ -53,36 +54,36 @@ impl Default for Ring {
     }
 }
 
-/// How things stand with events of mode async.
+/// Statistics of events of mode async.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RingStats {
-    /// Taken, and not in the log yet.
+    /// Accepted, but not in the log yet.
     pub waiting: u64,
     /// Dropped since the store was opened.
     pub dropped: u64,
-    /// Written with their operation since the ring was full.
+    /// Written with their operation because the ring was full.
     pub fallen_back: u64,
-    /// As many may be lost in a crash.
+    /// Maximum number of events that a crash may lose.
     pub lost_at_most: u64,
 }
 
-/// A row that waits.
+/// A waiting row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiting<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// When it may be dropped, in microseconds since 1970.
+    /// When the row may be dropped, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
 }
 
-/// Rows that wait, one behind the other.
+/// Waiting rows in one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<End>,
 }
 
-/// Where a row's key and its value end in the bytes, and when the row does.
+/// The ends of a row's key and value in the buffer, and the row's expiry.
 #[derive(Clone, Copy, Debug)]
 struct End {
     key: usize,
@@ -91,14 +92,14 @@ struct End {
 }
 
 impl Rows {
-    /// Adds a row, whose key is its first so many bytes.
+    /// Adds a row whose key is its first `key_end` bytes.
     pub(crate) fn push(&mut self, row: &[u8], key_end: usize, expires: Option<u64>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(row);
         self.ends.push(End { key: start + key_end.min(row.len()), value: self.bytes.len(), expires });
     }
 
-    /// Adds the rows of another.
+    /// Adds the rows of another buffer.
     pub(crate) fn append(&mut self, other: &Rows) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
@@ -110,7 +111,7 @@ impl Rows {
         self.ends.len()
     }
 
-    /// Where the first so many end.
+    /// Returns the end of the first `count` rows.
     fn end(&self, count: usize) -> usize {
         count.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |last| last.value)
     }
@@ -120,7 +121,7 @@ impl Rows {
         Some(Waiting { key: self.bytes.get(self.end(at)..key)?, value: self.bytes.get(key..value)?, expires })
     }
 
-    /// Forgets the rows and keeps their room, unless it is much.
+    /// Removes the rows and keeps the buffer, unless it is large.
     fn clear(&mut self) {
         match self.bytes.capacity() > KEPT_BYTES {
             true => *self = Rows::default(),
@@ -132,7 +133,7 @@ impl Rows {
     }
 }
 
-/// Room for events of one commit, until they are pushed or it is dropped.
+/// Ring space reserved for the events of one commit. Dropping it releases the space.
 #[derive(Debug)]
 pub(crate) struct Claimed<'a> {
     queue: &'a Queue,
@@ -140,7 +141,7 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
-    /// Adds the rows to those that wait.
+    /// Adds the rows to the waiting ones.
     pub(crate) fn push(mut self, add: impl FnOnce(&mut Rows)) {
         self.queue.push(add);
         self.events = 0;
@@ -155,49 +156,50 @@ impl Drop for Claimed<'_> {
     }
 }
 
-/// What a commit may do with its events.
+/// The decision on the events of a commit.
 #[derive(Debug)]
 pub(crate) enum Claim<'a> {
-    /// Push them.
+    /// Push them to the ring.
     Room(Claimed<'a>),
-    /// Write them with the operation: so many since the ring is full.
+    /// Write them with the operation; the number counts those that fall back because the ring is full.
     WithOperation(usize),
-    /// Forget so many.
+    /// Drop this number of events.
     Dropped(usize),
-    /// There is no room now: `wait_for_room`, then claim again.
+    /// There is no space now: call `wait_for_room`, then claim again.
     Full,
 }
 
-/// Of what is taken: nothing is to be claimed any more.
+/// A flag in `taken`: no more space may be reserved.
 const SHUT: usize = 1 << (usize::BITS - 1);
-/// When the rows that wait are so long, there is no room for more.
+/// The ring counts as full when the waiting rows have this many bytes.
 const MOST_BYTES: usize = 16 << 20;
-/// Rows written by one commit.
+/// Number of rows per commit.
 const WRITTEN_AT_ONCE: usize = 256;
-/// How long the thread waits before it tries again what failed.
+/// How long the thread waits before it retries a failed write.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long a row waits for others.
+/// How long a row waits for more rows.
 const LINGER: Duration = Duration::from_millis(10);
-/// Room that is kept between commits of rows, in bytes.
+/// Largest buffer kept between commits of rows, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
     ring: Ring,
-    /// So many rows are worth a commit: the thread is woken for them.
+    /// The number of waiting rows for which the thread is woken.
     many: usize,
-    /// Events claimed, waiting or being written, and `SHUT`. It falls under the lock of `state`, so that nobody misses it.
+    /// Events reserved, waiting or being written, and `SHUT`. Decremented under the lock of `state`, so that no waiter
+    /// misses it.
     taken: AtomicUsize,
     /// Bytes of the rows that wait or are being written.
     bytes: AtomicUsize,
     state: Mutex<State>,
-    /// Rows came, or the thread is to hurry or to end.
+    /// Signals new rows, and that the thread must hurry or end.
     came: Bell,
-    /// There is room again.
+    /// Signals free space.
     room: Bell,
-    /// What was claimed was pushed, or given back.
+    /// Signals that reserved space was used or released.
     ended: Bell,
-    /// Rows on their way into the log. Held until they are written, so that rows keep their order.
+    /// Rows being written to the log. Locked while writing, so that rows keep their order.
     writing: Mutex<Writing>,
     dropped: AtomicU64,
     fallen_back: AtomicU64,
@@ -206,12 +208,12 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     rows: Rows,
-    /// Somebody waits for room: rows are not left to wait for others.
+    /// A writer waits for space: rows must not linger.
     hurried: bool,
     stopping: bool,
 }
 
-/// Rows that were taken together, and how many of them are written.
+/// A group of rows taken together, and how many of them are written.
 #[derive(Debug, Default)]
 struct Writing {
     rows: Rows,
@@ -241,7 +243,7 @@ impl Queue {
         }
     }
 
-    /// Asks for room for so many events.
+    /// Reserves space for this number of events.
     pub(crate) fn claim(&self, events: usize) -> Claim<'_> {
         if events == 0 {
             return Claim::Room(Claimed { queue: self, events });
@@ -262,7 +264,8 @@ impl Queue {
         }
     }
 
-    /// Counts the events that found no room, of a commit that was made: one that is handed back claims anew.
+    /// Counts the events of a committed batch that found no space. A commit rejected for retry claims again and is not
+    /// counted.
     pub(crate) fn count(&self, claim: &Claim<'_>) {
         let (counter, events) = match claim {
             Claim::Dropped(events) => (&self.dropped, *events),
@@ -270,11 +273,11 @@ impl Queue {
             Claim::Room(_) | Claim::Full => return,
         };
         if events > 0 {
-            counter.fetch_add(events as u64, Relaxed); // not of each event of mode sync: it is others' line too
+            counter.fetch_add(events as u64, Relaxed); // mode sync must not touch this cache line for every event
         }
     }
 
-    /// Waits until there may be room for so many. Errors: `Closed` once nobody writes any more.
+    /// Waits until there may be space for this number of events. Errors: `Closed` once the writing thread was stopped.
     pub(crate) fn wait_for_room(&self, events: usize) -> Result<()> {
         let mut state = lock(&self.state);
         if state.stopping {
@@ -310,7 +313,7 @@ impl Queue {
         self.ended.wake_all();
     }
 
-    /// Waits a while for rows, if none wait and some are to come; false: none are.
+    /// Waits a while for rows if none wait but some have reserved space. Returns false if no space is reserved.
     pub(crate) fn wait_for_claimed(&self) -> bool {
         let state = lock(&self.state);
         let is_any = self.taken() > 0;
@@ -320,7 +323,7 @@ impl Queue {
         is_any
     }
 
-    /// From now on nothing is claimed.
+    /// Ends reservations.
     pub(crate) fn shut(&self) {
         self.taken.fetch_or(SHUT, Relaxed);
         self.room.wake_all();
@@ -330,13 +333,13 @@ impl Queue {
         self.bytes.load(Relaxed) >= MOST_BYTES
     }
 
-    /// Events claimed, waiting or being written.
+    /// Returns the number of events reserved, waiting or being written.
     fn taken(&self) -> usize {
         self.taken.load(Relaxed) & !SHUT
     }
 
-    /// Lets `write` write the rows that have waited longest; false if there were none. What fails waits on, unless the store is
-    /// closed or halted: then nothing can be written any more.
+    /// Passes the oldest waiting rows to `write`; returns false if there were none. After a failure the rows keep
+    /// waiting, unless the store is closed, halted or read-only and can never write them.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&mut dyn Iterator<Item = Waiting<'_>>) -> Result<()>,
@@ -362,9 +365,9 @@ impl Queue {
         outcome.map(|()| true)
     }
 
-    /// The thread waits until rows wait that are to be written now; false if it is to end.
+    /// Blocks the thread until rows must be written; returns false if the thread must end.
     pub(crate) fn wait_for_rows(&self, after_failure: bool) -> bool {
-        let is_left = lock(&self.writing).is_left(); // of those that were taken together, or that failed
+        let is_left = lock(&self.writing).is_left(); // rows of the last group, including failed ones
         let mut state = lock(&self.state);
         if after_failure && !state.stopping {
             state = self.came.wait(state, Some(RETRY));
@@ -372,7 +375,7 @@ impl Queue {
         while !is_left && state.rows.len() == 0 && !state.stopping {
             state = self.came.wait(state, None);
         }
-        // Once: woken early or late, it writes what there is.
+        // Waits only once: even if woken early, the thread writes the rows it has.
         if !is_left && state.rows.len() < self.many && !state.hurried && !state.stopping {
             state = self.came.wait(state, Some(LINGER));
         }
@@ -426,7 +429,7 @@ mod tests {
         assert!(matches!(backpressure.claim(usize::MAX), Claim::WithOperation(_)));
         let dropping = queue(1, WhenFull::DropCounted);
         let _one = claimed(&dropping, 1);
-        dropping.claim(2); // of a commit that is handed back
+        dropping.claim(2); // of a commit that is rejected for retry
         dropping.count(&dropping.claim(2));
         let falling = queue(1, WhenFull::SyncFallback);
         let _one = claimed(&falling, 1);
@@ -443,7 +446,7 @@ mod tests {
         let failed = queue.write(|_| Err(Error::invalid("no")));
         assert!(failed.is_err());
         assert_eq!(queue.stats().waiting, 3);
-        push(&queue, &[4]); // behind those that failed
+        push(&queue, &[4]); // behind the rows that failed
         let mut seen = Vec::new();
         for waiting in [4, 1] {
             let took = queue.write(|rows| {
@@ -465,7 +468,7 @@ mod tests {
         let queue = queue(600, WhenFull::Backpressure);
         let row = vec![7; MOST_BYTES / 300];
         claimed(&queue, 300).push(|rows| (0..300).for_each(|_| rows.push(&row, 1, None)));
-        drop(claimed(&queue, 1)); // a little is missing
+        drop(claimed(&queue, 1)); // still below the limit
         claimed(&queue, 1).push(|rows| rows.push(&row, 1, None));
         assert!(matches!(queue.claim(1), Claim::Full));
         while queue.write(|_| Ok(())).unwrap() {

@@ -1,14 +1,15 @@
-//! Which operations can happen to which targets, read from the table in `operation`.
+//! The targets on which each operation can occur, from the table in `operation`.
 //!
-//! A registration that could never log anything is refused with the reason. Accepted are pairs that the store itself performs, at
-//! the target or, with its subtree, below it; any operation (`Registry.Add` happens to whatever is registered); and operations
-//! that an embedder defined, since the embedder adds their events.
+//! A registration that can never log anything is refused with the reason. Three kinds of pairs are accepted. The first
+//! are pairs that the store itself performs, at the target or, for a subtree, below it. The second are pairs without a
+//! certain operation, since `Registry.Add` can happen to every registered target. The third are operations defined by
+//! an embedder, since the embedder adds their events.
 
 use crate::operation::{Operation, Site};
 use crate::registration::Scope;
 use crate::target::Target;
 
-/// Why no event can come of a registration; none if one can.
+/// Returns why a registration can never log an event; `None` if it can.
 pub(crate) fn why_never(target: &Target, operation: Option<Operation>, scope: Scope) -> Option<String> {
     let operation = operation.filter(|operation| operation.known_name().is_some())?;
     let sites = operation.sites();
@@ -29,7 +30,7 @@ pub(crate) fn why_never(target: &Target, operation: Option<Operation>, scope: Sc
     }
 }
 
-/// True if what occurs at a site can occur on this very target.
+/// Returns true if an operation with this site can occur on the target itself.
 fn is_at(site: Site, target: &Target) -> bool {
     match site {
         Site::Anything => true,
@@ -40,7 +41,7 @@ fn is_at(site: Site, target: &Target) -> bool {
     }
 }
 
-/// True if targets below this one can be of a site.
+/// Returns true if an operation with this site can occur below the target.
 fn is_below(site: Site, target: &Target) -> bool {
     match target {
         Target::Cluster => true,

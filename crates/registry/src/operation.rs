@@ -1,12 +1,12 @@
-//! Operations: what can happen to a target. docs/format.md, section 9.4.
+//! Operations that can happen to a target. docs/format.md, section 9.4.
 //!
-//! Each has a number that never changes and a name, `Row.Update`; where Wasef's paper has a name, that one is read as well.
-//! Whoever embeds the store defines operations of their own: the number of such a one is made from its name, so that it is the
-//! same in every store, and stands in a range of its own. The name is kept in the store; two names that would share a number,
-//! or a name that means something else already, are refused.
+//! Each operation has a permanent number and a name such as `Row.Update`; the names of Wasef's paper are accepted as
+//! well. Embedders define operations of their own. Their number is derived from the name, so it is the same in every
+//! store, and lies in a separate range. The store keeps the name. A name whose number is taken by another name, or that
+//! already has a meaning, is refused.
 //!
-//! The table of operations also says where each occurs. An operation that occurs nowhere is *reserved*: its number and name are
-//! taken, registrations and events of it are read, and nothing can be registered for it.
+//! The table of operations also lists where each occurs. An operation that occurs nowhere is *reserved*: its number and
+//! name are taken, its registrations and events can be decoded, but it cannot be registered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,11 +17,11 @@ use waxseal_lsm::error::{Error, Result};
 
 use crate::ordered::{put_u16, take_u16};
 
-/// An operation, by its number.
+/// An operation, identified by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(u16);
 
-/// What operations of a group happen to.
+/// The kind of target of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
     /// Keyspaces.
@@ -32,43 +32,43 @@ pub enum Group {
     Row,
     /// Columns.
     Column,
-    /// Spans of rows; the target is the table, family or partition.
+    /// Ranges of rows; the target is the table, family or partition.
     Range,
     /// Nodes.
     Node,
     /// Table files and parts of the engine.
     Engine,
-    /// What is registered.
+    /// Registrations.
     Registry,
     /// Sessions.
     Session,
-    /// Whatever an embedder defines.
+    /// Operations defined by an embedder.
     Defined,
 }
 
-/// Where an operation occurs.
+/// The place where an operation occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
-    /// On whatever a registration can name.
+    /// On any target that can be registered.
     Anything,
     /// On a raw column family.
     Family,
     /// On a key of a raw column family.
     Key,
-    /// On a table file, once it is there. What writes a table file happens before anybody can name it.
+    /// On an existing table file. The operation that writes a table file occurs before the file has a name.
     TableFile,
-    /// On this part of the engine.
+    /// On this engine part.
     Part(&'static str),
 }
 
 use Site::{Anything, Family, Key, Part, TableFile};
 
-/// An operation that the store itself knows.
+/// A built-in operation.
 struct Known {
     operation: Operation,
     name: &'static str,
     aliases: &'static [&'static str],
-    /// Where it occurs; empty: it is reserved.
+    /// The sites where it occurs; empty if it is reserved.
     sites: &'static [Site],
 }
 
@@ -125,63 +125,66 @@ operations! {
     SESSION_CLOSE = 0x0902, "Session.Close", [], [Part("session")];
 }
 
-/// What the log calls a put.
+/// The log names of a put.
 const PUTS: [Operation; 2] = [Operation::ROW_INSERT, Operation::ROW_UPDATE];
 
 const INSERTS_ARE_SAID: &str = "Row.Insert is logged only for puts that their writer marks with log_as_insert; the store does not look whether a \
                                 key was there, and calls every other put Row.Update. Row.Write is every put";
 
-/// Numbers of operations that embedders define.
+/// The numbers of operations that embedders define.
 const DEFINED: std::ops::RangeInclusive<u16> = 0x8000..=0xFFFE;
 
 /// Longest name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The first byte of the rows in which names of defined operations are kept.
+/// The first byte of the rows that hold the names of defined operations.
 const ROW: u8 = 0x03;
 
 impl Operation {
-    /// The operation of this number, known or not: a later store, or another one's embedder, may have written it. None for 0.
+    /// Returns the operation with this number, even if this version does not know it: a later version, or another
+    /// embedder, may have written it. `None` for 0.
     pub fn from_number(number: u16) -> Option<Operation> {
         (number != 0).then_some(Operation(number))
     }
 
-    /// Its number.
+    /// Returns the number.
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// True for those that embedders define.
+    /// Returns true for an operation defined by an embedder.
     pub fn is_defined(self) -> bool {
         DEFINED.contains(&self.0)
     }
 
-    /// Every operation that the store itself performs, by number. Each can be registered on the targets where it occurs.
+    /// Returns every operation that the store performs, by number. Each operation can be registered on the targets
+    /// listed in its sites.
     pub fn known() -> impl Iterator<Item = Operation> {
         KNOWN.iter().filter(|known| !known.sites.is_empty()).map(|known| known.operation)
     }
 
-    /// The operations whose names are taken and that this version never performs, by number. None can be registered.
+    /// Returns the reserved operations by number: this version never performs them, and they cannot be registered.
     pub fn reserved() -> impl Iterator<Item = Operation> {
         KNOWN.iter().filter(|known| known.sites.is_empty()).map(|known| known.operation)
     }
 
-    /// Its name, if the store itself knows it. Reserved operations have names.
+    /// Returns the name of a built-in operation, including reserved ones.
     pub fn known_name(self) -> Option<&'static str> {
         self.entry().map(|known| known.name)
     }
 
-    /// Its names in the paper, and those made like them.
+    /// Returns its names in the paper, and names formed like them.
     pub fn aliases(self) -> &'static [&'static str] {
         self.entry().map_or(&[], |known| known.aliases)
     }
 
-    /// Where the store performs it. Empty for a reserved operation and for one that an embedder defined.
+    /// Returns the sites where the store performs it. Empty for a reserved operation and for one defined by an
+    /// embedder.
     pub fn sites(self) -> &'static [Site] {
         self.entry().map_or(&[], |known| known.sites)
     }
 
-    /// The parts of the engine on which something occurs, by name.
+    /// Returns the names of the engine parts on which operations occur.
     pub fn parts() -> BTreeSet<&'static str> {
         let part = |site: &Site| if let Part(name) = site { Some(*name) } else { None };
         KNOWN.iter().flat_map(|known| known.sites.iter().filter_map(part)).collect()
@@ -192,14 +195,14 @@ impl Operation {
         KNOWN.get(at)
     }
 
-    /// True if this operation, registered or asked for, means events of `other`. `Row.Write` means every put: what the log calls
-    /// `Row.Insert` or `Row.Update`. Any other operation means itself alone.
+    /// Returns true if a registration or query of this operation includes events of `other`. `Row.Write` covers every
+    /// put: `Row.Insert` and `Row.Update`. Any other operation covers only itself.
     #[inline]
     pub fn covers(self, other: Operation) -> bool {
         self == other || self == Operation::ROW_WRITE && PUTS.contains(&other)
     }
 
-    /// The numbers of the operations that it covers, ascending.
+    /// Returns the numbers of the operations that it covers, ascending.
     pub(crate) fn covered(self) -> Vec<u16> {
         let puts = PUTS.iter().filter(|put| self != **put && self.covers(**put)).map(|put| put.0);
         let mut numbers: Vec<u16> = puts.chain([self.0]).collect();
@@ -207,12 +210,12 @@ impl Operation {
         numbers
     }
 
-    /// Why a registration of this operation logs less than its name promises; none if it does not.
+    /// Returns a warning if a registration of this operation logs less than its name suggests.
     pub fn warning(self) -> Option<&'static str> {
         (self == Operation::ROW_INSERT).then_some(INSERTS_ARE_SAID)
     }
 
-    /// What it happens to.
+    /// Returns the kind of target that it happens to.
     pub fn group(self) -> Group {
         match self.0 >> 8 {
             1 => Group::Schema,
@@ -228,7 +231,7 @@ impl Operation {
         }
     }
 
-    /// The number that a name gives an operation.
+    /// Derives an operation's number from its name.
     fn of_name(name: &str) -> Operation {
         let places = u64::from(DEFINED.end() - DEFINED.start()) + 1;
         Operation(DEFINED.start() + (hash(name.as_bytes()) % places) as u16)
@@ -244,20 +247,21 @@ impl fmt::Debug for Operation {
     }
 }
 
-/// The operations of a store: those it knows itself, and those that were defined.
+/// The operations of a store: the built-in ones and the defined ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     defined: BTreeMap<Operation, String>,
 }
 
 impl Operations {
-    /// Those that the store itself knows.
+    /// Returns only the built-in operations.
     pub fn new() -> Operations {
         Operations::default()
     }
 
-    /// Defines an operation, or finds the one of this name that was defined before. Errors: `Invalid` for a name that is not 1
-    /// to 64 letters, digits, `_`, `-` or `.`, that means something already, or whose number another name has.
+    /// Defines an operation, or returns the one defined earlier with this name. Errors: `Invalid` for a name that is
+    /// not 1 to 64 letters, digits, `_`, `-` or `.`, that already has a meaning, or whose number belongs to another
+    /// name.
     pub fn define(&mut self, name: &str) -> Result<Operation> {
         check_name(name)?;
         let operation = Operation::of_name(name);
@@ -273,7 +277,7 @@ impl Operations {
         }
     }
 
-    /// The operation that a name means. Errors: `Invalid` if it means none.
+    /// Returns the operation with this name. Errors: `Invalid` for an unknown name.
     pub fn named(&self, name: &str) -> Result<Operation> {
         if let Some(known) = KNOWN.iter().find(|known| known.name == name || known.aliases.contains(&name)) {
             return Ok(known.operation);
@@ -285,30 +289,30 @@ impl Operations {
         }
     }
 
-    /// The name of an operation; a defined one that this store has never heard of is written by its number.
+    /// Returns the name of an operation; for a defined one that this store does not know, its number.
     pub fn name(&self, operation: Operation) -> String {
         let defined = || self.defined.get(&operation).cloned();
         operation.known_name().map(str::to_owned).or_else(defined).unwrap_or_else(|| format!("{operation:?}"))
     }
 
-    /// True if the store knows it or it was defined.
+    /// Returns true if the operation is built-in or defined.
     pub fn contains(&self, operation: Operation) -> bool {
         operation.known_name().is_some() || self.defined.contains_key(&operation)
     }
 
-    /// The defined ones, by number.
+    /// Returns the defined operations by number.
     pub fn defined(&self) -> impl Iterator<Item = (Operation, &str)> {
         self.defined.iter().map(|(operation, name)| (*operation, name.as_str()))
     }
 
-    /// Key and value of the row that keeps a defined operation.
+    /// Returns key and value of the row for a defined operation.
     pub fn row(operation: Operation, name: &str) -> (Vec<u8>, Vec<u8>) {
         let mut key = vec![ROW];
         put_u16(&mut key, operation.number());
         (key, name.as_bytes().to_vec())
     }
 
-    /// Takes up a row that `row` made. Errors: `Corruption` for any other bytes, `Invalid` for a clash.
+    /// Loads a row created by `row`. Errors: `Corruption` for malformed bytes, `Invalid` for a clash.
     pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<Operation> {
         let mut reader = Reader::new(key);
         let (row, number) = (reader.u8()?, take_u16(&mut reader)?);

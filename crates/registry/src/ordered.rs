@@ -1,34 +1,34 @@
-//! Bytes that sort as what they stand for. docs/format.md, section 9.1.
+//! An order-preserving byte encoding. docs/format.md, section 9.1.
 //!
-//! Numbers are written highest byte first. A component is a byte string with each 00 written as 00 FF, ended by 00 01: of two
-//! components the lesser has the lesser bytes, none is the beginning of another, and what follows cannot disturb the order.
-//! There is one way to write each value and reading refuses any other.
+//! Numbers are big-endian. A component is a byte string in which each 00 is written as 00 FF, terminated by 00 01.
+//! Encoded components therefore compare as their byte strings. None is a prefix of another, and bytes that follow do
+//! not affect the order. Each value has exactly one encoding; the decoder refuses all others.
 
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, Result};
 
 const ZERO: u8 = 0x00;
-/// Behind a zero byte: the zero is one of the component's.
+/// After a zero byte: the zero belongs to the component.
 const ESCAPED: u8 = 0xFF;
-/// Behind a zero byte: the component ends here.
+/// After a zero byte: the component ends here.
 const END: u8 = 0x01;
 
-/// Appends a number of two bytes, highest first.
+/// Appends a two-byte number, big-endian.
 pub fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.swap_bytes().to_le_bytes());
 }
 
-/// Appends a number of eight bytes, highest first.
+/// Appends an eight-byte number, big-endian.
 pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.swap_bytes().to_le_bytes());
 }
 
-/// Reads a number of two bytes.
+/// Reads a two-byte number.
 pub fn take_u16(reader: &mut Reader<'_>) -> Result<u16> {
     reader.u16().map(u16::swap_bytes)
 }
 
-/// Reads a number of eight bytes.
+/// Reads an eight-byte number.
 pub fn take_u64(reader: &mut Reader<'_>) -> Result<u64> {
     reader.u64().map(u64::swap_bytes)
 }
@@ -55,7 +55,7 @@ fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&[ZERO, END]);
 }
 
-/// The bytes that `put_component` takes.
+/// Returns the encoded length of a component.
 #[inline]
 pub fn component_bytes(bytes: &[u8]) -> usize {
     bytes.len() + bytes.iter().filter(|byte| **byte == ZERO).count() + 2
@@ -72,13 +72,14 @@ pub fn take_component(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Moves past a component.
+/// Skips a component.
 pub fn skip_component(reader: &mut Reader<'_>) -> Result<()> {
     while take_part(reader)?.is_some() {}
     last_part(reader).map(|_| ())
 }
 
-/// The bytes up to the next escaped zero, which is passed; none if the component ends before one, and nothing is passed.
+/// Returns the bytes up to the next escaped zero and moves past it. Returns `None`, without moving, if the component
+/// ends before one.
 fn take_part<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>> {
     let rest = reader.rest();
     let zero = rest.iter().position(|byte| *byte == ZERO).ok_or_else(endless)?;
@@ -93,7 +94,7 @@ fn take_part<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>> {
     }
 }
 
-/// The bytes up to the end of the component, which is passed. `take_part` has seen that it is there.
+/// Returns the bytes up to the terminator and moves past it. `take_part` has found the terminator.
 fn last_part<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let rest = reader.rest();
     let zero = rest.iter().position(|byte| *byte == ZERO).ok_or_else(endless)?;
@@ -106,7 +107,7 @@ fn endless() -> Error {
     Error::structural("a component without an end")
 }
 
-/// The least byte string above all that begin with `prefix`; none if there is nothing above them.
+/// Returns the smallest byte string above all that begin with `prefix`; `None` if there is none.
 pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut next = prefix[..=last].to_vec();
@@ -126,7 +127,7 @@ mod tests {
         out
     }
 
-    /// Bytes that are likely to meet the escapes.
+    /// Bytes that are likely to need escapes.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         vec(prop_oneof![Just(0u8), Just(1), Just(0xFE), Just(0xFF), any::<u8>()], 0..6)
     }

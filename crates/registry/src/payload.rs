@@ -1,8 +1,8 @@
-//! What an event holds beside its key: typed fields. docs/format.md, section 9.6.
+//! The typed fields of an event, in addition to its key. docs/format.md, section 9.6.
 //!
-//! Which fields an operation has is the matter of whoever writes the event; here each field has a number, a type and a limit.
-//! Fields stand by ascending number, those of one number in the order in which they were added. A number that is not known is
-//! kept as it came, so that an older store hands on what a newer one wrote.
+//! The writer of an event chooses its fields; this module defines each field's number, type and limit. Fields are in
+//! ascending order of their numbers; fields with the same number keep their order. A field with an unknown number is
+//! preserved, so an older store can pass on events of a newer one.
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
@@ -11,26 +11,26 @@ use waxseal_meta::Seal;
 
 use crate::target::TargetPath;
 
-/// Longest field but an image, in bytes.
+/// Longest field except images, in bytes.
 pub const MAX_FIELD_BYTES: usize = 64 * 1024;
-/// Longest value kept as an image; a longer one is kept by its seal.
+/// Longest value kept as an image; a longer one is represented by its seal.
 pub const MAX_IMAGE_BYTES: usize = 1024 * 1024;
 /// Longest payload, in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
 
-/// What is kept of a value.
+/// The image of a value in an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Image {
-    /// There was none.
+    /// There was no value.
     Absent,
-    /// All of it.
+    /// The whole value.
     Value(Vec<u8>),
-    /// Its seal, which tells it from any other.
+    /// Its seal, which identifies it.
     Seal(Seal),
 }
 
 impl Image {
-    /// The value, or its seal if it is too long to be kept.
+    /// Returns the value, or its seal if it is too long.
     pub fn of(key: &[u8], value: &[u8]) -> Image {
         match value.len() <= MAX_IMAGE_BYTES {
             true => Image::Value(value.to_vec()),
@@ -39,7 +39,7 @@ impl Image {
     }
 }
 
-/// A value as an event shows it, where it lies.
+/// A borrowed image of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Shown<'a> {
     Absent,
@@ -48,7 +48,7 @@ pub(crate) enum Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// As `Image::of`.
+    /// The counterpart of `Image::of`.
     pub(crate) fn of(key: &[u8], value: &'a [u8]) -> Shown<'a> {
         match value.len() <= MAX_IMAGE_BYTES {
             true => Shown::Value(value),
@@ -56,7 +56,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Appends it as the value from now on.
+    /// Appends it as the new value.
     pub(crate) fn put_new(self, out: &mut Vec<u8>) {
         self.put_as(NEW_VALUE, out);
     }
@@ -80,7 +80,7 @@ impl<'a> Shown<'a> {
 }
 
 impl Image {
-    /// Appends it as the value before.
+    /// Appends it as the old value.
     pub(crate) fn put_old(&self, out: &mut Vec<u8>) {
         self.shown().put_as(OLD_VALUE, out);
     }
@@ -94,25 +94,25 @@ impl Image {
     }
 }
 
-/// Numbers of fields that are written without a `Field`.
+/// Numbers of fields that are encoded without a `Field`.
 const OLD_VALUE: u64 = 17;
 const NEW_VALUE: u64 = 18;
 pub(crate) const AUTHENTICATED: u64 = 31;
 pub(crate) const VIA: u64 = 32;
 
-/// What an image begins with.
+/// The first byte of an image: its kind.
 const ABSENT: u8 = 0;
 const VALUE: u8 = 1;
 const SEAL: u8 = 2;
 
-/// Appends one field of a payload. Its bytes are within the limit.
+/// Appends one field of a payload. The caller ensures that its bytes are within the limit.
 pub(crate) fn put_field(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     debug_assert!(bytes.len() <= limit(number), "a field beyond its limit");
     put_varint(out, number);
     put_bytes(out, bytes);
 }
 
-/// A span of tokens and where it goes.
+/// A range of tokens and its destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRange {
     /// The keyspace it belongs to.
@@ -121,7 +121,7 @@ pub struct TokenRange {
     pub start: u64,
     /// Last token.
     pub end: u64,
-    /// Nodes that hold it from now on.
+    /// Nodes that hold it afterwards.
     pub replicas: Vec<String>,
     /// Records in it.
     pub records: u64,
@@ -153,7 +153,7 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// The number under which it stands.
+            /// The field's number.
             pub fn number(&self) -> u64 {
                 match self {
                     $(Field::$name(_) => $number,)*
@@ -184,85 +184,85 @@ macro_rules! fields {
 }
 
 fields! {
-    /// What the caller of `Log::add` says.
+    /// The text of a caller of `Log::add`.
     1 Text(Vec<u8>);
-    /// The name before.
+    /// The old name.
     2 OldName(String);
-    /// The name from now on.
+    /// The new name.
     3 NewName(String);
     /// A setting by name and value: replication, compaction, compression, ..
     4 Setting((String, String));
-    /// A column that is concerned, by name.
+    /// The name of the column concerned.
     5 Column(String);
     /// The type of the column.
     6 ColumnType(String);
     /// The number of the column.
     7 ColumnId(u64);
-    /// The state of the column from now on.
+    /// The new state of the column.
     8 ColumnState(u64);
     /// When a state ends by itself: a `Time`.
     9 Deadline(u64);
-    /// A seqno up to which something holds.
+    /// A seqno up to which the event applies.
     10 SeqnoBound(u64);
-    /// What proves that something is gone.
+    /// A certificate that something was removed.
     11 Certificate(Vec<u8>);
-    /// About how many records are concerned.
+    /// Approximate number of records concerned.
     12 Records(u64);
-    /// About how many bytes are concerned.
+    /// Approximate number of bytes concerned.
     13 Bytes(u64);
     /// Sum of the seals of the records concerned.
     14 Sum(u64);
-    /// Seconds to live.
+    /// Time to live, in seconds.
     15 Ttl(u64);
-    /// The time that the caller gave to the write.
+    /// The time that the caller assigned to the write.
     16 UserTime(u64);
-    /// The value before.
+    /// The old value.
     17 OldValue(Image);
-    /// The value from now on.
+    /// The new value.
     18 NewValue(Image);
-    /// First key of a span.
+    /// First key of a range.
     19 RangeStart(Vec<u8>);
-    /// The key behind a span; absent: to the end.
+    /// End of a range, exclusive; absent: unbounded.
     20 RangeEnd(Vec<u8>);
-    /// A span of tokens that changes hands.
+    /// A range of tokens that changes owners.
     21 Tokens(TokenRange);
     /// A table file that was read.
     22 Input(FileRef);
     /// A table file that was written.
     23 Output(FileRef);
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     24 Nanos(u64);
-    /// First and last logical offset of the log that are concerned.
+    /// First and last logical log offset concerned.
     25 LogRange((u64, u64));
-    /// What is wrong, or what came of it.
+    /// The defect that was found, or the result.
     26 Verdict(String);
-    /// How it was done.
+    /// The method used.
     27 Method(String);
-    /// Bits that were turned back.
+    /// Number of bits corrected.
     28 BitsFixed(u64);
-    /// Where help came from.
+    /// The source of the data used for the repair.
     29 Helper(String);
-    /// How often it was tried.
+    /// Number of attempts.
     30 Retries(u64);
-    /// How the session was authenticated; absent: not at all.
+    /// The session's authentication method; absent: unauthenticated.
     31 Authenticated(String);
-    /// The registration's target, where it is not the event's own.
+    /// The registration's target, if it differs from the event's target.
     32 Via(TargetPath);
-    /// The options of a registration, as in its row.
+    /// The options of a registration, encoded as in its row.
     33 Options(Vec<u8>);
-    /// The hash of the event before, where events are chained.
+    /// The hash of the previous event, where events are chained.
     34 Previous(Vec<u8>);
     /// The name of a key column.
     35 KeyColumn(String);
-    /// Where a certain key is kept in the engine.
+    /// The location of a key in the engine.
     36 EngineKey(Vec<u8>);
-    /// The old value is kept with the row, as the version before: 0 it is wanted, 1 its seal is. Queries show it in its place; where
-    /// they leave this it is not kept any more, or never came along.
+    /// The old value is kept as the previous version in the family: 0 shows the value, 1 its seal. Queries replace this
+    /// field by the value. If they return the field itself, that version no longer exists, or was never copied.
     37 OldKept(u64);
 }
 
 impl Field {
-    /// Appends a number as a field of a payload.
+    /// Appends the field, with its number, to an encoded payload.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let mut bytes = Vec::new();
         self.encode(&mut bytes);
@@ -277,17 +277,17 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No fields.
+    /// Returns a payload without fields.
     pub fn new() -> Payload {
         Payload::default()
     }
 
-    /// What a caller of `Log::add` says.
+    /// Returns the payload of a caller's text for `Log::add`.
     pub fn text(text: impl Into<Vec<u8>>) -> Payload {
         Payload::new().with(Field::Text(text.into()))
     }
 
-    /// The same with one field more.
+    /// Returns the payload with one more field.
     #[must_use]
     pub fn with(mut self, field: Field) -> Payload {
         self.push(field);
@@ -301,27 +301,28 @@ impl Payload {
         self.fields.insert(at, field);
     }
 
-    /// The first field that `is` takes.
+    /// Returns the first field that `is` accepts.
     pub fn find<T>(&self, is: impl Fn(&Field) -> Option<T>) -> Option<T> {
         self.fields.iter().find_map(is)
     }
 
-    /// Takes the fields of a number out.
+    /// Removes the fields with a number.
     pub(crate) fn remove(&mut self, number: u64) {
         self.fields.retain(|field| field.number() != number);
     }
 
-    /// The fields, by number.
+    /// Returns the fields, by number.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// True without fields.
+    /// Returns true if there are no fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Appends it: `number varint, bytes` a field. Errors: `Invalid` beyond a limit, or for a known number as `Other`; then nothing is appended.
+    /// Appends the payload: `number varint, bytes` per field. Errors: `Invalid` beyond a limit, or for `Other` with a
+    /// known number; nothing is appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let outcome = self.put_fields(out).and_then(|()| match out.len() - start {
@@ -351,7 +352,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Reads all that is left in `reader`. What is no payload, or beyond a limit, is refused.
+    /// Decodes the rest of `reader`. Malformed or oversized payloads are refused.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Payload> {
         if reader.remaining() > MAX_PAYLOAD_BYTES {
             return Err(Error::structural("a payload longer than the limit"));
@@ -375,7 +376,7 @@ impl Payload {
 
 fn limit(number: u64) -> usize {
     match number {
-        17 | 18 => MAX_IMAGE_BYTES + 1, // the byte that says which image it is
+        17 | 18 => MAX_IMAGE_BYTES + 1, // plus the kind byte of the image
         _ => MAX_FIELD_BYTES,
     }
 }
@@ -385,10 +386,10 @@ fn too_long(what: &str, length: usize, limit: usize) -> Error {
     Error::invalid(format!("{what} of {length} bytes; the limit is {limit}"))
 }
 
-/// A type that fields have.
+/// The type of a field's value.
 trait Encoded: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// A field's last part takes what is left, so `reader` ends with the field.
+    /// Decodes a value. A field's last part extends to the end, so `reader` must end with the field.
     fn take(reader: &mut Reader<'_>) -> Result<Self>;
 }
 
@@ -590,7 +591,7 @@ mod tests {
             assert_eq!(*wrong.encode(&mut out).unwrap_err().kind(), ErrorKind::Invalid);
             assert_eq!(out, [9]);
         }
-        // A field beyond its limit, a payload beyond its own, fields out of order, and bytes left over.
+        // An oversized field, an oversized payload, fields out of order, and trailing bytes.
         let mut long = vec![1];
         put_bytes(&mut long, &vec![0; MAX_FIELD_BYTES + 1]);
         for wrong in [long, vec![0; MAX_PAYLOAD_BYTES + 1], vec![5, 1, b'a', 3, 1, b'b'], vec![15, 2, 1, 1]] {

@@ -1,10 +1,10 @@
-//! Events that are no rows yet: mode deferred leaves them as stamps beside their records until a flush. Here they are shown as the
-//! rows that the flush will write.
+//! Events that are not rows yet. Mode deferred leaves them as stamps in their records until a flush; this module shows
+//! them as the rows that the flush will write.
 //!
 //! In:     the memtables of a family, as a cursor over all versions.
-//! Out:    rows in the order of the log, a key of the family at a time: keys stand in the log as they stand in the family, and
-//!         of one key there are few. A family of another order is read at once and sorted.
-//! Costs:  a merge of the memtables from where it is asked to where it stops.
+//! Out:    rows in log order, one key of the family at a time: the log orders keys as the family does, and one key has
+//! few rows. A family with another order is read completely and sorted.
+//! Costs:  a merge of the memtables over the part that is read.
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::cursor::Cursor;
@@ -22,16 +22,16 @@ use crate::sources::{Rows, Sorted};
 /// Key and value of a row.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// What a row is made with.
+/// The inputs for making rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Making<'a> {
-    /// The session of a number.
+    /// Looks up a session by number.
     pub(crate) session: &'a dyn Fn(u64) -> Session,
-    /// Microseconds since 1970: rows whose time is over are not shown.
+    /// Microseconds since 1970; expired rows are not shown.
     pub(crate) now: u64,
 }
 
-/// Makes the row of a record, if a flush will.
+/// Makes the row that a flush will write for a record, if any.
 fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Option<Row>> {
     let stamp = match Stamp::standing(record.companion, hash_key(record.key))? {
         Some(stamp) if !stamp.elsewhere => stamp,
@@ -46,7 +46,7 @@ fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Optio
     Ok(Some((key, value)))
 }
 
-/// All rows of one key.
+/// Returns all rows of one key.
 pub(crate) fn of_key(db: &Db, family: &Family, key: &[u8], at: At<'_>, making: Making<'_>) -> Result<Sorted> {
     let mut cursor = db.unflushed(family, at)?;
     cursor.seek(key, MAX_SEQNO)?;
@@ -58,7 +58,7 @@ pub(crate) fn of_key(db: &Db, family: &Family, key: &[u8], at: At<'_>, making: M
     Ok(Sorted::of(rows))
 }
 
-/// All rows of a family whose keys are not ordered as bytes.
+/// Returns all rows of a family with a custom key order.
 pub(crate) fn of_family(db: &Db, family: &Family, at: At<'_>, making: Making<'_>) -> Result<Sorted> {
     let mut cursor = db.unflushed(family, at)?;
     cursor.first()?;
@@ -70,12 +70,12 @@ pub(crate) fn of_family(db: &Db, family: &Family, at: At<'_>, making: Making<'_>
     Ok(Sorted::of(rows))
 }
 
-/// The rows of a family whose keys are ordered as bytes, a key at a time.
+/// The rows of a family in byte order, one key at a time.
 pub(crate) struct Pending<'a> {
     family: String,
     cursor: Box<dyn Cursor + Send>,
     making: Making<'a>,
-    /// What the log keys of the family's keys begin with.
+    /// The common prefix of the log keys of the family's keys.
     start: Vec<u8>,
     rows: Vec<Row>,
     at: usize,
@@ -88,7 +88,7 @@ impl<'a> Pending<'a> {
         Ok(Pending { family: family.name().to_owned(), cursor, making, start, rows: Vec::new(), at: 0 })
     }
 
-    /// Takes the next key that has rows, from where the cursor stands.
+    /// Loads the rows of the next key that has any, from the cursor's position on.
     fn load(&mut self) -> Result<()> {
         self.rows.clear();
         self.at = 0;
@@ -139,7 +139,7 @@ impl Rows for Pending<'_> {
     }
 }
 
-/// The bytes of a component, or of as much of one as there is: no lesser key has a component at or behind this one.
+/// Decodes a component, which may be truncated. No key below the result has an encoded component at or above the input.
 fn unescaped(component: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = component.iter();
@@ -178,7 +178,7 @@ mod tests {
             prop_assert_eq!(unescaped(&whole), key.clone());
             let cut = &whole[..cut.index(whole.len() + 1)];
             if component(&other).as_slice() >= cut {
-                // Its rows may be asked for, so the cursor must not begin behind it.
+                // Its rows may be selected, so the cursor must not start behind it.
                 prop_assert!(other >= unescaped(cut));
             }
         }

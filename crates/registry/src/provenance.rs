@@ -1,4 +1,4 @@
-//! Provenance: where a value is watched and why it is what it is, and how the file came to be in which it lies.
+//! Provenance of keys: the registrations that cover a key, its events, and the lineage of the file that holds it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -24,21 +24,21 @@ use crate::registration::{Registration, Scope};
 use crate::sessions::Session;
 use crate::target::Target;
 
-/// Where a key is watched, and why it is what it is.
+/// The registrations that cover a key, and its events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Provenance {
-    /// The key by its full name.
+    /// The key's full name.
     pub target: Target,
-    /// The registrations that watch it, those that say most first.
+    /// The registrations that cover it, the most specific first.
     pub watched_by: Vec<Registration>,
-    /// What happened to it, oldest first.
+    /// Its events, oldest first.
     pub events: Vec<Event>,
 }
 
-/// Where the version lies that decides.
+/// The location of the current version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lies {
-    /// In memory, and in the log.
+    /// In a memtable, and in the write-ahead log.
     Memory,
     /// In a table file.
     Table {
@@ -48,56 +48,56 @@ pub enum Lies {
         file: String,
         /// Its level.
         level: u8,
-        /// The offset of the block.
+        /// The offset of its block.
         offset: u64,
     },
 }
 
-/// Everything that is known of a key.
+/// Everything that the store knows about a key.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The key by its full name.
+    /// The key's full name.
     pub target: Target,
-    /// The value; none if there is none, or it cannot be given out.
+    /// The value; `None` if it is absent or fails verification.
     pub value: Option<Vec<u8>>,
-    /// The seqno of the version that decides.
+    /// The seqno of the current version.
     pub seqno: Option<Seqno>,
     /// Its seal.
     pub seal: Option<Seal>,
-    /// What the checks say: `validated`, or why it is not given out.
+    /// The result of verification: `validated`, or the reason why the value is not returned.
     pub verdict: String,
-    /// Who wrote it, and when, if it was watched.
+    /// Writer and time, if the write was registered.
     pub written: Option<(String, Time)>,
-    /// What happened to it, oldest first.
+    /// Its events, oldest first.
     pub events: Vec<Event>,
-    /// Where it lies.
+    /// Its location.
     pub lies: Option<Lies>,
-    /// How the file came to be in which it lies.
+    /// The lineage of the file that holds it.
     pub lineage: Lineage,
-    /// When that file, or all of the store, was last checked.
+    /// When the whole store was last verified.
     pub verified: Option<Time>,
 }
 
-/// One step in the life of table files.
+/// One step of a lineage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// How many steps it lies behind the file that was asked for.
+    /// The number of steps back from the requested file.
     pub back: usize,
-    /// What happened.
+    /// The event of the step.
     pub event: Event,
 }
 
-/// How a table file came to be, the last step first. Empty if the log knows nothing of it.
+/// The lineage of a table file, the last step first. Empty if the log has no events of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lineage {
-    /// The steps, nearest first.
+    /// The steps, the most recent first.
     pub steps: Vec<Step>,
 }
 
-/// Steps that a lineage goes back at most.
+/// Maximum number of steps of a lineage.
 const MOST_STEPS: usize = 10_000;
 
-/// The registrations that watch a target, whatever the operation, and its events.
+/// Returns the registrations of any operation that cover a target, and its events.
 pub(crate) fn provenance(reading: &Reading<'_>, snapshot: &Snapshot, target: Target) -> Result<Provenance> {
     let watches = |registration: &&Registration| match registration.options.scope {
         Scope::Exact => registration.target == target,
@@ -109,7 +109,7 @@ pub(crate) fn provenance(reading: &Reading<'_>, snapshot: &Snapshot, target: Tar
     Ok(Provenance { target, watched_by, events })
 }
 
-/// Everything that is known of a key. What is damaged is told, not an error.
+/// Explains a key. Damage is part of the result, not an error.
 pub(crate) fn explain(
     db: &Db,
     reading: &Reading<'_>,
@@ -164,7 +164,7 @@ fn said(check: Check) -> &'static str {
     }
 }
 
-/// How a table file came to be.
+/// Returns the lineage of a table file.
 pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
     let lines = reading.lines()?;
     let mut writes: HashMap<Uid, Vec<usize>> = HashMap::new();
@@ -204,7 +204,7 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
     Ok(lineage)
 }
 
-/// What the event of the engine's part says that did what the event of a file tells.
+/// Returns the payload of the engine part's event that belongs to the event of a file.
 fn of_part(reading: &Reading<'_>, lines: &[(u64, Line)], event: &Event) -> Result<Option<Payload>> {
     let LogKey { operation, time, seqno, .. } = event.key;
     if let Some((_, line)) = lines.iter().find(|(number, _)| *number == seqno) {

@@ -1,8 +1,9 @@
-//! Quarantine: which tables and spans of keys are kept out of reach, and which were. docs/format.md, section 9.10.
+//! The history of quarantined tables and lost ranges. docs/format.md, section 9.10.
 //!
-//! A table that is barred is left alone by compactions, a span that is fenced is not read. The manifest decides both; here is a row
-//! of each beginning and each end, in the edit that makes it true, and of each table that a repair replaced. Where the engine could not write one, or nobody kept rows while
-//! it happened, the rows that are missing are made up when the store is opened.
+//! Compactions skip a quarantined (barred) table, and reads of a lost (fenced) range fail. The manifest decides both.
+//! This module writes a row for each beginning and each end, in the manifest edit that makes it effective, and for each
+//! table that a repair replaced. If the engine could not write a row, or the store had no registry at that time, the
+//! missing rows are reconstructed when the store is opened.
 
 use std::collections::BTreeMap;
 
@@ -19,41 +20,41 @@ use crate::families::{QUARANTINE, QUARANTINE_ID, granted, readable_rows};
 use crate::ordered::{put_component, put_u64, take_component, take_u64};
 use crate::payload::{Field, FileRef, Payload};
 
-/// The level of a row's value.
+/// The format level of a row's value.
 const LEVEL: u8 = 1;
 /// The first byte of a row's key.
 const ROW: u8 = 0x05;
-/// The byte for a table, and that for a span.
+/// The kind byte of a table, and of a range.
 const TABLE: u8 = 1;
 const SPAN: u8 = 2;
-/// Rows made up by one commit.
+/// Maximum number of reconstructed rows per commit.
 const AT_ONCE: usize = 1024;
 
-/// What is kept out of reach.
+/// A quarantined item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Item {
-    /// The table of this number is barred.
+    /// The table with this number is excluded from compaction.
     Table(u64),
-    /// The fence of this number stands around a span of keys.
+    /// The lost key range with this number.
     Span(u64),
 }
 
-/// Something that is, or was, kept out of reach.
+/// A current or past quarantine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// The family, as it was called then.
+    /// The family, by its name at that time.
     pub family: String,
-    /// What of it.
+    /// The item.
     pub item: Item,
-    /// Since when.
+    /// When it began.
     pub since: Time,
-    /// Until when, and how it ended; none: it is so now. The same as `since`: it was replaced at once.
+    /// When and how it ended; `None` if it continues. Equal to `since` if the item was replaced at once.
     pub until: Option<(Time, String)>,
-    /// What is known of it: how it began, the table, or the span and its seqno bound.
+    /// Details: how it began, and the table, or the range with its seqno bound.
     pub payload: Payload,
 }
 
-/// One row: a beginning or an end.
+/// One row: the beginning or the end of a quarantine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
     family: String,
@@ -74,7 +75,7 @@ impl Row {
         Row { family: family.to_owned(), item, time, begins, payload }
     }
 
-    /// Key and value. Errors: `Invalid` for a payload beyond its limits.
+    /// Encodes key and value. Errors: `Invalid` for a payload beyond its limits.
     pub(crate) fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut key = vec![ROW];
         put_component(&mut key, self.family.as_bytes());
@@ -90,7 +91,7 @@ impl Row {
         Ok((key, value))
     }
 
-    /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
+    /// Decodes a row. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
     pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Row> {
         let wrong = || Error::structural("a row that is of no quarantine");
         let mut reader = Reader::new(value);
@@ -134,7 +135,7 @@ fn span(payload: Payload, fence: &Fence) -> Payload {
     payload.with(Field::RangeStart(from.0.clone())).with(Field::RangeEnd(to.0.clone()))
 }
 
-/// Rows in the order of their keys, as cases: each with its end, if it has one.
+/// Combines rows in key order into cases, each with its end if there is one.
 fn cases(rows: Vec<Row>) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for Row { family, item, time, begins, payload } in rows {
@@ -154,24 +155,24 @@ fn cases(rows: Vec<Row>) -> Vec<Case> {
     cases
 }
 
-/// The rows that can be read, and whether there are others.
+/// Returns the readable rows, and whether others are unreadable.
 fn rows(db: &Db) -> Result<(Vec<Row>, bool)> {
     let mut rows = Vec::new();
     let damaged = readable_rows(db, QUARANTINE, &mut |key, value| Row::decode(key, value).map(|row| rows.push(row)))?;
     Ok((rows, damaged))
 }
 
-/// Everything that is or was in quarantine, by family and item; what cannot be read is left out.
+/// Returns all current and past cases, by family and item. Unreadable rows are left out.
 pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
     rows(db).map(|(rows, _)| cases(rows))
 }
 
-/// Makes up rows that are missing: nobody writes meanwhile. A store without room for them has them made up another time. Gives all cases,
-/// and whether there were others that cannot be read.
+/// Reconstructs missing rows, while no other thread writes. If the store has no space for them, a later open does it.
+/// Returns all cases, and whether other rows are unreadable.
 pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
     let (mut rows, damaged) = rows(db)?;
     for row in &rows {
-        let _ = clock.observe(row.time); // what no clock gave is passed over
+        let _ = clock.observe(row.time); // ignores times that no clock produced
     }
     let mut known: BTreeMap<(String, Item), bool> = BTreeMap::new();
     known.extend(rows.iter().map(|row| ((row.family.clone(), row.item), row.begins)));

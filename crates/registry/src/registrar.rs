@@ -1,8 +1,8 @@
-//! The registrar: everything that registry and log can do, in one handle.
+//! The registrar: the public handle to registry and log.
 //!
-//! It is made in two steps, since the engine asks for parts of it while it opens: `Registrar::prepare` before, `Prepared::attach`
-//! once the store is open and before anybody writes. From then on every write goes through `commit`; while nothing is registered
-//! that is the engine's own commit and one load more.
+//! It is created in two steps, because the engine needs parts of it while it opens: `Registrar::prepare` before the
+//! open, and `Prepared::attach` after the open and before the first write. From then on every write uses `commit`.
+//! While nothing is registered, that is the engine's own commit plus one load.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
@@ -49,36 +49,36 @@ use crate::witness::Witness;
 
 pub use waxseal_meta::stamp::Verb;
 
-/// Which tables there are.
+/// The tables that targets may name.
 pub trait Catalogue: Schema + Send + Sync {}
 impl<T: Schema + Send + Sync> Catalogue for T {}
 
-/// The part of the engine to which it happens that sessions begin and end.
+/// The engine part of the events of sessions.
 const SESSION: &str = "session";
 
-/// The part of the engine to which it happens that the store is opened.
+/// The engine part of the event of an open.
 const STORE: &str = "store";
 
-/// What events call any operation.
+/// The text for any operation in events.
 const ANY: &str = "*";
 
-/// What a registrar is made of.
+/// The parameters of a registrar.
 #[derive(Clone)]
 pub struct Setup {
     /// The clock of the store's `Env`.
     pub clock: Arc<dyn env::Clock>,
-    /// The `work` of the store's `Env`: whether rows of mode async are written by a thread, or by `drain` alone.
+    /// The `work` of the store's `Env`: rows of mode async are written by a thread, or only by `drain`.
     pub work: work::Mode,
-    /// Who may do what.
+    /// The authorizer.
     pub authorizer: Arc<dyn Authorizer>,
     /// The tables that targets may name.
     pub catalogue: Arc<dyn Catalogue>,
-    /// Where rows of mode async wait.
+    /// The ring in which rows of mode async wait.
     pub ring: Ring,
 }
 
 impl Setup {
-    /// Everybody may do everything, there are no tables, and the ring is as it comes.
+    /// Returns the default parameters: no restrictions, no tables, the default ring.
     pub fn new(env: &env::Env) -> Setup {
         Setup {
             clock: env.clock.clone(),
@@ -90,7 +90,7 @@ impl Setup {
     }
 }
 
-/// What the store is to be opened with; then `attach`.
+/// The parts of a registrar that the engine's open needs; `attach` follows.
 pub struct Prepared {
     /// The system families, for `Parts::families`.
     pub families: Vec<(String, CfOptions)>,
@@ -103,8 +103,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The store is open: reads what is registered. Nobody may have written to it yet. `sealer` is the store's keeper, and
-    /// emits by `emitter`. Errors: as of reads.
+    /// Completes the registrar after the open: reads the registrations. No write may have occurred yet. `sealer` is the
+    /// store's record protector, and emits through `emitter`. Errors: those of reads.
     pub fn attach(self, db: Db, sealer: Arc<Sealer>) -> Result<Registrar> {
         let Prepared { setup, witness, .. } = self;
         for (_, line) in db.chronicle() {
@@ -146,15 +146,16 @@ impl Prepared {
     }
 }
 
-/// The operations that a store knows.
+/// Reads the operations that a store knows.
 fn operations_of(db: &Db) -> Result<Operations> {
     let mut operations = Operations::new();
     each_row(db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
     Ok(operations)
 }
 
-/// What is registered in a store. Where rows of the registry are lost a registration stands in that watches all that they may have
-/// watched: no event is missed, and no write is refused. It ends when the loss is accepted, or the pair is registered or taken back.
+/// Reads the registrations of a store. Where registry rows are lost, a substitute registration covers everything that
+/// they may have covered, so no event is missed and no write is refused. It ends when the loss is accepted, or when its
+/// pair is registered or unregistered.
 fn registrations_of(db: &Db) -> Result<Vec<Registration>> {
     let mut registrations = Vec::new();
     let mut take = |key: &[u8], value: &[u8]| Registration::decode(key, value).map(|row| registrations.push(row));
@@ -169,8 +170,8 @@ fn registrations_of(db: &Db) -> Result<Vec<Registration>> {
     Ok(registrations)
 }
 
-/// A registration that watches at least what the lost rows of a range watched: their own pair if the range has a single key, else
-/// every operation in the store.
+/// Returns a registration that covers at least what the lost rows of a range covered: their own pair if the range has a
+/// single key, else every operation in the store.
 fn stand_in_for(lost: &Lost) -> Registration {
     let only = lost.as_ref().filter(|(first, last)| first == last);
     let pair = only.and_then(|(key, _)| read_registry_key(key).ok());
@@ -178,8 +179,9 @@ fn stand_in_for(lost: &Lost) -> Registration {
     Registration { target, operation, options: Options { scope: Scope::Subtree, ..Options::default() } }
 }
 
-/// Loads the sessions that there are, and sees to it that no number stands for two of them. The rows of some may be gone: then something
-/// of their family is in quarantine, or was, or cannot be read now; or so it is with the family that would tell.
+/// Loads the sessions, and prevents a session number from being assigned twice. Session rows may have been lost if
+/// their family has, or had, a quarantine case or is partly unreadable, or if the quarantine family that would show
+/// this is damaged.
 fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
     let (cases, untold) = match db.is_read_only() {
         true => (Vec::new(), false),
@@ -200,12 +202,13 @@ fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
     Ok(())
 }
 
-/// Registry and log of one store. Clones share it, and may be used from any thread.
+/// The handle to registry and log of one store. Clones share it and may be used from any thread.
 ///
-/// `who` is the session in whose name something is done; none: nobody in particular. It is the caller who vouches for it.
+/// `who` is the session in whose name a call is made; `None` means anonymous. The caller is responsible for its
+/// authenticity.
 #[derive(Clone)]
 pub struct Registrar {
-    /// That of `shared` once more: a write that nobody watches asks nothing else.
+    /// A copy of the handle in `shared`, so that an unregistered write accesses nothing else.
     db: Db,
     shared: Arc<Shared>,
 }
@@ -213,26 +216,26 @@ pub struct Registrar {
 struct Shared {
     hooks: Arc<Hooks>,
     operations: RwLock<Operations>,
-    /// Held by whoever defines one, so that no two names get one number.
+    /// Held while an operation is defined, so that no two names get the same number.
     defining: Mutex<()>,
     authorizer: Arc<dyn Authorizer>,
     catalogue: Arc<dyn Catalogue>,
     clock: Arc<dyn env::Clock>,
-    /// Writes events of mode async, from the first registration of that mode on.
+    /// Writes events of mode async; started by the first registration of that mode.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Registrar {
-    /// The first step.
+    /// Creates the parts that the engine's open needs.
     pub fn prepare(setup: Setup) -> Prepared {
         let witness = Arc::new(Witness::new(setup.clock.clone()));
         let (chronicle, emitter) = (witness.clone(), witness.clone());
         Prepared { families: system_families(), chronicle, emitter, setup, witness }
     }
 
-    /// Commits a batch, and what is to be known of it: every write of a user goes this way. `verbs` says what the operations are
-    /// called, in order; puts beyond them are updates, deletes are deletes whatever it says. The batch itself is left as it was.
-    /// Gives the seqno of its last operation. Errors: as the engine's.
+    /// Commits a batch, with the events of registered operations; every write of a user uses it. `verbs` names the
+    /// operations in order. Puts beyond its end are updates, and deletes are always deletes. The batch itself is
+    /// unchanged. Returns the seqno of its last operation. Errors: as for the engine's commit.
     #[inline]
     pub fn commit(
         &self,
@@ -250,9 +253,9 @@ impl Registrar {
         self.shared.hooks.commit(batch, durability, who, verbs)
     }
 
-    /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
-    /// was given with it, if it was. `batch` is room to encode it in, for the caller to use again: what it holds before and after
-    /// means nothing. The hash of the key is put into `draft`, where it lies, if it was not at hand. Errors: also what the keeper refuses.
+    /// Commits one operation like `commit`, and also encodes it: `draft` is the operation, `seal` the caller's seal if
+    /// any. `batch` is a reusable buffer; its content before and after the call is meaningless. If `draft` lacks the
+    /// hash of its key, the hash is computed and stored there. Errors: also those of the record protector.
     #[inline]
     pub fn commit_one(
         &self,
@@ -269,31 +272,31 @@ impl Registrar {
                 return Ok(last);
             }
         }
-        let single = Single { draft: *draft, seal, verb, who, durability }; // a copy, so that the way above needs none of it in memory
+        let single = Single { draft: *draft, seal, verb, who, durability }; // a copy: the path above stays in registers
         self.shared.hooks.commit_one(batch, &single, rules)
     }
 
-    /// Creates a family; what was registered of one of that name holds for it.
+    /// Creates a family. Existing registrations that name it apply to it.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         self.shared.hooks.create_family(name, options)
     }
 
-    /// Drops a family. The events of its rows stay, those that wait in memory too, and with them old values that were kept with
-    /// the rows; so do the registrations.
+    /// Drops a family. The events of its rows stay, including those still in memory and the old values kept in the
+    /// family; so do the registrations.
     pub fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
         self.shared.hooks.drop_family(name, who)
     }
 
-    /// Opens a session; an event where that is registered of `engine:session`. Errors: `Invalid` for a name that cannot be; as of a
-    /// commit for the event.
+    /// Opens a session, and logs an event if that is registered on `engine:session`. Errors: `Invalid` for a malformed
+    /// name; as for a commit if an event is logged.
     pub fn session(&self, identity: Identity) -> Result<Session> {
         let session = self.shared.hooks.witness.sessions.open(identity)?;
         self.tell_session(&session, Operation::SESSION_OPEN)?;
         Ok(session)
     }
 
-    /// Somebody says that a session has ended: an event where that is registered of `engine:session`, and nothing else. Errors: as of
-    /// a commit.
+    /// Logs the end of a session, if that is registered on `engine:session`, and does nothing else. Errors: as for a
+    /// commit.
     pub fn close_session(&self, session: &Session) -> Result<()> {
         if session.is(&Session::ANONYMOUS) { Ok(()) } else { self.tell_session(session, Operation::SESSION_CLOSE) }
     }
@@ -302,13 +305,13 @@ impl Registrar {
         self.record_watched((SESSION, operation), Some(who))
     }
 
-    /// The event of an open for writing, if that is registered. A failed write of it is left out: the store still opens, and the
-    /// next write fails for the same reason and returns it.
+    /// Logs an open for writing, if that is registered. A failure to write the event is ignored: the store still opens,
+    /// and the next write fails for the same reason and returns the error.
     fn record_open(&self) {
         let _ = self.record_watched((STORE, Operation::ENGINE_OPEN), None);
     }
 
-    /// Commits an event of a part of the engine, if that is registered and the store can be written.
+    /// Commits an event of an engine part, if that is registered and the store is writable.
     fn record_watched(&self, (part, operation): (&str, Operation), who: Option<&Session>) -> Result<()> {
         let hooks = &self.shared.hooks;
         if hooks.db.rules() & 1 == 0 || hooks.db.is_read_only() {
@@ -321,30 +324,31 @@ impl Registrar {
         hooks.add(hooks.db.settings().durability, retention_of(watching), make).map(|_| ())
     }
 
-    /// Reads a target as people write it. Errors: `Invalid`.
+    /// Parses a target. Errors: `Invalid`.
     pub fn target(&self, text: &str) -> Result<Target> {
         Target::parse(text, self.schema())
     }
 
-    /// A target as people write it.
+    /// Formats a target as text.
     pub fn text(&self, target: &Target) -> String {
         target.text(self.schema())
     }
 
-    /// The operation that a name means. Errors: `Invalid` if it means none.
+    /// Returns the operation with this name. Errors: `Invalid` for an unknown name.
     pub fn operation(&self, name: &str) -> Result<Operation> {
         self.shared.operations.read().unwrap_or_else(PoisonError::into_inner).named(name)
     }
 
-    /// The operations, those that were defined among them.
+    /// Returns the operations, including the defined ones.
     pub fn operations(&self) -> Operations {
         self.shared.operations.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Defines an operation of the embedder's own, or finds it; the name is kept. Errors: `Invalid` for a name that cannot be or means
-    /// something else, or a session that may not register it anywhere.
+    /// Defines an embedder's operation, or returns it if it exists; the store keeps the name. Errors: `Invalid` for a
+    /// name that is malformed or has another meaning, or if the session may not register the operation on the cluster.
     pub fn define(&self, name: &str, who: Option<&Session>) -> Result<Operation> {
-        // Who is asked, and who hears of the commit, may look operations up: they are locked for the assignment alone.
+        // The authorizer, and listeners of the commit, may look up operations: the lock is held only for the
+        // assignment.
         let who = who.unwrap_or(&Session::ANONYMOUS);
         let operation = self.operations().define(name)?;
         let may = self.shared.authorizer.can_register(who, &Target::Cluster, Some(operation));
@@ -362,9 +366,11 @@ impl Registrar {
         Ok(operation)
     }
 
-    /// From now on an operation (none: any) on a target is logged: every commit after this one's, none before. `options` none: what
-    /// suits the pair. To register a pair again changes its options. Durable when it returns. True if it is new. Errors: `Invalid` for what is not there (a
-    /// row need not be), an operation that nobody defined, a pair that cannot occur, options that do not go together, or a session that may not.
+    /// Registers an operation (`None`: any) on a target: logging begins with the next commit after this one. `options`:
+    /// `None` selects the pair's defaults. Registering a pair again changes its options. Durable when it returns.
+    /// Returns true if the pair is new. Errors: `Invalid` for a target that does not exist (a row need not exist), an
+    /// undefined operation, an operation that cannot occur there, incompatible options, or a session without
+    /// authorization.
     pub fn register(
         &self,
         target: &Target,
@@ -393,7 +399,7 @@ impl Registrar {
         self.shared.hooks.add_registration(registration, said, Some(who))
     }
 
-    /// The pair is not logged any more; its events stay. False if it was not registered.
+    /// Stops logging a pair; its events stay. Returns false if the pair was not registered.
     pub fn unregister(&self, target: &Target, operation: Option<Operation>, who: Option<&Session>) -> Result<bool> {
         let who = who.unwrap_or(&Session::ANONYMOUS);
         target.check()?;
@@ -402,33 +408,34 @@ impl Registrar {
         self.shared.hooks.delete_registration(target, operation, said, Some(who))
     }
 
-    /// What the event of a change of the registry says of the pair beside its target: the operation by its name, `*` for any.
+    /// Returns the payload for the event of a registry change: the operation by its name, or `*` for any. The event's
+    /// target is that of the pair.
     fn said_of(&self, operation: Option<Operation>) -> Payload {
         let name = operation.map_or_else(|| ANY.to_owned(), |operation| self.operations().name(operation));
         Payload::new().with(Field::Setting(("operation".to_owned(), name)))
     }
 
-    /// True if an operation on a target is logged.
+    /// Returns true if an operation on a target is logged.
     pub fn is_registered(&self, target: &Target, operation: Operation) -> bool {
         self.shared.hooks.matching.load().find(target, operation).is_some()
     }
 
-    /// Everything that is registered, by target and operation.
+    /// Returns all registrations, ordered by target and operation.
     pub fn registrations(&self) -> Vec<Registration> {
         let mut registrations = self.shared.hooks.matching.load().registrations().to_vec();
         registrations.sort_by(|a, b| (&a.target, a.operation).cmp(&(&b.target, b.operation)));
         registrations
     }
 
-    /// Takes up what another process has registered and defined meanwhile, in a store that is only read and has caught up with it. Errors: as of
-    /// reads.
+    /// Loads the registrations and operations that another process has added meanwhile, in a read-only store that has
+    /// caught up with it. Errors: those of reads.
     pub fn refresh(&self) -> Result<()> {
         let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
         *operations = operations_of(&self.db)?;
         self.shared.hooks.begin(registrations_of(&self.db)?)
     }
 
-    /// All events of a target itself, by operation and then by time.
+    /// Returns all events of a target itself, ordered by operation and then by time.
     pub fn query_all(
         &self,
         target: &Target,
@@ -439,7 +446,7 @@ impl Registrar {
         self.log_query(&query, &Paging::ALL, At::Latest, who).map(|page| page.events)
     }
 
-    /// The latest event of a target itself, of one operation or any.
+    /// Returns the latest event of a target itself, for one operation or any.
     pub fn query_latest(
         &self,
         target: &Target,
@@ -449,21 +456,22 @@ impl Registrar {
         self.log_latest(&Query { operation, ..Query::of(target.clone()) }, At::Latest, who)
     }
 
-    /// The events that a query asks for, a page at a time. Those of mode async are there once they are written (`drain`). Errors:
-    /// `Invalid` for what is no target, a page that is none of this query's, or a session that may not.
+    /// Returns the events of a query, one page at a time. Events of mode async are included once they are written
+    /// (`drain`). Errors: `Invalid` for a malformed target, a page position of another query, or a session without
+    /// authorization.
     pub fn log_query(&self, query: &Query, paging: &Paging, at: At<'_>, who: Option<&Session>) -> Result<Page> {
         self.may_read(who, &query.target)?;
         self.reading(at, |reading| reading.page(&query.target, query.plan()?, paging))
     }
 
-    /// The latest event that a query asks for; what lies below its target is not looked at.
+    /// Returns the latest event of a query. Targets below the query's own are not searched.
     pub fn log_latest(&self, query: &Query, at: At<'_>, who: Option<&Session>) -> Result<Option<Event>> {
         self.may_read(who, &query.target)?;
         self.reading(at, |reading| reading.latest(query))
     }
 
-    /// Adds an event, whatever the mode in a commit of its own. `time` none: now. Gives the seqno of that commit. Errors: `Invalid`
-    /// if the pair is not registered, or the session may not.
+    /// Adds an event in its own commit, whatever the mode. `time`: `None` means now. Returns the seqno of that commit.
+    /// Errors: `Invalid` if the pair is not registered, or if the session is not authorized.
     pub fn log_add(
         &self,
         target: &Target,
@@ -486,8 +494,8 @@ impl Registrar {
         hooks.add(hooks.db.settings().durability, retention, make)
     }
 
-    /// Deletes the events that a query asks for, as of now; how many there were. Those of the engine itself that are not rows yet
-    /// stay. Rows of memtables are written to tables first. Errors: `Invalid` for a session that may not.
+    /// Deletes the current events of a query and returns their number. Engine events that are not rows yet stay.
+    /// Memtables with matching events are flushed first. Errors: `Invalid` for a session without authorization.
     pub fn log_delete(&self, query: &Query, who: Option<&Session>) -> Result<u64> {
         let who = who.unwrap_or(&Session::ANONYMOUS);
         query.target.check()?;
@@ -497,7 +505,7 @@ impl Registrar {
         self.reading(At::Latest, |reading| reading.delete(query, durability))
     }
 
-    /// Where a key is watched, and why it is what it is: all its events, oldest first.
+    /// Returns the provenance of a key: the registrations that cover it, and all its events, oldest first.
     pub fn provenance(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Provenance> {
         let target = Target::key(family.name(), key);
         self.may_read(who, &target)?;
@@ -505,7 +513,7 @@ impl Registrar {
         self.reading(At::Latest, |reading| provenance::provenance(reading, &snapshot, target))
     }
 
-    /// The events of the keys that the family's order has within bounds, a page at a time, as they stand in the log.
+    /// Returns the events of a family's keys within bounds of its order, one page at a time, in log order.
     pub fn query_range(
         &self,
         family: &Family,
@@ -518,7 +526,7 @@ impl Registrar {
         self.reading(at, |reading| reading.page_of_range(family, bounds, paging))
     }
 
-    /// Everything that is known of a key: value, verdict, who and when, its events, where it lies and how that came to be.
+    /// Explains a key: value, verdict, writer and time, events, location and lineage.
     pub fn explain(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Explanation> {
         self.may_read(who, &Target::key(family.name(), key))?;
         let db = &self.shared.hooks.db;
@@ -526,14 +534,14 @@ impl Registrar {
         self.reading(At::Latest, |reading| provenance::explain(db, reading, (family, key), &session))
     }
 
-    /// How a table file came to be: what wrote it, what that read, and so on back.
+    /// Returns the lineage of a table file: the job that wrote the file, that job's input files, their jobs, and so on.
     pub fn lineage(&self, file: Uid, who: Option<&Session>) -> Result<Lineage> {
         self.may_read(who, &Target::TableFile(file))?;
         self.reading(At::Latest, |reading| provenance::lineage(reading, file))
     }
 
-    /// Notes what was done to the store from above the engine: export, scrub, repair, restore, quarantine. Errors: `Invalid` for any
-    /// other operation.
+    /// Logs work done to the store above the engine: export, scrub, repair, restore, quarantine. Errors: `Invalid` for
+    /// any other operation.
     pub fn note(&self, operation: Operation, payload: Payload) -> Result<()> {
         if operation.group() != Group::Engine {
             return Err(Error::invalid(format!("{operation:?} is nothing that is done to a store")));
@@ -543,29 +551,30 @@ impl Registrar {
         db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)
     }
 
-    /// Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+    /// Returns the current and past quarantined tables and lost ranges, by family, from `system_metadata.quarantine`.
     pub fn quarantined(&self) -> Result<Vec<Case>> {
         quarantine::read(&self.shared.hooks.db)
     }
 
-    /// Waits until every event of mode async that was taken so far is in the log.
+    /// Waits until every event of mode async accepted so far is in the log.
     pub fn drain(&self) -> Result<()> {
         while self.shared.hooks.write_waiting()? {}
         Ok(())
     }
 
-    /// How things stand with events of mode async.
+    /// Returns the statistics of events of mode async.
     pub fn ring(&self) -> RingStats {
         self.shared.hooks.queue.stats()
     }
 
-    /// Before the store is closed: writes what waits, and ends the registrar's own thread. Errors: `Invalid` in a forked child, where
-    /// there is no such thread and nothing is its own to write.
+    /// Runs before the store is closed: writes the waiting events and ends the registrar's thread. Errors: `Invalid` in
+    /// a forked child, where that thread does not exist and the child owns no data to write.
     pub fn close(&self) -> Result<()> {
         if is_forked(&self.shared.hooks.db) {
             return self.shared.hooks.db.snapshot().map(|_| ());
         }
-        // Who passed the face's look at "closed" may still commit: with its event beside it, or its row is waited for.
+        // A caller that passed the check for "closed" may still commit. Its event is written with the operation, or its
+        // row is waited for.
         self.shared.hooks.queue.shut();
         let outcome = self.shared.hooks.write_claimed();
         self.shared.hooks.queue.stop();
@@ -575,7 +584,8 @@ impl Registrar {
         outcome
     }
 
-    /// Starts the thread that writes events of mode async, unless it runs or whoever drives the store takes its steps.
+    /// Starts the thread that writes events of mode async, unless it runs already or the store is in stepped mode or
+    /// read-only.
     fn start_thread(&self) -> Result<()> {
         let mut thread = lock(&self.shared.thread);
         let hooks = &self.shared.hooks;
@@ -607,7 +617,7 @@ impl Registrar {
 }
 
 impl Shared {
-    /// The session of a number in a record.
+    /// Returns the session with a number from a record.
     fn session(&self, id: u64) -> Session {
         let db = &self.hooks.db;
         let found = self.hooks.witness.session(id, |key, visit| {
@@ -618,7 +628,7 @@ impl Shared {
     }
 }
 
-/// Writes events of mode async until the ring or the registrar ends.
+/// Writes events of mode async until the ring is stopped or the registrar is dropped.
 fn write_events(queue: &Queue, hooks: &Weak<Hooks>) {
     let mut failed = false;
     while queue.wait_for_rows(failed) {

@@ -1,7 +1,7 @@
 //! Registrations: the rows of the registry. docs/format.md, section 9.7.
 //!
-//! A pair of target and operation stands in the registry once; to register it again changes its options. The seqno of the row is
-//! the moment from which on the operation is logged.
+//! A pair of target and operation occurs in the registry once; registering it again changes its options. Logging begins
+//! with the seqno of the row.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use crate::key::{read_registry_key, registry_key};
 use crate::operation::{Group, Operation};
 use crate::target::Target;
 
-/// The level of a row's value.
+/// The format level of a row's value.
 const LEVEL: u8 = 1;
 
-/// Which targets a registration means.
+/// The targets that a registration covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// The target alone, as in the paper. Rows happen to keys: a family that is watched by itself sees none of its rows.
+    /// Only the target itself, as in the paper. Row operations happen to keys, so a family registered with this scope
+    /// logs none of its rows.
     Exact,
     /// The target and everything below it.
     #[default]
@@ -28,24 +29,24 @@ pub enum Scope {
 /// When a log row is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// In the batch of the operation itself.
+    /// In the batch of the operation.
     #[default]
     Sync,
-    /// A little later, by a thread of its own; a crash may lose some, and says how many at most.
+    /// A little later, by a separate thread. A crash may lose some rows; the ring's capacity is the maximum.
     Async,
-    /// When the operation's records leave the memtable; until then it is read from there.
+    /// When the operation's records are flushed. Until then queries read the event from the memtable.
     Deferred,
 }
 
-/// What is kept of the values.
+/// The values that an event keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Values {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// The new one.
+    /// The new value.
     New,
-    /// The old one and the new one.
+    /// The old and the new value.
     OldNew,
     /// Their seals.
     Hash,
@@ -54,22 +55,22 @@ pub enum Values {
 /// How a registered operation is logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Which targets are meant.
+    /// The targets covered.
     pub scope: Scope,
     /// When rows are written.
     pub mode: Mode,
-    /// What they keep of the values.
+    /// The values kept.
     pub values: Values,
-    /// After how long they may be dropped; none: never, unless somebody deletes them.
+    /// How long events are kept; `None`: until they are deleted explicitly.
     pub retention: Option<Duration>,
-    /// Old versions of what is registered move into the log instead of being dropped.
+    /// Old versions of the registered rows are kept for the log instead of being dropped.
     pub history: bool,
 }
 
 impl Options {
-    /// What suits a pair if nobody chooses: rows and columns are logged deferred, all else with its batch; and an operation on
-    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself;
-    /// so does any operation.
+    /// Returns the default options of a pair. Operations on rows and columns are logged deferred, all others in mode
+    /// sync. An operation that never happens to the target itself, but only below it, gets the scope `Subtree`; the
+    /// same applies if any operation is registered.
     pub fn suited(target: &Target, operation: Option<Operation>) -> Options {
         let group = operation.map(Operation::group);
         let mode = match group {
@@ -80,7 +81,8 @@ impl Options {
         Options { scope, mode, ..Options::default() }
     }
 
-    /// Reads the value of a row, which is also what an event of `Registry.Add` has of the options. Errors: as `Registration::decode`.
+    /// Decodes the value of a row, which is also the options field of a `Registry.Add` event. Errors: as for
+    /// `Registration::decode`.
     pub fn decode(value: &[u8]) -> Result<Options> {
         let mut reader = Reader::new(value);
         match reader.u8()? {
@@ -91,7 +93,7 @@ impl Options {
                 return Err(Error::of(ErrorKind::FormatTooNew, say));
             }
         }
-        // A row without a scope is exact, whatever callers get by default.
+        // A row without a scope is exact, whatever the default for callers.
         let (mut options, mut last) = (Options { scope: Scope::Exact, ..Options::default() }, 0);
         while !reader.is_empty() {
             let (tag, mut bytes) = (reader.varint()?, Reader::new(reader.length_prefixed()?));
@@ -119,12 +121,12 @@ impl Options {
     }
 }
 
-/// True if the old value must be read before the new one is written: nobody keeps it.
+/// Returns true if the old value must be read before the write, because no version keeps it.
 pub(crate) fn reads_before(options: &Options) -> bool {
     options.values == Values::OldNew && !options.history
 }
 
-/// Refuses, as `Invalid`, options that do not go together.
+/// Fails with `Invalid` for incompatible options.
 pub fn check_options(options: &Options) -> Result<()> {
     if reads_before(options) && options.mode != Mode::Sync {
         return Err(Error::invalid("old values are kept by history, or read before they are overwritten in mode sync"));
@@ -132,7 +134,7 @@ pub fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// True if operations of this group happen below targets such as this one, and never to them.
+/// Returns true if operations of this group never happen to the target itself, but only below it.
 fn happens_below(target: &Target, group: Option<Group>) -> bool {
     let level = match target {
         Target::Cluster => 0,
@@ -144,7 +146,7 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
     match group {
         Some(Group::Schema | Group::Node | Group::Engine | Group::Session) => level < 1,
         Some(Group::Table | Group::Range) => level < 2,
-        Some(Group::Row) | None => level < 3, // any operation: most of them happen to rows
+        Some(Group::Row) | None => level < 3, // `None` is any operation; most of them happen to rows
         Some(Group::Column) => level < 4,
         Some(Group::Registry | Group::Defined) => false,
     }
@@ -153,28 +155,28 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
 /// One row of the registry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
-    /// What is watched.
+    /// The registered target.
     pub target: Target,
-    /// The operation; none: any.
+    /// The operation; `None`: any.
     pub operation: Option<Operation>,
     /// How it is logged.
     pub options: Options,
 }
 
 impl Registration {
-    /// A registration with what suits it.
+    /// Creates a registration with the default options of the pair.
     pub fn new(target: Target, operation: Option<Operation>) -> Registration {
         let options = Options::suited(&target, operation);
         Registration { target, operation, options }
     }
 
-    /// The same with other options.
+    /// Returns the registration with other options.
     #[must_use]
     pub fn with(self, options: Options) -> Registration {
         Registration { options, ..self }
     }
 
-    /// True if an operation on a target is logged by it.
+    /// Returns true if this registration causes an operation on a target to be logged.
     pub fn matches(&self, target: &Target, operation: Operation) -> bool {
         self.means(operation)
             && match self.options.scope {
@@ -183,14 +185,15 @@ impl Registration {
             }
     }
 
-    /// True if it watches this operation.
+    /// Returns true if it covers this operation.
     #[inline]
     pub(crate) fn means(&self, operation: Operation) -> bool {
         self.operation.is_none_or(|own| own.covers(operation))
     }
 
-    /// How much it says of what it matches: of several that match, the deepest target decides, then the operation: one by itself
-    /// before `Row.Write`, and that before any.
+    /// Returns its specificity. Of several matching registrations the one with the deepest target applies. For the same
+    /// target, a registration of the single operation precedes `Row.Write`, which precedes a registration of any
+    /// operation.
     pub fn rank(&self) -> (usize, u8) {
         let operation = match self.operation {
             None => 0,
@@ -200,7 +203,7 @@ impl Registration {
         (self.target.depth(), operation)
     }
 
-    /// Key and value of its row. Errors: `Invalid` for what is no target.
+    /// Encodes key and value of its row. Errors: `Invalid` for a malformed target.
     pub fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let Options { scope, mode, values, retention, history } = self.options;
         let mut value = vec![LEVEL];
@@ -213,7 +216,7 @@ impl Registration {
         Ok((registry_key(&self.target, self.operation)?, value))
     }
 
-    /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
+    /// Decodes a row. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Registration> {
         let (target, operation) = read_registry_key(key)?;
         Ok(Registration { target, operation, options: Options::decode(value)? })

@@ -1,15 +1,16 @@
-//! The registry: what is watched, from which commit on. docs/format.md, section 9.7.
+//! Changes of the registrations, and the commit from which on they apply. docs/format.md, section 9.7.
 //!
 //! ```text
-//! change   one at a time: the next snapshot is made, and a batch with the row
-//! turn     no watched commit is under way
-//! commit   the batch is the last under the old word of rules; with its place the new word is in force
-//! publish  the snapshot, before anybody who reads the new word can use the old one
+//! change   serializes changes: builds the next snapshot, and a batch with the row
+//! turn     takes the commit gate: no registered commit is running
+//! commit   commits the batch, the last one under the old epoch (rules word); the new epoch starts with its position
+//! publish  publishes the snapshot, before a reader of the new epoch can use the old snapshot
 //! ```
 //!
-//! Holds: an operation ordered behind the batch is encoded by the new snapshot, one before it by the old one. A writer who reads the
-//! new word and still finds the old snapshot waits for `change`.
-//! Crash: the row is in the log of commits where it took effect, and the snapshot is built of the rows that are there.
+//! Holds: an operation ordered after the batch is encoded with the new snapshot, one before it with the old snapshot. A
+//! writer that reads the new epoch but still finds the old snapshot waits for `change`.
+//! Crash: the row is in the log of commits at the position where it took effect, and the snapshot is rebuilt from the
+//! existing rows.
 
 use std::ops::Bound::Unbounded;
 
@@ -37,17 +38,17 @@ use crate::registration::Registration;
 use crate::sessions::Session;
 use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target, TargetPath};
 
-/// The id of a family that there is.
+/// Returns the id of an existing family.
 fn id_of(db: &Db, name: &str) -> Option<u32> {
     db.family(name).filter(|family| !family.is_dropped()).map(|family| family.id())
 }
 
-/// A snapshot of registrations, for the families that there are.
+/// Builds a snapshot of registrations for the existing families.
 fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
     Snapshot::build(version, registrations, &Families(|name: &str| id_of(db, name)))
 }
 
-/// True if a table file is part of the store.
+/// Returns true if a table file is part of the store.
 fn has_table(db: &Db, uid: Uid) -> Result<bool> {
     for family in db.families() {
         if db.tables(&family)?.iter().any(|table| table.meta().uid == uid) {
@@ -57,8 +58,8 @@ fn has_table(db: &Db, uid: Uid) -> Result<bool> {
     Ok(false)
 }
 
-/// Refuses a target that nothing can happen to: a family, table or table file that is not there, a part that the engine does not
-/// have, or what is the store's own. A row need not be there.
+/// Refuses a target on which no operation can be logged: a family, table or table file that does not exist, an unknown
+/// engine part, or a system family. A row need not exist.
 pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Result<()> {
     target.check()?;
     let fault = match target {
@@ -95,11 +96,11 @@ pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Res
 }
 
 impl Hooks {
-    /// Takes a store's registrations up, before anybody writes or where nobody does.
+    /// Loads the registrations of a store, before the first write or in a read-only store.
     pub(crate) fn begin(&self, registrations: Vec<Registration>) -> Result<()> {
         let _change = lock(&self.change);
         let any = !registrations.is_empty();
-        let version = self.matching.load().version().max(u64::from(any)); // what the word of rules says, if there is one
+        let version = self.matching.load().version().max(u64::from(any)); // that of the rules word, if set
         let snapshot = snapshot(&self.db, version, registrations);
         if any && !self.db.is_read_only() {
             self.db.set_rules(rules_of(&snapshot))?;
@@ -108,7 +109,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a registration, or changes the options of one; true if it is new. `said` is what its event says of the pair.
+    /// Adds a registration, or changes its options; returns true if it is new. `said` describes the pair in the event.
     pub(crate) fn add_registration(
         &self,
         registration: Registration,
@@ -131,7 +132,7 @@ impl Hooks {
         Ok(is_new)
     }
 
-    /// Takes a registration back; false if there was none. `said` as above.
+    /// Removes a registration; returns false if there was none. `said` as above.
     pub(crate) fn delete_registration(
         &self,
         target: &Target,
@@ -153,7 +154,8 @@ impl Hooks {
         Ok(true)
     }
 
-    /// Creates a family; registrations that name it hold for it from its first commit on: they are in force before anybody finds it.
+    /// Creates a family. Registrations that name it apply from its first commit on: the new snapshot takes effect
+    /// before readers can find the family.
     pub(crate) fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         let _change = lock(&self.change);
         let before = self.matching.load();
@@ -174,15 +176,16 @@ impl Hooks {
         })
     }
 
-    /// Drops a family. What its events say is kept with the rows that go is written into their own before.
+    /// Drops a family. Old values of its events that are kept as versions in the family are first copied into the
+    /// events' rows.
     pub(crate) fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
-        let _turn = self.turns.take(); // nothing watched comes between the old values and the end
+        let _turn = self.turns.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
             if !planted::active(Bug::DropOvertaken) {
-                self.db.renew_rules()?; // what was begun before is begun again, and waits
+                self.db.renew_rules()?; // earlier commits are rejected for retry, and wait
             }
-            self.write_claimed()?; // rows in the ring may say that an old value is kept, too
+            self.write_claimed()?; // rows in the ring may refer to old values, too
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             match self.db.family(name) {
                 Some(family) if !planted::active(Bug::OldValueReadTooEarly) => self.db.flush_ordered(&family)?,
@@ -202,8 +205,8 @@ impl Hooks {
         })
     }
 
-    /// False if no event can say that its old value stands among the versions of its key: nothing was registered since the store was
-    /// opened, and nothing is in the log.
+    /// Returns false if no event can have an old value that is kept as a version: nothing was registered since the
+    /// store was opened, and the log is empty.
     fn may_hold_old_values(&self) -> Result<bool> {
         let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
         let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
@@ -211,7 +214,7 @@ impl Hooks {
         Ok(self.db.rules() as u32 != 0 || rows.valid())
     }
 
-    /// Commits a change of the registry, with its event if that is registered itself. The caller holds `change`.
+    /// Commits a change of the registry, and its event if that is registered. The caller holds `change`.
     fn enforce(
         &self,
         mut batch: Batch,
@@ -220,9 +223,9 @@ impl Hooks {
         payload: Payload,
         who: Option<&Session>,
     ) -> Result<()> {
-        let _turn = self.turns.take(); // until the change is there, for whoever reads old values under it
+        let _turn = self.turns.take(); // until the change is applied, for commits that read old values under it
         if let Some(watching) = self.matching.load().find(target, operation) {
-            self.db.renew_rules()?; // nothing of a later time is ordered before
+            self.db.renew_rules()?; // no commit with a later time is ordered before the change
             let now = self.witness.clock.now();
             let event = event_at(now, watching, (target, operation), payload, who);
             push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
@@ -247,7 +250,7 @@ impl Hooks {
     }
 }
 
-/// An event that is not of a write.
+/// Builds an event that does not belong to a write.
 pub(crate) fn event_at(
     time: crate::clock::Time,
     watching: &Registration,
@@ -266,7 +269,7 @@ pub(crate) fn event_at(
     Event { key, payload }
 }
 
-/// For how many microseconds events of a registration are kept.
+/// Returns the retention of a registration's events, in microseconds.
 pub(crate) fn retention_of(registration: &Registration) -> Option<u64> {
     registration.options.retention.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }

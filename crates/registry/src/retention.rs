@@ -1,20 +1,21 @@
-//! Retention: which events of the engine's own work are kept. Events of users are kept for ever, unless they have a retention of their own.
+//! Retention of the engine's own events. Events of users are kept until deleted, unless they have their own retention.
 //!
 //! ```text
 //! keep      the newest events, up to a number and an age
-//!           of a live table: what wrote it, which `lineage` shows
-//!           of an open quarantine: the bar of a table, the fence of a lost range
-//!           the last look at the whole store, which `explain` shows
-//! line      leaves the manifest once it is beyond number or age; of its events those become rows that are kept
-//! row       gets a tombstone once it is not kept any more, by a sweep over the rows of the engine
+//!           of a live table: the event that wrote it, which `lineage` shows
+//!           of an open quarantine: the event that began it (a quarantined table, a lost range)
+//!           the last verification of the whole store, which `explain` shows
+//! line      leaves the manifest when it exceeds number or age; those of its events that are kept become rows
+//! row       gets a tombstone when it is not kept any more, by a sweep over the rows of the engine
 //! ```
 //!
-//! Holds:  a row of a user on a target of the engine has a stamp, or an expiry, and the engine's own have neither. A row of which that cannot be
-//!         told for sure is taken for a user's.
-//! Costs:  a flush decodes the lines that came since the one before. A sweep reads all rows of the engine twice, once as many events
-//!         have left the manifest as a quarter of those rows, so four to eight rows are read for each event. The first one of an open comes
-//!         with the first lines that leave.
-//! Bound:  rows that are kept, and a quarter more; lines as many events as are kept, and a quarter more.
+//! Holds:  a user's row on an engine target has a stamp or an expiry, and the engine's rows have neither. A row for
+//! which this cannot be determined is treated as a user's.
+//! Costs:  a flush decodes the lines added since the previous flush. A sweep reads all rows of the engine twice. It
+//! runs once the events that left the manifest amount to a quarter of those rows, so four to eight rows are read per
+//! event. After an open, the first sweep runs when the first lines leave.
+//! Bound:  the rows kept exceed the limit by at most a quarter, and the lines hold at most the number of events to be
+//! kept plus a quarter.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -39,16 +40,16 @@ use crate::operation::Operation;
 use crate::payload::{Field, Payload};
 use crate::target::Target;
 
-/// What is let go by halves: work is done for this part of what is kept, or more.
+/// Cleanup waits until the due events amount to one in `PART` of the kept events.
 const PART: u64 = 4;
-/// Events that are worth a sweep, and a rewrite of the lines that hold them.
+/// Minimum number of events for a sweep, and for a rewrite of the lines that hold them.
 const LEAST: u64 = 64;
-/// An age may be exceeded by this part of it.
+/// Events may exceed the maximum age by one in `AGE_PART`.
 const AGE_PART: u32 = 8;
-/// Tombstones of one flush. What is left goes with the next.
+/// Maximum number of tombstones per flush. The rest follows with the next flush.
 const MOST_TOMBSTONES: usize = 32_768;
 
-/// What is known of lines and rows without reading them again.
+/// Facts about lines and rows, cached to avoid reading them again.
 #[derive(Debug, Default)]
 pub(crate) struct Keeping(Mutex<Known>);
 
@@ -56,17 +57,17 @@ pub(crate) struct Keeping(Mutex<Known>);
 struct Known {
     /// The lines of the manifest.
     lines: VecDeque<Counted>,
-    /// The events of all of them.
+    /// Number of events of all lines.
     events: u64,
-    /// Events that left the manifest since the last sweep.
+    /// Number of events that left the manifest since the last sweep.
     left: u64,
-    /// Rows that the last sweep found and kept.
+    /// Number of rows that the last sweep kept.
     rows: u64,
-    /// The oldest of them that is there for its number and age alone.
+    /// The oldest row that the last sweep kept for its number and age alone.
     oldest: Option<Time>,
-    /// There is something to sweep for certain, or nobody knows yet.
+    /// A sweep is known to be necessary, or has not run since the open.
     is_due: bool,
-    /// The first line that left last: if it leaves again, the flush failed.
+    /// The number of the first line that left last. If it leaves again, the flush had failed.
     first: u64,
 }
 
@@ -77,7 +78,7 @@ impl Default for Known {
     }
 }
 
-/// A line, its events and its time.
+/// A line with the number of its events and its time.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     number: u64,
@@ -86,7 +87,7 @@ struct Counted {
 }
 
 impl Keeping {
-    /// How many of the oldest lines leave the manifest although it has room for them.
+    /// Returns how many of the oldest lines must leave the manifest although it has room for them.
     pub(crate) fn outdated(
         &self,
         lines: &mut dyn Iterator<Item = (u64, &[u8])>,
@@ -99,8 +100,8 @@ impl Keeping {
         known.outdated_lines(retention, now).max(usize::from(swept).min(known.lines.len()))
     }
 
-    /// Rows of the events of lines that are kept, and tombstones of rows that are not. An error while rows are read leaves them for
-    /// another time.
+    /// Returns rows for the kept events of lines that leave, and tombstones for rows that are not kept any more. If
+    /// reading rows fails, they are left for a later sweep.
     pub(crate) fn rows(&self, lines: &[(u64, Arc<[u8]>)], store: &dyn EventStore) -> Vec<Emitted> {
         let mut known = lock(&self.0);
         let through = lines.last().map_or(0, |(number, _)| *number);
@@ -123,7 +124,7 @@ impl Keeping {
 }
 
 impl Known {
-    /// Takes up lines that came, and leaves those that went.
+    /// Adds new lines and removes those that are gone.
     fn meet(&mut self, lines: &mut dyn Iterator<Item = (u64, &[u8])>) {
         let mut lines = lines.peekable();
         let first = lines.peek().map_or(u64::MAX, |(number, _)| *number);
@@ -133,7 +134,7 @@ impl Known {
         }
         let last = self.lines.back().map_or(0, |line| line.number);
         for (number, bytes) in lines.skip_while(|(number, _)| *number <= last) {
-            // A line of a later version has no events here.
+            // A line of a later version counts as having no events.
             let (events, time) = Line::decode(bytes).map_or((0, Time::LAST), |line| (line.count(), line.time));
             self.lines.push_back(Counted { number, events, time });
             self.events += events;
@@ -163,7 +164,8 @@ impl Known {
         by_number.max(by_age)
     }
 
-    /// True if a sweep is known to find something; before the first one of an open nobody knows.
+    /// Returns true if a sweep is known to find rows. Before the first sweep of an open this is assumed only after
+    /// lines have left.
     fn rows_are_outdated(&self, retention: &EventRetention, now: u64) -> bool {
         let late = retention.age.saturating_add(retention.age / AGE_PART);
         self.first > 0 && (self.is_due || self.oldest.is_some_and(|oldest| is_older(oldest, late, now)))
@@ -184,7 +186,8 @@ fn is_older(time: Time, age: Duration, now: u64) -> bool {
     time.micros().saturating_add(age) < now
 }
 
-/// The rows of lines that leave, behind which the manifest keeps `stay` events; and how many events they have.
+/// Returns the rows of lines that leave, and their number of events. `stay` is the number of events that remain in the
+/// manifest, all of them newer.
 fn rows_of(lines: &[(u64, Arc<[u8]>)], stay: u64, store: &dyn EventStore) -> (Vec<Emitted>, u64) {
     let (retention, mut newer, mut rows, mut look) = (store.retention(), stay, Vec::new(), None);
     for (number, bytes) in lines.iter().rev() {
@@ -205,7 +208,7 @@ fn rows_of(lines: &[(u64, Arc<[u8]>)], stay: u64, store: &dyn EventStore) -> (Ve
     (rows, newer - stay)
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Default)]
 struct Swept {
     tombstones: Vec<Emitted>,
@@ -214,7 +217,7 @@ struct Swept {
     is_more: bool,
 }
 
-/// Looks at all rows of the engine. `newer`: events that are newer than all of them.
+/// Examines all rows of the engine. `newer` is the number of events that are newer than all of them.
 fn sweep(newer: u64, store: &dyn EventStore) -> Result<Swept> {
     let (counts, look) = count(store)?;
     let retention = store.retention();
@@ -247,7 +250,7 @@ fn sweep(newer: u64, store: &dyn EventStore) -> Result<Swept> {
     Ok(swept)
 }
 
-/// How many rows the log has of each line, and the last line that tells of a look at the whole store.
+/// Returns the number of log rows per line, and the last line that records a verification of the whole store.
 fn count(store: &dyn EventStore) -> Result<(BTreeMap<u64, u64>, Option<u64>)> {
     let (mut counts, mut look) = (BTreeMap::new(), None);
     each_row(store, &mut |record, key| {
@@ -261,7 +264,7 @@ fn count(store: &dyn EventStore) -> Result<(BTreeMap<u64, u64>, Option<u64>)> {
     Ok((counts, look))
 }
 
-/// Shows the rows of the engine's own events.
+/// Visits the rows of the engine's own events.
 fn each_row(store: &dyn EventStore, see: &mut dyn FnMut(&Record<'_>, &LogKey) -> bool) -> Result<()> {
     for (from, to) in engine_keys() {
         let mut goes_on = true;
@@ -280,7 +283,7 @@ fn each_row(store: &dyn EventStore, see: &mut dyn FnMut(&Record<'_>, &LogKey) ->
     Ok(())
 }
 
-/// True for a row that a line became.
+/// Returns true for a row that was made from a line.
 fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
     if planted::active(Bug::UsersEventTakenForEngines) {
         return true;
@@ -294,7 +297,7 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
     is_target && key.client == ANONYMOUS && !is_stamped && !ends().unwrap_or(true)
 }
 
-/// True for an event that stays however old it is.
+/// Returns true for an event that is kept whatever its age.
 fn is_protected(event: &Event, store: &dyn EventStore) -> bool {
     let (operation, payload) = (event.key.operation, &event.payload);
     if operation == Operation::ENGINE_FENCE {

@@ -1,7 +1,8 @@
-//! Who may register, read the log and delete from it.
+//! Authorization: which sessions may register, read the log, add events and delete them.
 //!
-//! The store asks before it does any of these, in the calling thread, with no lock held. What it does for itself (writing events
-//! of what is registered, opening, flushing) is not asked for. Without an authorizer everybody may do everything.
+//! The calls of registry and log ask the authorizer first, in the calling thread, without holding a lock. The store's
+//! own work (writing events of registered operations, opening, flushing) needs no authorization. By default every
+//! session may do everything.
 
 use waxseal_lsm::error::{Error, Result};
 
@@ -9,25 +10,26 @@ use crate::operation::Operation;
 use crate::sessions::Session;
 use crate::target::Target;
 
-/// Says what a session may do.
+/// Decides what a session may do.
 ///
-/// It is asked by the calls of registry and log. Whoever holds the store itself can read the rows of the system families as those of any other;
-/// a program that hands reads on to clients keeps the names that begin with `system_metadata.` from them.
+/// Only the calls of registry and log ask it. Code with access to the store itself can read the rows of the system
+/// families like any other. A program that passes reads on to clients must therefore deny them families whose names
+/// begin with `system_metadata.`.
 pub trait Authorizer: Send + Sync {
-    /// May it register, or take back, an operation (none: any) on a target?
+    /// May the session register or unregister an operation (`None`: any) on a target?
     fn can_register(&self, who: &Session, target: &Target, operation: Option<Operation>) -> bool;
-    /// May it read the events of a target, and of what lies below it?
+    /// May the session read the events of a target, and of targets below it?
     fn can_read_log(&self, who: &Session, target: &Target) -> bool;
-    /// May it delete them?
+    /// May the session delete these events?
     fn can_delete_log(&self, who: &Session, target: &Target) -> bool;
-    /// May it add events of its own to a target?
+    /// May the session add its own events to a target?
     fn can_add_to_log(&self, who: &Session, target: &Target, operation: Operation) -> bool {
         let _ = (who, target, operation);
         true
     }
 }
 
-/// Everybody may do everything.
+/// The default authorizer: every session may do everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Everybody;
 
@@ -43,7 +45,7 @@ impl Authorizer for Everybody {
     }
 }
 
-/// `Invalid`, unless it is allowed: `who` may not `do`.
+/// Fails with `Invalid` unless `yes`: the session `who` may not do `what`.
 pub(crate) fn allowed(yes: bool, who: &Session, what: &str, target: &Target) -> Result<()> {
     if yes { Ok(()) } else { Err(refused(who, what, target)) }
 }

@@ -1,10 +1,12 @@
-//! Sessions: who writes. docs/format.md, section 9.8.
+//! Sessions: the identities of writers. docs/format.md, section 9.8.
 //!
-//! A session is a name, and how it was authenticated if it was. Each pair has a number in the store, given when it first
-//! writes something that is watched and never given again; records carry the number, events the name. The row that says which
-//! name a number stands for is committed before the first record that carries it, so wherever such a record survives a crash,
-//! the row does. Should it be lost or damaged all the same, the number stands for an unknown session, and for nobody else
-//! later: numbers then go on from a moment, in microseconds, at which the loss was known. Who has not said who he is has number 0, the name `-`, and no row.
+//! An identity is a name and an optional authentication method. Each pair gets a number in the store when it first
+//! makes a registered write; numbers are never reused. Records carry the number, events carry the name.
+//!
+//! The row that maps a number to its identity is committed before the first record that carries the number. If such a
+//! record survives a crash, so does the row. If the row is lost or damaged nevertheless, the number denotes an unknown
+//! session and is never assigned to another one. New numbers then start above the time, in microseconds, at which the
+//! loss was known. An anonymous writer has the number 0, the name `-`, and no row.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,30 +22,30 @@ use crate::clock::Time;
 use crate::key::{ANONYMOUS, MAX_CLIENT_BYTES};
 use crate::ordered::{put_u64, take_u64};
 
-/// Who cannot be named has this before the number; nobody can be called so.
+/// The name prefix of an unknown session, followed by its number. No identity may begin with it.
 const UNKNOWN: &str = "unknown session ";
 
-/// The level of a row's value.
+/// The format level of a row's value.
 const LEVEL: u8 = 1;
 /// The first byte of a row's key.
 const ROW: u8 = 0x04;
 
-/// Who a session is.
+/// The identity of a session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Identity {
     /// Its name, 1 to 255 bytes.
     pub name: String,
-    /// How it was authenticated; none: not at all.
+    /// The authentication method; `None` means unauthenticated.
     pub authenticated: Option<String>,
 }
 
 impl Identity {
-    /// A name that nobody vouches for.
+    /// Creates an unauthenticated identity.
     pub fn named(name: impl Into<String>) -> Identity {
         Identity { name: name.into(), authenticated: None }
     }
 
-    /// The same, authenticated in some way: `password`, `tls`, ..
+    /// Adds an authentication method: `password`, `tls`, ..
     #[must_use]
     pub fn authenticated(self, how: impl Into<String>) -> Identity {
         Identity { authenticated: Some(how.into()), ..self }
@@ -71,7 +73,7 @@ impl Identity {
         value
     }
 
-    /// Reads the value of a row; other bytes are refused.
+    /// Decodes the value of a row. Malformed bytes are refused.
     pub fn read(value: &[u8]) -> Result<Identity> {
         let mut reader = Reader::new(value);
         match reader.u8()? {
@@ -107,14 +109,14 @@ impl From<String> for Identity {
     }
 }
 
-/// The key of a session's row.
+/// Returns the key of a session's row.
 pub fn session_key(id: u64) -> Vec<u8> {
     let mut key = vec![ROW];
     put_u64(&mut key, id);
     key
 }
 
-/// The number in the key of a session's row; other bytes are refused.
+/// Decodes the number in the key of a session's row. Malformed bytes are refused.
 pub fn read_session_key(key: &[u8]) -> Result<u64> {
     let mut reader = Reader::new(key);
     let (row, id) = (reader.u8()?, take_u64(&mut reader)?);
@@ -124,33 +126,33 @@ pub fn read_session_key(key: &[u8]) -> Result<u64> {
     }
 }
 
-/// An open session: what is written through it is written in its name. Clones are the same session.
+/// An open session, in whose name its writes are made. Clones are the same session.
 #[derive(Clone, Default)]
 pub struct Session(Option<Arc<Who>>);
 
 #[derive(Debug)]
 struct Who {
     identity: Identity,
-    /// 0 until it is needed.
+    /// 0 until a number is assigned.
     id: AtomicU64,
 }
 
 impl Session {
-    /// Nobody in particular.
+    /// The anonymous session.
     pub const ANONYMOUS: Session = Session(None);
 
-    /// A session whose row is not there, or cannot be read.
+    /// Returns a session whose row is missing or unreadable.
     pub(crate) fn unknown(id: u64) -> Session {
         let identity = Identity::named(format!("{UNKNOWN}{id}"));
         Session(Some(Arc::new(Who { identity, id: AtomicU64::new(id) })))
     }
 
-    /// Its number in this store; 0 if nobody said who he is, or nothing watched was written yet.
+    /// Returns its number in this store; 0 for the anonymous session, and before its first registered write.
     pub fn id(&self) -> u64 {
         self.0.as_ref().map_or(0, |who| who.id.load(Relaxed))
     }
 
-    /// The number of whoever writes, unless it is still to be given.
+    /// Returns the number of a writer's session, or `None` if it is not assigned yet.
     #[inline]
     pub(crate) fn number_of(session: Option<&Session>) -> Option<u64> {
         match session.and_then(|session| session.0.as_ref()) {
@@ -159,18 +161,18 @@ impl Session {
         }
     }
 
-    /// Its name; `-` if nobody said who he is.
+    /// Returns its name; `-` for the anonymous session.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
     }
 
-    /// True for the same session of the same store.
+    /// Returns true for the same session of the same store.
     #[inline]
     pub fn is(&self, other: &Session) -> bool {
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 
-    /// How it was authenticated; none: not at all.
+    /// Returns its authentication method; `None` means unauthenticated.
     pub fn authenticated(&self) -> Option<&str> {
         self.0.as_ref().and_then(|who| who.identity.authenticated.as_deref())
     }
@@ -182,13 +184,13 @@ impl fmt::Debug for Session {
     }
 }
 
-/// The sessions of a store, by number and by who they are.
+/// The sessions of a store, by number and by identity.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     known: RwLock<Known>,
-    /// One number is given at a time.
+    /// Serializes the assignment of numbers.
     giving: Mutex<()>,
-    /// No number below or at this one is given any more, whatever rows are there.
+    /// The highest number that must not be assigned any more, whether or not its row exists.
     spent: AtomicU64,
 }
 
@@ -199,7 +201,7 @@ struct Known {
 }
 
 impl Sessions {
-    /// The session of this number, if it was met.
+    /// Returns the session with this number, if it is loaded.
     pub(crate) fn get(&self, id: u64) -> Option<Session> {
         match id {
             0 => Some(Session::ANONYMOUS),
@@ -207,7 +209,7 @@ impl Sessions {
         }
     }
 
-    /// A record carries this number: it is not given again, though its row may be gone.
+    /// Records that a record carries this number: it must not be assigned again, even if its row is missing.
     #[inline]
     pub(crate) fn met(&self, id: u64) {
         if id > self.spent.load(Relaxed) {
@@ -215,21 +217,22 @@ impl Sessions {
         }
     }
 
-    /// Rows may have been lost up to this time: numbers go on behind its microseconds, which are more than were ever given.
+    /// Handles the possible loss of rows up to this time: new numbers start above its microseconds, which exceed all
+    /// numbers assigned so far.
     pub(crate) fn leap(&self, time: Time) {
         if !planted::active(Bug::SessionNumberGivenAgain) {
             self.met(time.micros());
         }
     }
 
-    /// Takes up a row.
+    /// Loads a row.
     pub(crate) fn load(&self, id: u64, identity: Identity) -> Result<Session> {
         let session = self.open(identity)?;
         self.give(&session, id);
         Ok(session)
     }
 
-    /// The session of somebody, with or without a number.
+    /// Returns the session of an identity, which may not have a number yet.
     pub(crate) fn open(&self, identity: Identity) -> Result<Session> {
         identity.check()?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -237,7 +240,7 @@ impl Sessions {
         Ok(known.by_identity.entry(identity.clone()).or_insert_with(new).clone())
     }
 
-    /// The number of a session; a new one is given if it has none, and `keep` commits its row before anybody hears of it.
+    /// Returns the number of a session. If it has none, assigns one; `keep` commits its row before the number is used.
     #[inline]
     pub(crate) fn number(
         &self,

@@ -1,21 +1,24 @@
-//! One operation, committed as it is encoded: what nearly every write is.
+//! The fast path: commits a single operation as it is encoded, which covers nearly all writes.
 //!
 //! ```text
-//! ask       which registration watches it, by the snapshot that the thread met last, if the word of rules still names that
-//! claim     room for its event, mode async
-//! time      one that is later than those of all commits so far
-//! encode    with its stamp and, mode sync, with its row behind it
-//! commit    under the same word of rules, behind earlier times alone; else nothing was changed, and it is asked again
-//! push      its row to the ring, mode async
+//! ask       finds the registration, by the thread's cached registry snapshot if the rules word still names it
+//! claim     reserves ring space for its event (mode async)
+//! time      takes a time later than those of all commits so far
+//! encode    encodes the operation with its stamp and (mode sync) with its row behind it
+//! commit    commits under the same epoch, behind earlier times only; otherwise nothing changed, and it starts again
+//! push      adds its row to the ring (mode async)
 //!
-//! usual     what is watched alike whatever its key, mode deferred, by a thread that wrote such a thing last: no question, and no claim
+//! usual     mode deferred, where all keys of the family are treated alike, and the thread's last write was of the same
+//!           kind: neither `ask` nor `claim`
 //! ```
 //!
-//! Costs beside a commit that nobody watches: the clock once, 15 bytes beside the record; mode sync a row of some 60
-//! bytes and its place in memory, mode async the row's bytes copied to the ring. No lock is taken and nothing is allocated, and the value is copied
-//! once. Beside others who write watched things at the same moment it may be encoded more than once, or wait for its turn (`turns.rs`).
+//! Costs, in addition to those of an unregistered commit: one reading of the clock, and 15 bytes in the record. Mode
+//! sync adds a row of about 60 bytes and its place in the memtable; mode async copies the row's bytes to the ring. No
+//! lock is taken, nothing is allocated, and the value is copied once. With concurrent registered writes, the operation
+//! may be encoded more than once, or wait at the commit gate (`turns.rs`).
 //!
-//! What needs more is committed as a batch (`hooks.rs`): an old value that is read before, and a key too long to be watched for sure.
+//! Two cases are committed as a batch (`hooks.rs`): an old value that must be read first, and a key that may be too
+//! long to be logged.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,27 +42,27 @@ use crate::modes::Claim;
 use crate::registration::Mode;
 use crate::sessions::Session;
 
-/// How one operation is written.
+/// How one operation is to be written.
 enum Answer<'a> {
-    /// As it is.
+    /// Without a stamp.
     Plain,
     /// With a stamp, once its time and its session are known.
     Watched(&'a Plan),
-    /// As a batch of one, since it needs more.
+    /// As a batch of one operation.
     Whole,
-    /// Ask again: other rules are about to be in force.
+    /// Ask again: a new epoch is about to take effect.
     Again,
 }
 
-/// What a thread was told last of operations that are watched alike whatever their key, mode deferred. It holds while the word of rules of its
-/// store is the same. Each part is compared where it lies: nobody needs a copy of all.
+/// The thread's last lookup in mode deferred, for a family whose keys are all treated alike. Valid while the store's
+/// rules word is unchanged. Each part is a separate cell, so that a comparison copies nothing.
 struct Usual {
-    /// `Hooks::number`; 0: the thread was told of nothing yet.
+    /// `Hooks::number`; 0 before the first lookup.
     store: Cell<u64>,
     rules: Cell<u64>,
     family: Cell<u32>,
     kind: Cell<Kind>,
-    /// As the caller says it.
+    /// As passed by the caller.
     verb: Cell<Verb>,
     stamp: Cell<Blank>,
 }
@@ -78,7 +81,7 @@ thread_local! {
 }
 
 impl Usual {
-    /// The stamp of an operation of a store, under rules, if it is like the last one that the thread was told of.
+    /// Returns the stamp for an operation, if store, rules word, family, kind and verb equal those of the last lookup.
     #[inline]
     fn stamp_of(&self, single: &Single<'_>, store: u64, rules: u64) -> Option<Blank> {
         let Draft { family, kind, key, .. } = &single.draft;
@@ -88,7 +91,7 @@ impl Usual {
         if holds { Some(self.stamp.get()) } else { None }
     }
 
-    /// The thread is told.
+    /// Records a lookup.
     fn set(&self, single: &Single<'_>, (store, rules): (u64, u64), stamp: Blank) {
         self.store.set(store);
         self.rules.set(rules);
@@ -99,20 +102,20 @@ impl Usual {
     }
 }
 
-/// One operation, what is known of it, and who does it.
+/// One operation with its context.
 #[derive(Clone, Copy)]
 pub(crate) struct Single<'a> {
     pub(crate) draft: Draft<'a>,
-    /// The one that the caller was given with it, if it was.
+    /// The caller's seal, if any.
     pub(crate) seal: Option<Seal>,
-    /// What the caller says that it is called.
+    /// The log name that the caller passed.
     pub(crate) verb: Verb,
     pub(crate) who: Option<&'a Session>,
     pub(crate) durability: Durability,
 }
 
 impl Single<'_> {
-    /// What the operation is called.
+    /// Returns the operation's log name.
     #[inline]
     fn verb(&self) -> Verb {
         verb_of(self.draft.kind, Some(self.verb))
@@ -120,13 +123,13 @@ impl Single<'_> {
 }
 
 impl Hooks {
-    /// Commits one operation, watched or not, by the word of rules that was read last. `batch` is room to encode it in.
+    /// Commits one operation, registered or not, under the rules word read last. `batch` is a buffer for its encoding.
     pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, rules: u64) -> Result<Seqno> {
         if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, rules))
             && let Some(session) = Session::number_of(single.who)
             && !self.turns.is_wanted()
         {
-            let time = self.witness.clock.next().0; // first, since the processor ends all that it has begun before it reads a clock
+            let time = self.witness.clock.next().0; // first: reading the clock waits for all preceding instructions
             batch.clear();
             self.sealer.push_filled(batch, &single.draft, single.seal, (stamp, time, session))?;
             if let Some(seqno) = self.db.commit_timed(batch, single.durability, rules, time)? {
@@ -136,12 +139,12 @@ impl Hooks {
         self.commit_asked(batch, single)
     }
 
-    /// Commits one operation after it was asked who watches it.
+    /// Commits one operation after a lookup of its registration.
     #[inline(never)]
     fn commit_asked(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
         let draft = Draft { key_hash: Some(single.draft.hashed_key()), ..single.draft };
         let outcome = Room::lend(|room| self.one_in(room, batch, &Single { draft, ..*single }));
-        batch.clear(); // and with it what it was granted
+        batch.clear(); // also revokes its grant
         outcome
     }
 
@@ -181,7 +184,7 @@ impl Hooks {
         }
     }
 
-    /// The operation alone in a batch, encoded.
+    /// Clears the batch and encodes the operation into the batch.
     #[inline]
     fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
         let Some(seal) = seal else { return push_unsealed(batch, &mut { *draft }, self.db.companions()) };
@@ -189,12 +192,12 @@ impl Hooks {
         self.sealer.push_sealed_given(batch, draft, seal)
     }
 
-    /// How one operation is written under these rules.
+    /// Decides how one operation is written under these rules.
     #[inline]
     fn ask<'a>(&self, seen: &'a mut Option<Seen>, rules: u64, single: &Single<'_>) -> Answer<'a> {
         let (draft, verb) = (&single.draft, single.verb());
         if rules & 1 == 0 || system_number(draft.family).is_some() {
-            return Answer::Plain; // to the store's own families nothing happens: the engine refuses
+            return Answer::Plain; // never logged: the engine refuses writes to system families
         }
         let is_known = |seen: &Seen| seen.store == self.number && rules_of(&seen.snapshot) == rules as u32;
         if !seen.as_ref().is_some_and(is_known) {
@@ -218,15 +221,15 @@ impl Hooks {
         }
     }
 
-    /// The snapshot in force, if the word of rules names it.
+    /// Returns the current snapshot, if the rules word names it.
     #[cold]
     fn look_for(&self, rules: u64) -> Option<Arc<Snapshot>> {
         let snapshot = self.matching.load();
         self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
     }
 
-    /// Commits an operation of whose event a row is written now, mode sync, or soon, mode async; none if it was handed back, and then nothing
-    /// was changed.
+    /// Commits an operation whose event row is written with it (mode sync) or soon after it (mode async). Returns
+    /// `None` if the commit was rejected for retry; nothing changed then.
     fn commit_told(
         &self,
         batch: &mut Batch,
@@ -255,8 +258,8 @@ impl Hooks {
         Ok(Some(seqno))
     }
 
-    /// Commits an operation with its stamp, and with its row where `beside` says of which family and where it may be put together, under
-    /// rules. Answers its seqno, none if it was handed back, and the stamp.
+    /// Commits an operation with its stamp. With `beside`, a family name and a buffer, also commits its row. Returns
+    /// its seqno, or `None` if the commit was rejected for retry, and the stamp.
     #[inline]
     fn commit_stamped(
         &self,
@@ -280,14 +283,14 @@ impl Hooks {
     }
 }
 
-/// The operation alone in a batch, encoded, with the seal that the keeper gives it.
+/// Clears the batch and encodes the operation into the batch; the record protector computes the seal.
 #[inline]
 pub(crate) fn push_unsealed(batch: &mut Batch, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
     batch.clear();
     batch.push_draft(draft, keeper)
 }
 
-/// The row of the first operation of a batch, in the place of what `out` held; answers where its key ends.
+/// Replaces the content of `out` by the row of the first operation of a batch; returns the end of its key.
 fn row_of_one(
     batch: &Batch,
     (family, seqno): (&str, Seqno),

@@ -1,27 +1,27 @@
-//! Where events stand, and how they are walked as if they stood in one place.
+//! The sources of events, and their merge.
 //!
 //! ```text
-//! stored    the log family, by a cursor of the engine
-//! sorted    a few rows in memory: lines of the chronicle, the versions of one key
+//! stored    the log family, through an engine cursor
+//! sorted    a few rows in memory: lines of the engine event log, or the versions of one key
 //! pending   the memtables of families whose events are not rows yet (pending.rs)
-//! merged    all of them; a row that two of them hold is shown once
+//! merged    all of them; a row that two of them hold is returned once
 //! ```
 //!
-//! A pending row becomes a stored one at a flush. Who merges opens the pending ones first: then an event may be met twice, and that
-//! is seen by its key, but never not at all.
+//! A flush turns a pending row into a stored one. The merge opens the pending sources first: it may see an event twice,
+//! which its key reveals, but never misses one.
 
 use waxseal_lsm::error::Result;
 use waxseal_lsm::read::UserCursor;
 
 use crate::key::{Back, Latest};
 
-/// Rows of the log in the order of their keys, walked forwards.
+/// A forward iterator over log rows in key order.
 pub(crate) trait Rows {
-    /// To the first row at or behind a key.
+    /// Moves to the first row at or after a key.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
-    /// One row on; there must be one here.
+    /// Moves to the next row; must be on a row.
     fn next(&mut self) -> Result<()>;
-    /// The row here, key and value; none at the end.
+    /// Returns key and value of the current row; `None` at the end.
     fn row(&self) -> Option<(&[u8], &[u8])>;
 }
 
@@ -41,7 +41,7 @@ impl Rows for Stored {
 }
 
 impl Stored {
-    /// The latest event, as `Latest` finds it: key and value.
+    /// Returns the row of the latest event of a `Latest` search.
     pub(crate) fn latest(&mut self, mut walk: Latest) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.0.seek_for_prev(walk.end())?;
         loop {
@@ -67,13 +67,13 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// These, in whatever order they come.
+    /// Creates it from rows in any order.
     pub(crate) fn of(mut rows: Vec<(Vec<u8>, Vec<u8>)>) -> Sorted {
         rows.sort();
         Sorted { rows, at: 0 }
     }
 
-    /// The latest event, as `Latest` finds it.
+    /// Returns the row of the latest event of a `Latest` search.
     pub(crate) fn latest(&self, mut walk: Latest) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let below = |key: &[u8]| self.rows.partition_point(|(own, _)| own.as_slice() < key);
         let mut end = below(walk.end());
@@ -104,7 +104,7 @@ impl Rows for Sorted {
     }
 }
 
-/// Several as one.
+/// The merge of several sources.
 pub(crate) struct Merged<'a> {
     sources: Vec<Box<dyn Rows + 'a>>,
     least: Option<usize>,

@@ -1,12 +1,15 @@
-//! Turns: watched commits go side by side, and the few that must be among themselves go one after the other.
+//! The commit gate: registered commits run concurrently, except for the few that need exclusion, which run one at a
+//! time.
 //!
-//! A watched commit takes its time, encodes it, and is ordered if no later time is in front of it by then (`Db::commit_timed`); else it
-//! does so again. So nobody holds a lock while he encodes, and whoever is put to sleep there holds up nobody. Two need more than that:
-//! who reads old values, since nothing may come between reading and writing, and who was handed back again and again, since others are quicker.
-//! They take the turn, and everybody who sees that gives way.
+//! A registered commit takes its time, encodes it, and is accepted only if no later time has been ordered by then
+//! (`Db::commit_timed`); otherwise it retries. No lock is held while encoding, so a descheduled thread delays no other.
+//! Two kinds of commits need more and take the gate, and all others wait for them. The first kind reads old values,
+//! because no commit may intervene between the read and the write. The second has been rejected repeatedly because
+//! other threads were faster.
 //!
-//! Holds: who has the turn excludes those that read the word of rules after it was taken. Those that read it before are kept out by changing the
-//! word (`Db::renew_rules`), where that matters. Memory orders: `wanted` is raised before the word changes, and looked at after the word was read.
+//! Holds: the holder of the gate excludes commits that read the rules word after the gate was taken. Where earlier
+//! readers matter, changing the word excludes them (`Db::renew_rules`). Memory order: `wanted` is incremented before
+//! the word changes, and checked after the word was read.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
@@ -14,18 +17,18 @@ use std::sync::{Mutex, MutexGuard};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::planted::{self, Bug};
 
-/// Who is handed back more often than this takes the turn.
+/// A commit that was rejected more often than this takes the gate.
 const PATIENCE: u32 = 2;
 
-/// The one turn of a store.
+/// The commit gate of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     one: Mutex<()>,
-    /// How many have the turn, or wait to take it.
+    /// Number of threads that hold the gate or wait to take it.
     wanted: AtomicUsize,
 }
 
-/// The turn, or the leave to go while nobody has it, until it is dropped.
+/// The gate itself, or a pass obtained while no thread held it; valid until dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
@@ -34,24 +37,25 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turns {
-    /// True if somebody has the turn or wants it. Asked after the word of rules was read.
+    /// Returns true if a thread holds the gate or waits for it. Call it after reading the rules word.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed) > 0
     }
 
-    /// Takes the turn: from when it is given until it is dropped everybody else waits in `give_way`.
+    /// Takes the gate: until it is dropped, all others wait in `give_way`.
     pub(crate) fn take(&self) -> Turn<'_> {
         self.wanted.fetch_add(1, SeqCst);
         Turn { turns: self, taken: true, _one: lock(&self.one) }
     }
 
-    /// Waits while somebody has the turn; none: nobody does. Asked after the word of rules was read.
+    /// Waits while a thread holds the gate; returns `None` if none does. Call it after reading the rules word.
     pub(crate) fn give_way(&self) -> Option<Turn<'_>> {
         self.is_wanted().then(|| Turn { turns: self, taken: false, _one: lock(&self.one) })
     }
 
-    /// For a commit that was handed back so often: gives way, or takes the turn if it must be `alone` or has waited long enough.
+    /// Enters a commit that was rejected `handed_back` times. Takes the gate if the commit must be `alone` or was
+    /// rejected too often; otherwise waits for its holder.
     pub(crate) fn enter(&self, alone: bool, handed_back: u32) -> Option<Turn<'_>> {
         match alone || handed_back > PATIENCE {
             _ if planted::active(Bug::TurnNotHeld) => None,

@@ -1,14 +1,14 @@
-//! The witness: what the engine asks of registry and log while it works, from before the store is open until it is closed.
+//! The witness: the callbacks of the engine into registry and log, from before the store is open until it is closed.
 //!
 //! ```text
-//! emit      a stamped record is flushed -> the row of its event, in the same edit
-//! line      a piece of work is done -> a line of the chronicle, in the edit that makes it true
-//! rows      lines that leave the manifest -> the rows of their events that are kept; tombstones of rows that are not (`retention`)
-//! quarantined  something is barred or fenced, or is so no longer -> its row, in the same edit
+//! emit         a stamped record is flushed -> the row of its event, in the same edit
+//! line         a job is done -> a line of the event log, in the edit that makes its result valid
+//! rows         lines leave the manifest -> rows of their kept events, and tombstones of obsolete rows (`retention`)
+//! quarantined  a quarantine or lost range begins or ends -> its row, in the same edit
 //! ```
 //!
-//! Holds: it waits for nobody and takes no lock that a commit holds. It shows the clock every time that it meets, so that after a
-//! restart times go on behind the last one, wherever that one is kept.
+//! Holds: callbacks never wait, and take no lock that a commit holds. Every time that they encounter is passed to the
+//! clock, so that times after a restart continue behind the last one, wherever it is stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -34,23 +34,23 @@ use crate::quarantine::Row;
 use crate::retention::Keeping;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
-/// Room for a row of a short key without a value.
+/// Initial capacity: enough for a row with a short key and without a value.
 const USUAL_ROW_BYTES: usize = 128;
 
-/// So many times in turn a flush is tried again for a session's row that the device does not give; then the session is unknown, since
-/// writers stop where flushes do.
+/// After this many consecutive failures to read a session's row, a flush treats the session as unknown. Flushes must
+/// not fail forever, because writers stop when flushes do.
 const PATIENCE: u32 = 64;
 
-/// Clock and sessions of one store, and what the engine calls.
+/// Clock and sessions of one store, and the engine's callbacks.
 #[derive(Debug)]
 pub(crate) struct Witness {
     pub(crate) clock: Clock,
     pub(crate) sessions: Sessions,
-    /// Seals rows that have a time at which they end.
+    /// Seals rows that have an expiry.
     sealer: Sealer,
-    /// Rows of sessions that flushes asked for in turn and were not given.
+    /// Consecutive failures of flushes to read a session's row.
     refusals: AtomicU32,
-    /// Which events of the engine's own work are kept.
+    /// Retention of the engine's own events.
     keeping: Keeping,
 }
 
@@ -61,15 +61,15 @@ impl Witness {
         Witness { clock, sessions, sealer, refusals, keeping: Keeping::default() }
     }
 
-    /// From now on times come behind this one. One that no clock gave is passed over: damage must not stop the clock.
+    /// Makes later times follow this one. A time that no clock produced is ignored: damage must not stop the clock.
     pub(crate) fn meet(&self, time: Time) {
         if !planted::active(Bug::ClockForgetsRestart) {
             let _ = self.clock.observe(time);
         }
     }
 
-    /// The session of a number: one that was met, or that `find` shows the row of. One whose row is gone, or damaged, is said to be
-    /// unknown, and nothing is held up. Errors: those of `find` that are of no damage.
+    /// Returns the session with a number: a loaded one, or one whose row `find` reads. If the row is missing or
+    /// damaged, returns an unknown session, so that nothing is blocked. Errors: those of `find` except damage.
     pub(crate) fn session(
         &self,
         id: u64,
@@ -89,7 +89,7 @@ impl Witness {
 }
 
 impl Witness {
-    /// The session of a record that is flushed.
+    /// Returns the session of a record that is flushed.
     fn flushed(&self, id: u64, lookup: &dyn Lookup) -> Result<Session> {
         if let Some(session) = self.sessions.get(id) {
             return Ok(session);
@@ -101,7 +101,7 @@ impl Witness {
             }
             Err(_) => Ok(Session::unknown(id)),
             Ok(session) => {
-                // What comes from memory, or has no row, says nothing of the device.
+                // A loaded session, or one without a row, says nothing about the device.
                 if self.sessions.get(id).is_some() {
                     self.refusals.store(0, Relaxed);
                 }
@@ -110,13 +110,13 @@ impl Witness {
         }
     }
 
-    /// The row of an event, for an edit. One that does not end gets its companion from the engine.
+    /// Returns the row of an event for a manifest edit. For a row without an expiry, the engine adds the metadata.
     pub(crate) fn row(&self, event: &Event, expires: Option<u64>) -> Result<Emitted> {
         let (key, value) = event.encode()?;
         self.ending(Emitted::new(LOG_ID, event.key.seqno, &key, &value), expires)
     }
 
-    /// A row that may end by itself.
+    /// Adds the expiry, if any, to a row.
     fn ending(&self, mut row: Emitted, expires: Option<u64>) -> Result<Emitted> {
         if let Some(micros) = expires {
             let (entries, mut companion) = (Expiry::at(micros), Vec::new());
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// A device that has the row of session 7 alone, and gives it or does not.
+    /// A device that has only the row of session 7, and can be made to fail.
     struct Device {
         gives: AtomicBool,
     }

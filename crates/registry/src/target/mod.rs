@@ -1,4 +1,4 @@
-//! Targets: whatever something can happen to, by a name that is typed, sorted and readable.
+//! Targets: typed, ordered and readable names of everything that an operation can happen to.
 //!
 //! ```text
 //! Cluster ─┬─ Keyspace ── Table ─┬─ Partition ─┬─ Row ── Column
@@ -9,12 +9,13 @@
 //!          └─ Engine                   a part of the engine
 //! ```
 //!
-//! A partition of a table without clustering columns is its row: one name for one thing, so `Target::row` gives a `Partition`
-//! there. A column without partition is the column of the schema, one with a partition and no clustering keys that of all of
-//! the partition's rows.
+//! A partition of a table without clustering columns is its only row, and both have the same name, so `Target::row`
+//! returns a `Partition` there. A column without a partition is a column of the schema. A column with a partition but
+//! without clustering keys covers all rows of the partition.
 //!
-//! `path` writes a target as bytes that sort as its components and begin with those of everything above it; `text` writes it
-//! as people read it. Names stand in the log as they were when something happened; nothing here asks whether they still are.
+//! `path` encodes a target as bytes that compare like its components and begin with the path of every target above it.
+//! `text` formats and parses the readable form. The log keeps names as they were when the event occurred; this module
+//! does not check whether they still exist.
 
 mod path;
 mod text;
@@ -34,10 +35,10 @@ pub use text::{NoTables, Schema, Shape};
 /// Longest name of a keyspace, table, column, family, node or part of the engine, in bytes.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The keyspace of what the store says of itself: registry, log, quarantine, schema, sessions.
+/// The keyspace of the store's metadata: registry, log, quarantine, schema, sessions.
 pub const SYSTEM_KEYSPACE: &str = "system_metadata";
 
-/// A table by its names.
+/// The name of a table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TableName {
     /// The keyspace that holds it.
@@ -47,7 +48,7 @@ pub struct TableName {
 }
 
 impl TableName {
-    /// A table of a keyspace.
+    /// Creates the name of a table in a keyspace.
     pub fn new(keyspace: impl Into<String>, table: impl Into<String>) -> TableName {
         TableName { keyspace: keyspace.into(), table: table.into() }
     }
@@ -55,7 +56,7 @@ impl TableName {
 
 /// Something that operations happen to.
 ///
-/// As text, of which `Display` writes the short form and `{:#}` one that is read without knowing what there is:
+/// `Display` writes the short text form; `{:#}` writes the long form, which can be parsed without knowing the schema:
 ///
 /// ```text
 /// users  users.key                              a raw column family; a key of it, which is all behind the first dot
@@ -65,8 +66,8 @@ impl TableName {
 /// cf:users.key  ks:School.Teacher               family or keyspace, whatever there is of that name
 /// ```
 ///
-/// In names, and in the keys of tables, `\` stands before `.` `,` `:` `(` `)` `#` and itself; `\xHH` is any byte. In the key of a raw family
-/// only `\` itself needs that: `files.src/main.rs` is the key `src/main.rs`.
+/// In names, and in the keys of tables, the characters `.` `,` `:` `(` `)` `#` and `\` are escaped by a `\`; `\xHH` is
+/// any byte. In the key of a raw family only `\` itself needs an escape: `files.src/main.rs` is the key `src/main.rs`.
 ///
 /// ```
 /// use waxseal_registry::Target;
@@ -79,20 +80,20 @@ impl TableName {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Everything.
+    /// The whole store.
     Cluster,
-    /// A keyspace: tables under one name.
+    /// A keyspace: a group of tables.
     Keyspace(String),
     /// A table.
     Table(TableName),
-    /// Rows of a table that share their partitioning keys; *the* row where there are no clustering columns.
+    /// The rows of a table that share their partitioning keys; a single row if there are no clustering columns.
     Partition {
         /// The table.
         table: TableName,
         /// The partitioning keys, at least one.
         partition: Vec<Vec<u8>>,
     },
-    /// A row of a table with clustering columns, or the rows that share the first of its clustering keys.
+    /// A row of a table with clustering columns, or all rows that share its first clustering keys.
     Row {
         /// The table.
         table: TableName,
@@ -130,17 +131,17 @@ pub enum Target {
 }
 
 impl Target {
-    /// A raw column family.
+    /// Returns the target of a raw column family.
     pub fn family(name: impl Into<String>) -> Target {
         Target::Family(name.into())
     }
 
-    /// A key of a raw column family.
+    /// Returns the target of a key of a raw column family.
     pub fn key(family: impl Into<String>, key: impl Into<Vec<u8>>) -> Target {
         Target::Key { family: family.into(), key: key.into() }
     }
 
-    /// A row; without clustering keys that is its partition.
+    /// Returns the target of a row; without clustering keys this is its partition.
     pub fn row(table: TableName, partition: Vec<Vec<u8>>, clustering: Vec<Vec<u8>>) -> Target {
         match clustering.is_empty() {
             true => Target::Partition { table, partition },
@@ -148,7 +149,8 @@ impl Target {
         }
     }
 
-    /// Refuses, as `Invalid`, what is no target: an empty or overlong name, keys that are missing, more than a path can hold.
+    /// Fails with `Invalid` for a malformed target: an empty or overlong name, missing keys, or a path beyond the
+    /// limit.
     pub fn check(&self) -> Result<()> {
         let mut fault = None;
         self.for_each_name(|name| {
@@ -174,18 +176,19 @@ impl Target {
         fault.map_or(Ok(()), |fault| Err(Error::invalid(fault)))
     }
 
-    /// True if `other` is this target or one below it.
+    /// Returns true if `other` is this target or one below it.
     pub fn covers(&self, other: &Target) -> bool {
         let (own, others) = (self.components(), other.components());
         own.len() <= others.len() && own.iter().zip(&others).all(|(own, other)| own == other)
     }
 
-    /// How far below the cluster it stands, in components: of two targets that cover a third the deeper says more of it.
+    /// Returns its depth below the cluster, in components. Of two targets that cover a third one, the deeper is more
+    /// specific.
     pub fn depth(&self) -> usize {
         self.components().len()
     }
 
-    /// Every name in it.
+    /// Visits every name in it.
     fn for_each_name(&self, mut see: impl FnMut(&str)) {
         match self {
             Target::Cluster | Target::TableFile(_) => {}
@@ -204,14 +207,14 @@ impl Target {
     }
 }
 
-/// As people write it: an event that is printed shows `users.john` and no bytes.
+/// Formats as readable text: a printed event shows `users.john` instead of bytes.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Targets sort as their components, which is how their bytes sort.
+/// Targets compare like their components, and so do their paths.
 impl Ord for Target {
     fn cmp(&self, other: &Target) -> std::cmp::Ordering {
         self.components().cmp(&other.components())

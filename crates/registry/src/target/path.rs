@@ -1,9 +1,10 @@
 //! Targets as bytes. docs/format.md, section 9.2.
 //!
-//! A path is a mark and a component, again and again, down from the cluster, whose path is empty. Marks say what a component
-//! names, so a path is read without a schema; those of one level sort as the tables below list them. A path begins with the
-//! paths of everything above it and with no other, so all that lies below a target is one range. `END` stands behind a path
-//! where something else follows; it is below every mark, so a target comes before what lies below it.
+//! A path is a sequence of marks, each followed by a component, from the top down; the cluster's path is empty. A mark
+//! gives the kind of its component, so a path can be read without a schema. Marks of one level sort as in the tables
+//! below. A path begins with the paths of its ancestors and with no other path, so a subtree is one key range. `END`
+//! terminates a path that is followed by other data. `END` is smaller than every mark, so a target sorts before its
+//! subtree.
 
 use std::fmt;
 
@@ -14,10 +15,10 @@ use waxseal_lsm::error::{Error, Result};
 use super::{MAX_NAME_BYTES, NoTables, TableName, Target};
 use crate::ordered::{component_bytes, put_component, skip_component, take_component};
 
-/// Longest path, in bytes: with operation, time, client and seqno it still is a key of the engine's.
+/// Longest path, in bytes. Together with operation, time, client and seqno it still fits into a key of the engine.
 pub const MAX_PATH_BYTES: usize = 64_512;
 
-/// Ends a path inside a longer key.
+/// Terminates a path inside a longer key.
 pub const END: u8 = 0x00;
 
 const KEYSPACE: u8 = 0x10;
@@ -31,7 +32,7 @@ pub(crate) const ENGINE: u8 = 0x40;
 const FAMILY: u8 = 0x50;
 const KEY: u8 = 0x52;
 
-/// The marks that may follow one (0: that may come first).
+/// Returns the marks that may follow a mark (0: the start of a path).
 fn may_follow(mark: u8) -> &'static [u8] {
     match mark {
         0 => &[KEYSPACE, NODE, TABLE_FILE, ENGINE, FAMILY],
@@ -45,7 +46,7 @@ fn may_follow(mark: u8) -> &'static [u8] {
 }
 
 impl Target {
-    /// Mark and bytes of each component, from the top down.
+    /// Returns mark and bytes of each component, from the top down.
     pub(super) fn components(&self) -> Vec<(u8, &[u8])> {
         let mut out = Vec::with_capacity(4);
         self.for_each_component(|mark, bytes| out.push((mark, bytes)));
@@ -80,14 +81,14 @@ impl Target {
         }
     }
 
-    /// The length of its path.
+    /// Returns the length of its path.
     pub fn path_bytes(&self) -> usize {
         let mut length = 0;
         self.for_each_component(|_, bytes| length += 1 + component_bytes(bytes));
         length
     }
 
-    /// Appends its path. Errors: `Invalid` for what is no target, with nothing appended.
+    /// Appends its path. Errors: `Invalid` for a malformed target; nothing is appended then.
     pub fn put_path(&self, out: &mut Vec<u8>) -> Result<()> {
         self.check()?;
         out.reserve(self.path_bytes());
@@ -98,11 +99,11 @@ impl Target {
         Ok(())
     }
 
-    /// Appends the path of a key of a family, which need not be a target of its own for that. Errors: as `put_path`.
+    /// Appends the path of a key of a family, without building a `Target`. Errors: as for `put_path`.
     pub(crate) fn put_key_path(family: &str, key: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let length = 2 + component_bytes(family.as_bytes()) + component_bytes(key);
         if family.is_empty() || family.len() > MAX_NAME_BYTES || length > MAX_PATH_BYTES {
-            return Target::key(family, key).put_path(out); // which says why not
+            return Target::key(family, key).put_path(out); // returns the error
         }
         put_family_path(family, out);
         out.push(KEY);
@@ -110,14 +111,14 @@ impl Target {
         Ok(())
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn to_path(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.put_path(&mut out)?;
         Ok(out)
     }
 
-    /// The target of a path; bytes that are no path are refused.
+    /// Decodes the target of a path. Malformed bytes are refused.
     pub fn from_path(path: &[u8]) -> Result<Target> {
         if path.len() > MAX_PATH_BYTES {
             return Err(Error::structural("a path longer than the limit"));
@@ -142,7 +143,7 @@ impl Target {
             last = mark;
         }
         let mut names = names.into_iter();
-        let mut name = || names.next().unwrap_or_default(); // one for each mark that was let through
+        let mut name = || names.next().unwrap_or_default(); // each accepted mark has a name
         let mut table = || TableName { keyspace: name(), table: name() };
         Ok(match last {
             KEYSPACE => Target::Keyspace(name()),
@@ -159,7 +160,8 @@ impl Target {
         })
     }
 
-    /// The paths of everything above it, nearest first, and its own before them, as lengths of its own path.
+    /// Returns the lengths of the prefixes of a path that are targets: its own length first, then those of the targets
+    /// above it, nearest first.
     pub fn path_ends(path: &[u8]) -> Result<Vec<usize>> {
         let (mut reader, mut ends) = (Reader::new(path), vec![0]);
         while !reader.is_empty() {
@@ -172,23 +174,23 @@ impl Target {
     }
 }
 
-/// The path of a target, where an event holds one. It is shown as people write the target, or in hexadecimal if this version knows
-/// no target of that path.
+/// The path of a target in an event's payload. Formatted as the target's text, or in hexadecimal if this version cannot
+/// decode it.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct TargetPath(Vec<u8>);
 
 impl TargetPath {
-    /// The path of a target; of what is no target, the cluster's.
+    /// Returns the path of a target; for a malformed target, the path of the cluster.
     pub fn of(target: &Target) -> TargetPath {
         TargetPath(target.to_path().unwrap_or_default())
     }
 
-    /// The path as it stands in the log.
+    /// Returns the path's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The target. Errors: `Corruption` for bytes that are no path, and for a path of a later version.
+    /// Decodes the target. Errors: `Corruption` for malformed bytes, and for a path of a later version.
     pub fn target(&self) -> Result<Target> {
         Target::from_path(&self.0)
     }
@@ -215,18 +217,18 @@ impl fmt::Debug for TargetPath {
     }
 }
 
-/// Appends the path of a family whose name is one.
+/// Appends the path of a family with a valid name.
 pub(crate) fn put_family_path(family: &str, out: &mut Vec<u8>) {
     out.push(FAMILY);
     put_component(out, family.as_bytes());
 }
 
-/// The bytes that `put_family_path` takes.
+/// Returns the number of bytes that `put_family_path` appends.
 pub(crate) fn family_path_bytes(family: &str) -> usize {
     1 + component_bytes(family.as_bytes())
 }
 
-/// Moves past a path and its end and returns the path, which may still be none that a target has.
+/// Skips a path and its `END` and returns the path, which is not fully validated.
 pub fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let (rest, start) = (reader.rest(), reader.position());
     while reader.u8()? != END {
@@ -299,7 +301,7 @@ mod tests {
             prop_assert_eq!(one.len(), a.path_bytes());
             prop_assert_eq!(Target::from_path(&one).unwrap(), a.clone());
             prop_assert_eq!(one.cmp(&other), a.cmp(&b));
-            // What lies below is what begins with the path, and the ends of a path are those above it.
+            // The targets below are those whose paths begin with this path; the ends of a path are its ancestors.
             prop_assert_eq!(other.starts_with(&one), a.covers(&b));
             let within = other >= one && successor(&one).is_none_or(|end| other < end);
             prop_assert_eq!(within, a.covers(&b));

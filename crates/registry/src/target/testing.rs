@@ -1,4 +1,4 @@
-//! Targets for tests, the awkward ones among them.
+//! Targets for tests, including unusual ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use waxseal_lsm::checksum::Uid;
 
 use super::{TableName, Target};
 
-/// The paper's teacher.
+/// The teacher of the paper's examples.
 pub(crate) fn john() -> Target {
     Target::row(TableName::new("School", "Teacher"), vec![b"John".to_vec()], Vec::new())
 }
 
-/// Names that need escaping, and few enough to meet each other.
+/// Names that need escapes, from a small set so that some coincide.
 pub(crate) fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ab]{1,2}",
@@ -23,7 +23,7 @@ pub(crate) fn name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Keys of any bytes, likely to meet the escapes.
+/// Keys of any bytes, often with bytes that need escapes.
 pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), Just(b'.'), Just(b'('), Just(b'\\'), Just(b'a'), any::<u8>()], 0..4)
 }

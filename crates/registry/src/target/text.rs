@@ -1,21 +1,22 @@
-//! Targets as text, written and read. docs/format.md, section 9.3.
+//! Targets as text, formatted and parsed. docs/format.md, section 9.3.
 //!
 //! ```text
 //! School                 School.Teacher              School.Teacher.John           as in the paper: short
 //! ks.cf.pk1,pk2.ck1.ck2.col                          ks.cf#col                     a column of the schema
-//! ks.cf.(pk1,pk2).(ck1.ck2)#col                      the same, long: read without knowing the table's columns
+//! ks.cf.(pk1,pk2).(ck1.ck2)#col                      the same, long: parsed without knowing the table's columns
 //! users                  users.key                   a raw column family and a key of it
-//! cluster:  node:ID  sst:UID  engine:PART            the rest by a prefix
-//! cf:users.key           ks:School.Teacher           the same as without, whatever the schema says
+//! cluster:  node:ID  sst:UID  engine:PART            other targets, by a prefix
+//! cf:users.key           ks:School.Teacher           explicit kind of the first name, whatever the schema
 //! ```
 //!
-//! **Keyspace or family?** The first name decides, and the schema knows it: if it names a keyspace, what follows are tables,
-//! keys and columns; else it is a raw family and everything behind its first dot is one key. The two share one name space, so
-//! no name is both. Without a schema a first name is a keyspace's, and families are written with `cf:`.
+//! **Keyspace or family?** The schema decides by the first name. If it is a keyspace, tables, keys and columns follow.
+//! Otherwise it is a raw family, and everything after the first dot is one key. Keyspaces and families share one name
+//! space, so no name is both. Without a schema the first name is a keyspace, and families are written with `cf:`.
 //!
-//! `\` stands before `.` `,` `:` `\` (in names and tables also before `(` `)` `#`), and `\xHH` for a byte of no UTF-8 text or a control
-//! character. In the key of a raw family and behind a prefix nothing but `\` means anything, so `files.src/main.rs` is read as
-//! it is meant. `Display` writes the short form, `{:#}` the long one, `Target::text` the shortest that a schema reads back.
+//! A `\` escapes `.` `,` `:` `\` (in names and tables also `(` `)` `#`), and `\xHH` is a byte that is not UTF-8 or a
+//! control character. In the key of a raw family, and after a prefix, only `\` is special, so `files.src/main.rs` needs
+//! no escape. `Display` writes the short form, `{:#}` the long form, and `Target::text` the shortest form that a schema
+//! parses back to the same target.
 
 use std::fmt;
 use std::fmt::Write;
@@ -25,7 +26,7 @@ use waxseal_lsm::error::{Error, Result};
 
 use super::{SYSTEM_KEYSPACE, TableName, Target};
 
-/// How many columns of a table are keys.
+/// The number of key columns of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Partitioning columns, at least one.
@@ -34,15 +35,15 @@ pub struct Shape {
     pub clustering: usize,
 }
 
-/// What must be known of keyspaces and tables to read their names.
+/// The facts about keyspaces and tables that the parser needs.
 pub trait Schema {
-    /// True if a keyspace has this name; any other name is a raw family's, whether or not there is one.
+    /// Returns true if this is the name of a keyspace. Any other name is a raw family, existing or not.
     fn is_keyspace(&self, name: &str) -> bool;
-    /// The key columns of a table; none if it is not known.
+    /// Returns the key columns of a table; `None` if it is not known.
     fn shape(&self, table: &TableName) -> Option<Shape>;
 }
 
-/// The schema of a store of raw families: no keyspace but the store's own.
+/// The schema of a store of raw families: its only keyspace is that of the store's metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTables;
 
@@ -55,7 +56,7 @@ impl Schema for NoTables {
     }
 }
 
-/// No schema at all: what has no prefix is a keyspace's.
+/// The absence of a schema: a name without a prefix is a keyspace.
 struct Unknown;
 
 impl Schema for Unknown {
@@ -71,11 +72,11 @@ impl Schema for Unknown {
 const IN_TABLES: &str = "\\.,:()#";
 /// Escaped in the keys of raw families.
 const IN_KEYS: &str = "\\.,:";
-/// Escaped behind a prefix.
+/// Escaped after a prefix.
 const BEHIND_PREFIX: &str = "\\";
 
 impl Target {
-    /// Reads a target, short or long. Errors: `Invalid`, with what is wrong and where.
+    /// Parses a target in short or long form. Errors: `Invalid`, with the mistake and its position.
     pub fn parse(text: &str, schema: &dyn Schema) -> Result<Target> {
         let mut scanner = Scanner { text, at: 0 };
         let target = scanner.target(schema)?;
@@ -83,19 +84,19 @@ impl Target {
         Ok(target)
     }
 
-    /// Reads a target in its long form, which needs no schema. Errors: `Invalid`.
+    /// Parses a target in its long form, which needs no schema. Errors: `Invalid`.
     pub fn parse_long(text: &str) -> Result<Target> {
         Target::parse(text, &Unknown)
     }
 
-    /// The shortest text that this schema reads back as this target.
+    /// Returns the shortest text that this schema parses back to this target.
     pub fn text(&self, schema: &dyn Schema) -> String {
         let comes_back = |text: &String| Target::parse(text, schema).is_ok_and(|target| target == *self);
         let (short, long) = (self.to_string(), format!("{self:#}"));
         match (comes_back(&short), comes_back(&long)) {
             (true, _) => short,
             (false, true) => long,
-            (false, false) => format!("ks:{long}"), // its keyspace is not known any more
+            (false, false) => format!("ks:{long}"), // its keyspace does not exist any more
         }
     }
 }
@@ -144,7 +145,7 @@ fn write_table(f: &mut fmt::Formatter<'_>, table: &TableName) -> fmt::Result {
     write_escaped(f, table.table.as_bytes(), IN_TABLES)
 }
 
-/// Table, partitioning and clustering keys; empty lists are left out.
+/// Writes table, partitioning keys and clustering keys; omits empty lists.
 fn write_rows(
     f: &mut fmt::Formatter<'_>,
     table: &TableName,
@@ -184,7 +185,7 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, bytes: &[u8], special: &str) -> fmt
     Ok(())
 }
 
-/// Reads front to back.
+/// A parser that reads from front to back.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -199,7 +200,7 @@ impl Scanner<'_> {
         self.rest().is_empty()
     }
 
-    /// Passes a character if it is next.
+    /// Consumes a character if it is next.
     fn take(&mut self, c: char) -> bool {
         let taken = self.rest().starts_with(c);
         self.at += if taken { c.len_utf8() } else { 0 };
@@ -281,7 +282,7 @@ impl Scanner<'_> {
         self.column_or_row(table, partition, clustering)
     }
 
-    /// What stands behind `ks.cf.`, by the number of key columns.
+    /// Parses the part after `ks.cf.`, by the number of key columns.
     fn short(&mut self, table: TableName, shape: Shape) -> Result<Target> {
         let mut partition = vec![self.component(",.#")?];
         while self.take(',') {
@@ -311,7 +312,7 @@ impl Scanner<'_> {
         Ok(Target::row(table, partition, clustering))
     }
 
-    /// Keys up to the parenthesis that closes the list, which is passed.
+    /// Parses keys up to the closing parenthesis of the list, and consumes it.
     fn list(&mut self, between: char) -> Result<Vec<Vec<u8>>> {
         let stops = [between, ')'].iter().collect::<String>();
         let mut keys = vec![self.component(&stops)?];
@@ -339,12 +340,13 @@ impl Scanner<'_> {
         }
     }
 
-    /// A component up to one of `stops`, or the end, neither of which is passed. Other special characters need their `\`.
+    /// Parses a component up to one of `stops` or the end, and does not consume the stop. Other special characters must
+    /// be escaped.
     fn component(&mut self, stops: &str) -> Result<Vec<u8>> {
         self.unescape(stops, IN_TABLES)
     }
 
-    /// Everything that is left, in which only `\` is special.
+    /// Parses the rest of the text, in which only `\` is special.
     fn bytes_rest(&mut self) -> Result<Vec<u8>> {
         self.unescape("", BEHIND_PREFIX)
     }
@@ -366,7 +368,7 @@ impl Scanner<'_> {
         Ok(out)
     }
 
-    /// Passes a `\` and what it stands before.
+    /// Consumes a `\` and the escaped character or byte.
     fn escaped(&mut self, out: &mut Vec<u8>) -> Result<()> {
         match self.rest().as_bytes() {
             [b'\\', b'x', high, low, ..] => {
@@ -412,7 +414,7 @@ mod tests {
     use proptest::prelude::*;
     use waxseal_lsm::error::ErrorKind;
 
-    /// A school with teachers of one partitioning key, and grades of two and two clustering keys.
+    /// A school: teachers have one partitioning key, grades have two partitioning and two clustering keys.
     struct School;
 
     impl Schema for School {
@@ -428,7 +430,7 @@ mod tests {
         }
     }
 
-    /// Every name of one character is a keyspace, whose tables have as many keys as their names have characters.
+    /// Every one-character name is a keyspace. A table has as many partitioning keys as its name has characters.
     struct Lengths;
 
     impl Schema for Lengths {
