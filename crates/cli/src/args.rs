@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Keys and values are hexadecimal, on the command line and in the output.
     #[arg(long, global = true)]
     pub(crate) hex: bool,
-    /// In whose name it is done: it stands in the log beside what is registered. Default: nobody's.
+    /// Session name for this command: the log records it with registered operations. Default: anonymous.
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(subcommand)]
@@ -45,7 +45,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 impl Args {
-    /// The command line, its verbs in groups.
+    /// Returns the command line with its verbs in groups.
     pub(crate) fn grouped_command() -> clap::Command {
         let mut command = Args::command();
         command.build();
@@ -93,14 +93,14 @@ pub(crate) enum Verb {
     Scan(Scan),
     /// Read a directory tree, or rows, into the store.
     ///
-    /// dir: each file is a record (key: its path below SRC; value: its content); directories, symbolic links and modes are
-    /// kept in the family NAME.tree beside it. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
-    /// JSON). Exit code 6 if something of a tree could not be read or is larger than a value, the rest of which is loaded;
-    /// pipes, sockets and devices are skipped.
+    /// dir: each file is a record (key: its path below SRC; value: its content); directories, symbolic links and modes
+    /// are kept in the family NAME.tree. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
+    /// JSON). Exit code 6 if an entry of a tree could not be read or is larger than a value may be; the rest of the
+    /// tree is loaded. Pipes, sockets and devices are skipped.
     Load(Load),
-    /// Write the family out, as the tree it was loaded from or as rows.
+    /// Write the family out, as the tree that it was loaded from or as rows.
     ///
-    /// Exit code 6 if a record cannot be a file of a tree.
+    /// Exit code 6 if a record cannot be stored as a file of a tree.
     Dump {
         /// An empty or new directory, or a new file; `-` writes rows to standard output.
         dest: PathBuf,
@@ -110,7 +110,7 @@ pub(crate) enum Verb {
     },
     /// Print the store's families, levels, log and damage as a table.
     Stats {
-        /// The store's own families too; else only those of them that are damaged.
+        /// Include the store's own families. Default: only those with damage.
         #[arg(long)]
         all: bool,
         /// Count the rows of each family, as `scan` does: reads every key.
@@ -119,7 +119,7 @@ pub(crate) enum Verb {
     },
     /// Print the names of the column families, a line each.
     Families {
-        /// The store's own families too.
+        /// Include the store's own families.
         #[arg(long)]
         all: bool,
         /// Count the rows of each family, as `scan` does: reads every key.
@@ -132,7 +132,7 @@ pub(crate) enum Verb {
     Compact,
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
-    /// Check every byte of the store, beside a writer too. Changes nothing.
+    /// Check every byte of the store, even while another process writes. Changes nothing.
     ///
     /// Exit code 3 if anything is damaged, 4 if a file could not be read.
     Verify,
@@ -143,8 +143,8 @@ pub(crate) enum Verb {
     /// A range of keys that cannot be repaired is marked as lost: reads there answer corruption, all other reads succeed. Exit code 3
     /// if a lost range is left.
     Repair {
-        /// Give up what cannot be mended, and lift the fences: reads go on as if it had never been. Acknowledged commits that are
-        /// damaged at the end of the log are set aside.
+        /// Give up records that cannot be repaired, and remove the marks of lost ranges: reads then behave as if the
+        /// lost records had never been written. Damaged acknowledged commits at the end of the log are set aside.
         #[arg(long)]
         accept_loss: bool,
     },
@@ -155,7 +155,7 @@ pub(crate) enum Verb {
     Salvage {
         /// A new or empty directory.
         dest: PathBuf,
-        /// Leave no fences: reads of the new store answer with what was found, be it an older version.
+        /// Do not mark lost ranges: reads of the new store return the records found, possibly older versions.
         #[arg(long)]
         accept_loss: bool,
     },
@@ -165,17 +165,18 @@ pub(crate) enum Verb {
     Digest(Span),
     /// Export the family, or a range of keys, as table files.
     Export(Export),
-    /// Import an export, over the records that its keys have.
+    /// Import an export; its records replace those with the same keys.
     ///
-    /// Makes the store if there is none.
+    /// Creates the store if it does not exist.
     Import {
         /// The directory of the export.
         src: PathBuf,
     },
     /// Log an operation on a target from now on.
     ///
-    /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. ; `\` stands before `.` `,` `:` `(` `)`
-    /// `#` and itself in names, and `\xHH` for any byte. All behind the first dot is the key, in which only `\` needs that.
+    /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. In names, `\`
+    /// escapes `.` `,` `:` `(` `)` `#` and itself, and `\xHH` is any byte. Everything after the first dot is the key,
+    /// in which only `\` needs an escape.
     Register(Register),
     /// Stop logging an operation on a target; its events stay.
     ///
@@ -195,19 +196,19 @@ pub(crate) enum Verb {
     Explain { key: OsString },
     /// Print the history of a table file.
     Lineage {
-        /// Its name in the store's directory; or its uid, also of one that is gone.
+        /// The file's name in the store's directory, or its uid, which also finds a deleted file.
         file: String,
     },
     /// Demonstrate the store: load files, change them, kill a writer, check every answer.
     Tour(Tour),
-    /// Print completions for a shell, to be put where it looks for them.
+    /// Print a completion script for a shell.
     ///
     /// bash: `waxseal completions bash > /etc/bash_completion.d/waxseal`; zsh: a file `_waxseal` in a folder of `$fpath`; fish:
     /// `~/.config/fish/completions/waxseal.fish`.
     Completions { shell: Shell },
     /// Write the manual pages: `waxseal.1` and one for each verb.
     Man {
-        /// A directory; made if it is missing.
+        /// A directory; created if it does not exist.
         dest: PathBuf,
     },
     /// The writer that the tour kills.
@@ -218,7 +219,7 @@ pub(crate) enum Verb {
     },
 }
 
-/// What is loaded, and how.
+/// The source of a load, and its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Load {
     /// A directory or file; `-` reads rows from standard input.
@@ -240,13 +241,13 @@ pub(crate) struct Load {
     pub(crate) expiry: Expiry,
 }
 
-/// Which keys.
+/// A range of keys.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Span {
     /// The first key.
     #[arg(long, value_name = "K")]
     pub(crate) from: Option<OsString>,
-    /// The key before which to end.
+    /// The end of the range, exclusive.
     #[arg(long, value_name = "K")]
     pub(crate) to: Option<OsString>,
 }
@@ -285,16 +286,16 @@ pub(crate) enum Leaves {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Scrub {
-    /// At most so many bytes a second.
+    /// Read at most this many bytes per second.
     #[arg(long, value_name = "BYTES")]
     pub(crate) rate: Option<u64>,
-    /// Stop after about so many bytes, and print where to go on.
+    /// Stop after about this many bytes, and print a token for --resume.
     #[arg(long, value_name = "BYTES")]
     pub(crate) most: Option<u64>,
-    /// Go on where a scrub stopped.
+    /// Continue where an earlier scrub stopped.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) resume: Option<String>,
-    /// Mend what is found, as `repair` does.
+    /// Repair the damage found, as `repair` does.
     #[arg(long)]
     pub(crate) repair: bool,
 }
@@ -303,7 +304,7 @@ pub(crate) struct Scrub {
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) span: Span,
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     #[arg(long, value_name = "P", conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
     /// From the last key to the first.
@@ -312,26 +313,27 @@ pub(crate) struct Scan {
     /// At most this many records.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Print keys alone.
+    /// Print only the keys.
     #[arg(long)]
     pub(crate) keys_only: bool,
 }
 
-/// What is watched.
+/// A target and an operation.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Pair {
-    /// To what it happens.
+    /// The target of the operation.
     pub(crate) target: String,
-    /// What happens: Row.Write (any put), Row.Delete, Table.Drop, Registry.Add, Registry.Delete, Session.Open, .. ; `*` is anything.
+    /// The operation: Row.Write (any put), Row.Delete, Table.Drop, Registry.Add, Registry.Delete, Session.Open, .. ;
+    /// `*` is any.
     pub(crate) operation: String,
 }
 
-/// What is not said is as it suits the pair.
+/// A pair to register, with options; unset ones get the pair's defaults.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Register {
     #[command(flatten)]
     pub(crate) pair: Pair,
-    /// The target alone. Default where the operation happens to the target itself.
+    /// Only the target itself. Default where the operation happens to the target itself.
     #[arg(long, conflicts_with = "subtree")]
     pub(crate) exact: bool,
     /// The target and everything below it. Default where the operation never happens to the target itself.
@@ -340,13 +342,13 @@ pub(crate) struct Register {
     /// When events are written. Default: those of rows deferred, others sync.
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// What they keep of the values. Default: nothing.
+    /// The values that events keep. Default: none.
     #[arg(long, value_name = "WHICH")]
     pub(crate) values: Option<Values>,
     /// Keep old values until they are in the log.
     #[arg(long)]
     pub(crate) history: bool,
-    /// After so many seconds events may be dropped.
+    /// Events may be dropped after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) retention: Option<u64>,
 }
@@ -357,7 +359,7 @@ pub(crate) enum Mode {
     Sync,
     /// A little later; a crash may lose some
     Async,
-    /// When what happened leaves the memtable; read from there until then
+    /// When the operation's records are flushed; until then events are read from the memtable
     Deferred,
 }
 
@@ -373,35 +375,36 @@ pub(crate) enum Values {
     Hash,
 }
 
-/// Which events.
+/// A selection of events.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Log {
-    /// To what they happened. Default: to anything but the engine.
+    /// The target of the events. Default: all except the engine.
     pub(crate) target: Option<String>,
-    /// What happened. Default: anything.
+    /// The operation. Default: any.
     pub(crate) operation: Option<String>,
-    /// The first moment: 2026-01-31, 2026-01-31T12:00:00Z, or microseconds since 1970.
+    /// The earliest time: 2026-01-31, 2026-01-31T12:00:00Z, or microseconds since 1970.
     #[arg(long, value_name = "T")]
     pub(crate) from: Option<String>,
-    /// The last moment.
+    /// The latest time.
     #[arg(long, value_name = "T")]
     pub(crate) to: Option<String>,
-    /// Who did it; `-` is nobody in particular.
+    /// The session name; `-` is anonymous.
     #[arg(long, value_name = "C")]
     pub(crate) client: Option<String>,
-    /// The latest event of the target itself alone. Exit code 2 if there is none.
+    /// Only the latest event of the target itself. Exit code 2 if there is none.
     #[arg(long, conflicts_with_all = ["below", "limit", "follow", "engine"])]
     pub(crate) latest: bool,
-    /// Events of everything below the target too. Default without a TARGET, and where the operation never happens to the target itself.
+    /// Include events of everything below the target. Default without a TARGET, and where the operation never happens
+    /// to the target itself.
     #[arg(long)]
     pub(crate) below: bool,
     /// Only the newest N events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// What the engine did (opened, flushed, compacted, repaired, ..) in the place of what users did.
+    /// Events of the engine (opened, flushed, compacted, repaired, ..) instead of those of users.
     #[arg(long, conflicts_with = "target")]
     pub(crate) engine: bool,
-    /// Go on printing events as they happen, until interrupted.
+    /// Continue to print events as they happen, until interrupted.
     #[arg(long)]
     pub(crate) follow: bool,
 }
@@ -411,13 +414,13 @@ pub(crate) struct Tour {
     /// The tree to store. Default: the cargo workspace around the current directory and Cargo's local package cache,
     /// up to 512 MB.
     pub(crate) path: Option<PathBuf>,
-    /// Where to make the store: a directory that is new or empty. Default: below the system's temporary directory.
+    /// The directory for the store, new or empty. Default: below the system's temporary directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
-    /// Leave the store there at the end.
+    /// Keep the store at the end.
     #[arg(long)]
     pub(crate) keep: bool,
-    /// What is changed and where the writer is killed follows from this number.
+    /// Seed for the choice of changes and for the moment when the writer is killed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Store at most this many bytes of files.
@@ -442,7 +445,7 @@ fn by_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// What `load` is to read.
+/// Returns the format that `load` reads.
 pub(crate) fn load_format(src: &Path, said: Option<Format>) -> Result<Format, Failure> {
     match said {
         Some(format) => Ok(format),
@@ -452,7 +455,7 @@ pub(crate) fn load_format(src: &Path, said: Option<Format>) -> Result<Format, Fa
     }
 }
 
-/// What `dump` is to write.
+/// Returns the format that `dump` writes.
 pub(crate) fn dump_format(dest: &Path, said: Option<Format>) -> Format {
     said.or_else(|| by_extension(dest)).unwrap_or(if dest == "-" { Format::Jsonl } else { Format::Dir })
 }

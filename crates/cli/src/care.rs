@@ -1,8 +1,8 @@
-//! verify, scrub, repair, salvage, digest: looking after a store.
+//! verify, scrub, repair, salvage, digest: integrity maintenance.
 //!
-//! Each prints a report: for people, or one JSON object. The last line says the outcome and, where something is left to do, the next
-//! command; the exit code is that of the outcome. Damage that is left makes it 3, whatever else was found. A file that could not be read
-//! makes it 4. A reader that closes the pipe early changes nothing of that.
+//! Each verb prints a report, as text or as one JSON object. The last line states the outcome and, if work is left, the
+//! next command; the exit code follows the outcome. Remaining damage makes it 3, whatever else was found. A file that
+//! could not be read makes it 4. A reader that closes the pipe early changes neither.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::records::bounds;
 use crate::store::{existing_family, existing_store, open_to_read, report_cut, salvageable};
 use crate::text::{self, counted};
 
-/// A store that nobody has open is looked at as it lies there, so that one that does not open is looked at too.
+/// A store that no process has open is verified without opening it, so that an unopenable store can be verified too.
 pub(crate) fn verify(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let dir = existing_store(args)?;
     let mut watch = progress::watch("verify");
@@ -82,7 +82,7 @@ fn open_to_repair(args: &Args, accept_loss: bool) -> Result<Db, Failure> {
     }
 }
 
-/// A store that does not open is not repaired in place: the failure names the command that reads it.
+/// A store that cannot be opened is not repaired in place; the failure names the command that salvages it.
 fn advise(error: Error, dir: &Path) -> Failure {
     let is_corruption = error.is_corruption();
     let failure = Failure::from(error);
@@ -92,7 +92,7 @@ fn advise(error: Error, dir: &Path) -> Failure {
     failure.explain(format!("the store does not open; next: waxseal -d {} salvage NEW_DIR", text::shell_word(dir)))
 }
 
-/// What a report is of.
+/// The verb that a report belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verb {
     Verify,
@@ -100,7 +100,7 @@ enum Verb {
     Salvage,
 }
 
-/// Prints the report and returns the exit code of its outcome. `dir` is the store that the next command is about.
+/// Prints the report and returns the exit code of its outcome. `dir` is the store for the next command.
 fn print(verb: Verb, report: &Report, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
     or_seen_enough(write_report(verb, report, dir, output))?;
     Ok(exit_of(report))
@@ -113,7 +113,7 @@ fn write_report(verb: Verb, report: &Report, dir: &Path, output: &mut Output) ->
     output.object(&to_json(report, output))
 }
 
-/// The outcome, and the next command where something is left to do.
+/// Returns the outcome, and the next command if work is left.
 fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
     let dir = text::shell_word(dir);
     let lost = counted(report.lost, "record is", "records are");
@@ -148,12 +148,12 @@ fn exit_of(report: &Report) -> Exit {
     }
 }
 
-/// True if nothing is left of it, or somebody said that it is to be forgotten.
+/// Returns true if the damage was repaired, or its loss was accepted.
 fn is_settled(finding: &Finding) -> bool {
     matches!(finding.outcome, Outcome::Repaired(_) | Outcome::Accepted)
 }
 
-/// The report's own JSON, its keys as the tool prints bytes.
+/// Converts the report to JSON, with keys in the tool's format for bytes.
 fn to_json(report: &Report, output: &Output) -> Value {
     let mut value: Value = serde_json::from_str(&report.json()).unwrap_or_default();
     let places = value["damage"].as_array_mut().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! export, import: key ranges as table files for other stores, and theirs for us.
+//! export, import: key ranges as table files, exchanged with other stores.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Resul
     Ok(Exit::Ok)
 }
 
-/// The metadata and records that stay in the store, as a line of text.
+/// Describes the metadata and records that stay in the store, as a line of text.
 fn account(left: &LeftBehind) -> String {
     let mut parts = Vec::new();
     let mut add = |number: u64, one: &str, many: &str| {

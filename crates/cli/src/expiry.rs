@@ -1,4 +1,4 @@
-//! When what is written expires: `--expires-in 90s`, `--expires-at 2030-01-31T12:00:00Z`.
+//! Expiry options of writes: `--expires-in 90s`, `--expires-at 2030-01-31T12:00:00Z`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,13 +8,13 @@ use waxseal::WriteOptions;
 use crate::failure::Failure;
 use crate::times;
 
-/// When what is written expires; never, unless the family has a default time to live.
+/// The expiry of written records; never, unless the family has a default time to live.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Expiry {
-    /// It expires so long after it is written: `90s`, `15m`, `12h`, `30d`, or seconds
+    /// Expire this long after the write: `90s`, `15m`, `12h`, `30d`, or seconds
     #[arg(long, value_name = "TIME", conflicts_with = "expires_at")]
     expires_in: Option<String>,
-    /// It expires then: `2030-01-31`, `2030-01-31T12:00:00Z`, or microseconds since 1970
+    /// Expire at this time: `2030-01-31`, `2030-01-31T12:00:00Z`, or microseconds since 1970
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
 }
@@ -24,7 +24,7 @@ impl Expiry {
         self.expires_in.is_some() || self.expires_at.is_some()
     }
 
-    /// Options of a write that say so.
+    /// Converts to the options of a write.
     pub(crate) fn options(&self) -> Result<WriteOptions, Failure> {
         let options = WriteOptions::new();
         if let Some(text) = &self.expires_in {
@@ -40,7 +40,7 @@ impl Expiry {
     }
 }
 
-/// `1.5h` and its likes; a number alone counts seconds.
+/// Parses durations such as `1.5h`; a plain number is in seconds.
 fn duration(text: &str) -> Option<Duration> {
     let end = text.find(|of: char| !of.is_ascii_digit() && of != '.').unwrap_or(text.len());
     let unit = match &text[end..] {

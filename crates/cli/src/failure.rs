@@ -1,4 +1,4 @@
-//! How a call ended: exit codes, and failures that lead to them.
+//! The outcome of a call: exit codes, and the failures that lead to them.
 
 use std::fmt;
 use std::io;
@@ -26,13 +26,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb could not do its work.
+/// The failure of a verb.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
     message: String,
     is_broken_pipe: bool,
-    /// Members of the JSON object beside `ok` and `error`.
+    /// Members of the JSON object in addition to `ok` and `error`.
     details: Map<String, Value>,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         Failure { exit, message: message.into(), is_broken_pipe: false, details: Map::new() }
     }
 
-    /// Appends what the user needs to know beside the cause.
+    /// Appends advice for the user to the message.
     pub(crate) fn explain(mut self, what: impl fmt::Display) -> Failure {
         self.message = format!("{}; {what}", self.message);
         self
@@ -74,7 +74,7 @@ impl Failure {
         self.exit
     }
 
-    /// One word for the exit code.
+    /// Returns a short name for the exit code.
     pub(crate) fn name(&self) -> &'static str {
         match self.exit {
             Exit::Ok => "ok",
@@ -91,7 +91,7 @@ impl Failure {
         self.exit == Exit::Corruption
     }
 
-    /// True if standard output was closed by its reader.
+    /// Returns true if the reader of standard output has closed it.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.is_broken_pipe
     }

@@ -42,7 +42,7 @@ pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Resul
     Ok(Exit::Ok)
 }
 
-/// The levels of one family that hold tables, level 0 in any case.
+/// Returns the levels of one family that hold tables, and always level 0.
 pub(crate) fn levels_of(db: &Db, cf: &str) -> Vec<LevelMetrics> {
     let mut families = db.metrics().families.into_iter();
     let mut levels = families.find(|family| family.name == cf).map(|family| family.levels).unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) fn levels_json(levels: &[LevelMetrics]) -> Value {
         .collect()
 }
 
-/// The levels as lines of a table. Entries are all versions and tombstones.
+/// Formats the levels as lines of a table. Entries include all versions and tombstones.
 pub(crate) fn table(levels: &[LevelMetrics]) -> Vec<String> {
     let header = format!(
         "{:>5}  {:>6}  {:>10}  {:>10}  {:>13}  {:>10}",

@@ -1,7 +1,7 @@
-//! log: what happened, in the order of time, newest last.
+//! log: events in the order of time, newest last.
 //!
-//! The log itself is ordered by target. So all events that are asked for are looked at, and a bounded number of them is held: the
-//! newest for `--limit`, else the next ones in the order of time, pass by pass.
+//! The log itself is ordered by target, so all selected events are read and a bounded number is held in memory: the
+//! newest ones for `--limit`, else the next ones in the order of time, pass by pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,29 +16,30 @@ use crate::registry::{operation, print_event, warn};
 use crate::store::{open_to_read, session};
 use crate::times;
 
-/// Events fetched at a time.
+/// Number of events per page.
 const PAGE: usize = 1000;
-/// Events held at a time.
+/// Maximum number of events held in memory.
 const HELD: usize = 100_000;
-/// How often `--follow` looks.
+/// Polling interval of `--follow`.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// How often in a row a look may fail: the writer removes tables while they are read, and the next look finds the new ones.
+/// Maximum number of consecutive failed polls: the writer may remove tables while they are read, and the next poll
+/// finds the new ones.
 const TRIES: u32 = 10;
-/// An event that reaches the log later than this is not shown by `--follow`, in microseconds: a row of mode async is
+/// `--follow` does not show an event that reaches the log later than this, in microseconds. A row of mode async is
 /// written a little after its commit.
 const LATE_MICROS: u64 = 60_000_000;
 
-/// The place of an event in the order of time.
+/// The position of an event in the order of time.
 type Place = (Time, u64, Vec<u8>);
 
-/// Prints an event.
+/// A callback that prints an event.
 type Show<'a> = &'a mut dyn FnMut(&Event) -> Result<(), Failure>;
 
-/// What is asked for.
+/// The selection of events.
 struct Asked<'a> {
     who: &'a Session,
     query: Query,
-    /// Only what the engine did, or only what it did not; none: both.
+    /// Only events of the engine, or only other events; `None`: both.
     engine: Option<bool>,
 }
 
@@ -85,7 +86,7 @@ fn moment(text: &str, is_last: bool) -> Result<Time, Failure> {
     })
 }
 
-/// True for what the engine did by itself.
+/// Returns true for an event of the engine's own work.
 fn is_engines(event: &Event) -> bool {
     let named = event.key.operation.known_name().unwrap_or_default();
     let by_engine = named.starts_with("Engine.") || event.key.operation == Operation::TABLE_DROP;
@@ -93,8 +94,8 @@ fn is_engines(event: &Event) -> bool {
 }
 
 impl Asked<'_> {
-    /// True if an event is to be shown. What the engine did to a table file is shown once, by the event of its part, which names
-    /// the file.
+    /// Returns true if an event must be printed. The engine's work on a table file is printed once, by the event of the
+    /// engine part, which names the file.
     fn wants(&self, event: &Event) -> bool {
         match self.engine {
             None => true,
@@ -103,7 +104,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Shows each event of a snapshot from a moment on, in no order.
+    /// Visits each event of a snapshot from a time on, in no particular order.
     fn each(
         &self,
         snapshot: &Snapshot,
@@ -124,7 +125,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Shows the newest events of a snapshot, at most so many; how many there were.
+    /// Prints the newest `limit` events of a snapshot and returns their number.
     fn newest(&self, snapshot: &Snapshot, limit: usize, show: Show<'_>) -> Result<usize, Failure> {
         let mut held = BTreeMap::new();
         self.each(snapshot, Time::FIRST, |place, event| {
@@ -138,8 +139,8 @@ impl Asked<'_> {
         Ok(held.len())
     }
 
-    /// Shows all events of a snapshot; how many there were. Holds at most so many of them: where there are more, it goes over the
-    /// log once more for each such number.
+    /// Prints all events of a snapshot and returns their number. Holds at most `most` of them; if there are more, it
+    /// reads the log once per `most` events.
     fn all(&self, snapshot: &Snapshot, most: usize, show: Show<'_>) -> Result<usize, Failure> {
         let (mut count, mut last): (usize, Option<Place>) = (0, None);
         loop {
@@ -164,7 +165,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Prints what comes after a snapshot, until printing fails.
+    /// Prints the events after a snapshot, until printing fails.
     fn follow(&self, db: &Db, shown: Snapshot, output: &mut Output) -> Result<(), Failure> {
         let mut newest = Time::FIRST;
         let mut seen: BTreeSet<Place> = BTreeSet::new();
@@ -197,7 +198,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The events from a moment on that were not seen yet.
+    /// Returns the events from a time on that were not seen yet.
     fn fresh(&self, db: &Db, from: Time, seen: &BTreeSet<Place>) -> Result<BTreeMap<Place, Event>, Failure> {
         db.refresh()?;
         let mut fresh = BTreeMap::new();
@@ -210,7 +211,7 @@ impl Asked<'_> {
         Ok(fresh)
     }
 
-    /// Says on standard error why nothing was found, and where something is.
+    /// Explains on standard error why nothing was found, and which options find events.
     fn say_where_more_is(&self) -> Result<(), Failure> {
         let Query { below, operation, .. } = self.query;
         warn(operation.and_then(Operation::warning));
@@ -228,12 +229,12 @@ impl Asked<'_> {
     }
 }
 
-/// The moment before which an event comes too late to be shown.
+/// Returns the time before which an event is too late to be shown.
 fn too_late(newest: Time) -> Time {
     Time::from_micros(newest.micros().saturating_sub(LATE_MICROS))
 }
 
-/// Drops the places that no later look meets again.
+/// Removes positions that later polls cannot return.
 fn forget(seen: &mut BTreeSet<Place>, newest: Time) {
     let end = too_late(newest);
     while seen.first().is_some_and(|(time, ..)| *time < end) {

@@ -1,7 +1,8 @@
-//! `waxseal`: look into a store, change it, move data in and out, and take the tour.
+//! `waxseal`: inspect a store, change it, move data in and out, and take the tour.
 //!
-//! A verb gets its arguments from [`args`], opens the store by [`store`], and writes what was asked to standard output;
-//! everything else goes to standard error. It answers an [`failure::Exit`] or a [`failure::Failure`], which become the exit code.
+//! A verb gets its arguments from [`args`], opens the store through [`store`], and writes its result to standard
+//! output; everything else is written to standard error. It returns an [`failure::Exit`] or a [`failure::Failure`],
+//! which become the exit code.
 
 #![expect(
     clippy::disallowed_methods,
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     let outcome = run(&args, &mut output).and_then(|exit| or_seen_enough(output.flush()).map(|()| exit));
     match outcome {
         Ok(exit) => exit.into(),
-        // Whoever read our output has seen enough, before the verb came to its end.
+        // The reader of the output has closed the pipe before the verb ended.
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
         Err(failure) => {
             eprintln!("waxseal: {failure}");

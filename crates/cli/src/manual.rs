@@ -1,4 +1,4 @@
-//! completions, man: the tool's own description for shells and for `man`.
+//! completions, man: shell completions and manual pages of the tool.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
-//! The options of a registration, for people and as JSON.
+//! The options of a registration, as text and as JSON.
 
 use serde_json::{Map, Value};
 use waxseal::registry::{Mode, RegisterOptions, Scope, Values};
 
-/// In words: `subtree deferred values=new`.
+/// Formats the options as words: `subtree deferred values=new`.
 pub(crate) fn line(options: &RegisterOptions) -> String {
     let mut words = vec![scope(options).to_owned(), mode(options).to_owned()];
     if options.values != Values::None {
@@ -18,7 +18,7 @@ pub(crate) fn line(options: &RegisterOptions) -> String {
     words.join(" ")
 }
 
-/// As the members of an object.
+/// Returns the options as members of an object.
 pub(crate) fn json(options: &RegisterOptions) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("scope".to_owned(), scope(options).into());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::failure::Failure;
 use crate::text;
 
-/// Where a verb writes what was asked of it.
+/// The destination of a verb's result.
 pub(crate) struct Output {
     out: BufWriter<Stdout>,
     pub(crate) json: bool,
@@ -19,17 +19,17 @@ impl Output {
         Output { out: BufWriter::with_capacity(64 * 1024, io::stdout()), json, hex }
     }
 
-    /// A line of text; nothing with `--json`.
+    /// Writes a line of text; nothing with `--json`.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         if self.json { Ok(()) } else { self.write(&[line.as_ref().as_bytes(), b"\n"]) }
     }
 
-    /// A JSON object on a line; nothing without `--json`.
+    /// Writes a JSON object on a line; nothing without `--json`.
     pub(crate) fn object(&mut self, object: &Value) -> Result<(), Failure> {
         if self.json { self.write(&[object.to_string().as_bytes(), b"\n"]) } else { Ok(()) }
     }
 
-    /// A record, or its key alone, as a row.
+    /// Writes a record, or only its key, as a row.
     pub(crate) fn row(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
         if self.json {
             let row = match value {
@@ -44,7 +44,7 @@ impl Output {
         }
     }
 
-    /// Bytes and nothing else.
+    /// Writes raw bytes.
     pub(crate) fn write(&mut self, parts: &[&[u8]]) -> Result<(), Failure> {
         parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(stdout_failed)
     }
@@ -53,12 +53,12 @@ impl Output {
         text::to_json(bytes, self.hex)
     }
 
-    /// Bytes on one line.
+    /// Formats bytes on one line.
     pub(crate) fn readable(&self, bytes: &[u8]) -> String {
         if self.hex { text::hex(bytes) } else { text::escape(bytes) }
     }
 
-    /// The object that stands for a failure; nothing without `--json`.
+    /// Writes the JSON object of a failure; nothing without `--json`.
     pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
         let error = json!({ "kind": failure.name(), "message": failure.to_string() });
         let mut object = Map::from_iter([("ok".to_owned(), false.into()), ("error".to_owned(), error)]);
@@ -72,7 +72,8 @@ impl Output {
     }
 }
 
-/// Nothing, if printing failed because whoever read it has left: he has seen enough, and the exit code is what it would have been.
+/// Ignores the failure if the reader has closed the pipe: it wants no more output, and the exit code remains that of
+/// the work.
 pub(crate) fn or_seen_enough(printed: Result<(), Failure>) -> Result<(), Failure> {
     printed.or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) })
 }

@@ -1,4 +1,4 @@
-//! What an event holds beside its key, for people and as JSON.
+//! The payload of an event, as text and as JSON.
 
 use serde_json::{Map, Value, json};
 use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Time, TokenRange};
@@ -8,10 +8,10 @@ use crate::output::Output;
 use crate::text::{escape, hex};
 use crate::{options, times};
 
-/// Values longer than this are cut in a line; JSON has all of them.
+/// Longer values are truncated in a line; JSON has the whole value.
 const LINE_BYTES: usize = 80;
 
-/// The fields on one line: `name=value name=value`. A span of keys is one of them.
+/// Formats the fields on one line: `name=value name=value`. Start and end of a key range are one field.
 pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     let start = payload.find(|field| if let Field::RangeStart(key) = field { Some(key.clone()) } else { None });
     let end = payload.find(|field| if let Field::RangeEnd(key) = field { Some(key.clone()) } else { None });
@@ -40,7 +40,7 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     fields.collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes on one line, the first of them if they are many.
+/// Formats bytes on one line, truncated if there are many.
 pub(crate) fn cut(bytes: &[u8], output: &Output) -> String {
     match bytes.get(..LINE_BYTES) {
         Some(start) if bytes.len() > LINE_BYTES => format!("{}..", output.readable(start)),
@@ -48,7 +48,8 @@ pub(crate) fn cut(bytes: &[u8], output: &Output) -> String {
     }
 }
 
-/// The fields as an object; those that stand more than once as arrays, settings as an object of its own, likewise.
+/// Returns the fields as an object. Repeated fields become arrays. Settings form a separate object, in which repeated
+/// names become arrays as well.
 pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
     let mut object = Map::new();
     for field in payload.fields() {
@@ -71,7 +72,7 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
     Value::Object(object)
 }
 
-/// Inserts a value, beside those that stand under the name already.
+/// Inserts a value; repeated names become arrays.
 fn insert(object: &mut Map<String, Value>, name: String, value: Value) {
     match object.get_mut(&name) {
         None => drop(object.insert(name, value)),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use waxseal::care::Progress;
 
-/// A bar over `total` steps, or a spinner that counts them in `unit`. It vanishes when it is dropped or finished.
+/// Returns a bar over `total` steps, or a spinner that counts them in `unit`. It vanishes when it is dropped or
+/// finished.
 pub(crate) fn bar(label: &str, total: Option<u64>, unit: &str) -> ProgressBar {
     let template = match total {
         Some(_) => "  {msg:<12} {bar:32} {human_pos} of {human_len}  {eta} left".to_owned(),
@@ -16,7 +17,7 @@ pub(crate) fn bar(label: &str, total: Option<u64>, unit: &str) -> ProgressBar {
     draw(label, total, &template)
 }
 
-/// Shows how far a pass over a store has come, in bytes. The bar vanishes with the closure.
+/// Returns a callback that shows the progress of a pass over a store, in bytes. The bar vanishes with the closure.
 pub(crate) fn watch(label: &str) -> impl FnMut(Progress) -> ControlFlow<()> {
     let bar = draw(label, Some(0), "  {msg:<12} {bar:32} {binary_bytes} of {binary_total_bytes}  {eta} left");
     move |progress| {

@@ -65,7 +65,7 @@ pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// What is damaged is said on standard error, and the rows around it are printed all the same.
+/// Damage is reported on standard error, and the rows around it are printed nevertheless.
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let range = range(args, &existing_family(&db, &args.cf)?, scan)?;
@@ -106,10 +106,10 @@ fn range(args: &Args, cf: &ColumnFamily, scan: &Scan) -> Result<Range, Failure> 
     Ok(cf.range(bounds(args, &scan.span)?))
 }
 
-/// The keys that a verb is about: from, to.
+/// The key range of a verb: from, to.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The keys that the command line names.
+/// Returns the key range of the command line.
 pub(crate) fn bounds(args: &Args, span: &Span) -> Result<Bounds, Failure> {
     let from = span.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
     let to = span.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;

@@ -1,4 +1,4 @@
-//! register, unregister, registrations, provenance, explain, lineage: what is watched, and why things are as they are.
+//! register, unregister, registrations, provenance, explain, lineage: registrations, and the history of keys and files.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::{bytes_of, existing_family, open_to_change, open_to_read, sess
 use crate::text::{counted, escape};
 use crate::times;
 
-/// What stands for any operation.
+/// The text that means any operation.
 const ANY: &str = "*";
 
 pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) -> Result<Exit, Failure> {
@@ -42,14 +42,14 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
     Ok(Exit::Ok)
 }
 
-/// Says on standard error what a watch on an operation leaves out.
+/// Prints on standard error what a registration of an operation does not log.
 pub(crate) fn warn(warning: Option<&str>) {
     if let Some(warning) = warning {
         eprintln!("waxseal: {warning}");
     }
 }
 
-/// What was said, and for the rest what suits the pair.
+/// Returns the options given, and the pair's defaults for the others.
 fn chosen(register: &Register, target: &Target, operation: Option<Operation>) -> RegisterOptions {
     let suited = RegisterOptions::suited(target, operation);
     RegisterOptions {
@@ -238,17 +238,17 @@ fn lineage_json(who: &Session, lineage: &Lineage, output: &Output) -> Result<Val
     lineage.steps.iter().map(step).collect()
 }
 
-/// Target and operation of the command line.
+/// Parses target and operation of the command line.
 fn pair(who: &Session, pair: &Pair) -> Result<(Target, Option<Operation>), Failure> {
     Ok((who.target(&pair.target)?, operation(who, &pair.operation)?))
 }
 
-/// The operation of the command line; none: any.
+/// Parses the operation of the command line; `None`: any.
 pub(crate) fn operation(who: &Session, name: &str) -> Result<Option<Operation>, Failure> {
     if name == ANY { Ok(None) } else { Ok(Some(who.operation(name)?)) }
 }
 
-/// A registration, to be printed.
+/// A registration to be printed.
 struct Row {
     target: String,
     operation: String,
@@ -283,7 +283,7 @@ pub(crate) fn print_event(who: &Session, event: &Event, output: &mut Output) -> 
     output.line(line)
 }
 
-/// An event on a line: time, client, operation, target, seqno, and what more is known.
+/// Formats an event on a line: time, client, operation, target, seqno, payload.
 pub(crate) fn event_line(who: &Session, event: &Event, output: &Output) -> Result<String, Failure> {
     let key = &event.key;
     let (operation, target) = (who.operation_name(key.operation)?, who.target_text(&key.target)?);

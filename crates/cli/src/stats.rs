@@ -1,7 +1,7 @@
-//! stats, families: the store as a whole, as a table for people.
+//! stats, families: an overview of the store as a table.
 //!
-//! The store is opened read-only, so that a writer may be at work beside. Counters of that open (flushes, stalls, cache hits) are zero and
-//! mean nothing; the table leaves them out, `--json` has them.
+//! The store is opened read-only, so that another process may write meanwhile. Counters of this open (flushes, stalls,
+//! cache hits) are zero and meaningless; the table omits them, `--json` includes them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -18,10 +18,10 @@ use crate::output::Output;
 use crate::store::{existing_store, open_to_read};
 use crate::text::{count, counted, size};
 
-/// Lost ranges that are printed; with --json all are.
+/// Number of lost ranges printed; `--json` includes all.
 const PRINTED_RANGES: usize = 20;
 
-/// The store's own families are shown if somebody asks, or if something is wrong with them.
+/// The store's own families are shown on request, or if they are damaged.
 pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> Result<Exit, Failure> {
     let (db, dir) = (open_to_read(args)?, existing_store(args)?);
     let metrics = db.metrics();
@@ -68,19 +68,19 @@ fn users_families(db: &Db) -> HashSet<String> {
     db.column_families().iter().map(|cf| cf.name().to_owned()).collect()
 }
 
-/// A family: its numbers, and the damage that the store remembers of it.
+/// A family: its metrics, and the damage recorded by the store.
 #[derive(Clone)]
 struct State {
     metrics: FamilyMetrics,
     lost: Vec<Fence>,
     quarantined: Vec<u64>,
-    /// Rows that a scan finds, if they were counted.
+    /// Number of rows that a scan returns, if they were counted.
     rows: Option<u64>,
 }
 
 impl State {
     fn of(db: &Db, metrics: &FamilyMetrics) -> Result<State, Failure> {
-        // The store is open for reading: nothing is made.
+        // The store is open for reading, so this creates nothing.
         let cf: Option<ColumnFamily> = db.column_family(&metrics.name).ok();
         let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
         let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
@@ -91,7 +91,7 @@ impl State {
         !(self.lost.is_empty() && self.quarantined.is_empty())
     }
 
-    /// Counts the rows that a scan returns. A damaged place is skipped, as `scan` skips it.
+    /// Counts the rows that a scan returns. Damage is skipped, as by `scan`.
     fn count_rows(&mut self, db: &Db) -> Result<(), Failure> {
         let Ok(cf) = db.column_family(&self.metrics.name) else { return Ok(()) };
         let mut rows = 0;
@@ -176,7 +176,7 @@ fn print_store(metrics: &Metrics, files: &Files, output: &mut Output) -> Result<
     output.line(format!("  last sequence number {}", count(metrics.visible_seqno)))
 }
 
-/// A line on damage; the first lost ranges are named.
+/// Prints a line on damage, and the first lost ranges.
 fn print_damage(states: &[State], output: &mut Output) -> Result<(), Failure> {
     let lost: usize = states.iter().map(|state| state.lost.len()).sum();
     let quarantined: usize = states.iter().map(|state| state.quarantined.len()).sum();
@@ -196,7 +196,7 @@ fn print_damage(states: &[State], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The store's counters, most of them since this open.
+/// Returns the store's counters, most of them counted since this open.
 fn store_json(db: &Db, metrics: &Metrics) -> Value {
     let (recovery, wal) = (db.recovery(), &metrics.wal);
     json!({
@@ -246,9 +246,9 @@ fn store_json(db: &Db, metrics: &Metrics) -> Value {
     })
 }
 
-/// The files of the store's directory, by what they are.
+/// The files of the store's directory, by kind.
 struct Files {
-    /// Number and bytes of each kind.
+    /// Number and total bytes of each kind.
     kinds: BTreeMap<&'static str, (u64, u64)>,
 }
 
@@ -258,7 +258,7 @@ impl Files {
         let mut kinds: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
         for entry in fs::read_dir(dir).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // A writer beside may have removed it since.
+            // A concurrent writer may have removed it meanwhile.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_file() {
                 let kind = kinds.entry(kind_of(&entry.file_name().to_string_lossy())).or_default();

@@ -1,4 +1,4 @@
-//! Opening the store that `-d` names, for reading or for writing.
+//! Opening the store of `-d`, for reading or for writing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,12 @@ use crate::args::Args;
 use crate::failure::Failure;
 use crate::text;
 
-/// The directory of `-d`.
+/// Returns the directory of `-d`.
 pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
     args.dir.as_deref().ok_or_else(|| Failure::usage("say which store: -d DIR"))
 }
 
-/// The directory of `-d`, if there is a store in it, whole or damaged.
+/// Returns the directory of `-d`, if it holds a store, intact or damaged.
 pub(crate) fn existing_store(args: &Args) -> Result<&Path, Failure> {
     let dir = dir(args)?;
     match Db::contents(dir)? {
@@ -24,7 +24,7 @@ pub(crate) fn existing_store(args: &Args) -> Result<&Path, Failure> {
     }
 }
 
-/// The same for a salvage, which also takes what is left of a checkpoint or an export.
+/// The same for `salvage`, which also accepts an incomplete checkpoint or export.
 pub(crate) fn salvageable(args: &Args) -> Result<&Path, Failure> {
     let dir = dir(args)?;
     match Db::contents(dir)? {
@@ -40,33 +40,33 @@ fn no_store(dir: &Path, contents: &Contents) -> Failure {
     }
 }
 
-/// For verbs that only look: beside a writer too, and nothing is changed.
+/// Opens for verbs that only read; works while another process writes, and changes nothing.
 pub(crate) fn open_to_read(args: &Args) -> Result<Db, Failure> {
     Ok(Db::open_read_only(existing_store(args)?)?)
 }
 
-/// For verbs that change what is there.
+/// Opens for verbs that change an existing store.
 pub(crate) fn open_to_change(args: &Args) -> Result<Db, Failure> {
     report_cut(Db::builder(existing_store(args)?).create_if_missing(false).open()?)
 }
 
-/// For verbs that put something in: makes the store if there is none.
+/// Opens for verbs that add data; creates the store if it does not exist.
 pub(crate) fn open_to_fill(args: &Args) -> Result<Db, Failure> {
     report_cut(Db::open(dir(args)?)?)
 }
 
-/// The family of `--cf`, if it exists.
+/// Returns the family of `--cf`, if it exists.
 pub(crate) fn existing_family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
     find_family(db, name).ok_or_else(|| Failure::not_found(format!("no column family {name:?}")))
 }
 
-/// A family that exists, the store's own among them.
+/// Returns an existing family, which may be one of the store's own.
 pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
     let is_there = db.metrics().families.iter().any(|family| family.name == name);
     is_there.then(|| db.column_family(name).ok()).flatten()
 }
 
-/// Who `--as` says that it is.
+/// Returns the session of `--as`.
 pub(crate) fn session(args: &Args, db: &Db) -> Result<Session, Failure> {
     match &args.name {
         Some(name) => Ok(db.session(name.as_str())?),
@@ -74,7 +74,7 @@ pub(crate) fn session(args: &Args, db: &Db) -> Result<Session, Failure> {
     }
 }
 
-/// A key or value of the command line: its bytes, or with `--hex` the bytes it spells.
+/// Returns the bytes of a key or value of the command line, decoded from hexadecimal with `--hex`.
 pub(crate) fn bytes_of(args: &Args, argument: &OsStr) -> Result<Vec<u8>, Failure> {
     if !args.hex {
         return Ok(argument.as_bytes().to_vec());
@@ -83,7 +83,7 @@ pub(crate) fn bytes_of(args: &Args, argument: &OsStr) -> Result<Vec<u8>, Failure
     bytes.ok_or_else(|| Failure::usage(format!("{} is not hexadecimal", argument.display())))
 }
 
-/// Nothing is cut in silence: what recovery dropped from the log's torn end is said on standard error.
+/// Reports on standard error the bytes that recovery cut from the log's torn end, so that no loss is silent.
 pub(crate) fn report_cut(db: Db) -> Result<Db, Failure> {
     let recovery = db.recovery();
     if recovery.cut_bytes > 0 {

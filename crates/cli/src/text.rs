@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Readable text as it is; backslash, control characters and bytes that are no UTF-8 as `\\`, `\t`, `\n`, `\r`, `\xNN`.
-/// A line holds any bytes, and `unescape` gives them back.
+/// Escapes bytes for one line: readable text is unchanged; backslash, control characters and non-UTF-8 bytes become
+/// `\\`, `\t`, `\n`, `\r`, `\xNN`. `unescape` reverses it for any bytes.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -31,7 +31,7 @@ fn push_byte(out: &mut String, byte: u8) {
     let _ = write!(out, "\\x{byte:02x}"); // writing to a string cannot fail
 }
 
-/// What `escape` was given; none if the text has a backslash that `escape` would not write.
+/// Reverses `escape`. Returns `None` if the text has an escape that `escape` does not write.
 pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -59,7 +59,7 @@ pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Two digits a byte.
+/// Formats bytes as two hexadecimal digits each.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -68,14 +68,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// The bytes of hexadecimal text; none if it is not.
+/// Parses hexadecimal text; returns `None` for other text.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-/// `{"text": ..}` where the bytes are UTF-8, else (or if `always_hex`) `{"hex": ..}`.
+/// Returns `{"text": ..}` for UTF-8 bytes, and `{"hex": ..}` for others or if `always_hex`.
 pub(crate) fn to_json(bytes: &[u8], always_hex: bool) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) if !always_hex => json!({ "text": text }),
@@ -83,7 +83,7 @@ pub(crate) fn to_json(bytes: &[u8], always_hex: bool) -> Value {
     }
 }
 
-/// The bytes of what `to_json` made.
+/// Reverses `to_json`.
 pub(crate) fn from_json(value: &Value) -> Option<Vec<u8>> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     match (object.get("text"), object.get("hex")) {
@@ -93,7 +93,7 @@ pub(crate) fn from_json(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A path as a word that a shell reads back.
+/// Quotes a path as one shell word.
 pub(crate) fn shell_word(path: &Path) -> String {
     let word = path.display().to_string();
     let is_plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
@@ -103,7 +103,7 @@ pub(crate) fn shell_word(path: &Path) -> String {
     }
 }
 
-/// A count with its thousands set apart.
+/// Formats a number with thousands separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -116,12 +116,12 @@ pub(crate) fn count(number: u64) -> String {
     out
 }
 
-/// A count and what is counted: `1 file`, `2 files`.
+/// Formats a count with its noun: `1 file`, `2 files`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// A size in binary units.
+/// Formats a size in binary units.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match units.iter().find(|(_, shift)| bytes >> shift > 0) {

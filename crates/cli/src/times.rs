@@ -1,15 +1,16 @@
-//! Moments as people write them, and back: `2026-01-31T12:34:56.000789Z`, in universal time.
+//! Formatting and parsing of times: `2026-01-31T12:34:56.000789Z`, in UTC.
 //!
-//! The days are counted by H. Hinnant's algorithms for the Gregorian calendar (chrono-compatible low-level date algorithms).
+//! Days are computed by H. Hinnant's algorithms for the Gregorian calendar (chrono-compatible low-level date
+//! algorithms).
 
 use waxseal::registry::Time;
 
 const MICROS_A_SECOND: u64 = 1_000_000;
 const SECONDS_A_DAY: u64 = 86_400;
-/// The last year that is written with four digits.
+/// The last year with four digits.
 const LAST_YEAR: u64 = 9999;
 
-/// A moment; behind `+` which of its microsecond it is, if not the first.
+/// Formats a time. A nonzero counter within the microsecond follows a `+`.
 pub(crate) fn text(time: Time) -> String {
     let (seconds, micros) = (time.micros() / MICROS_A_SECOND, time.micros() % MICROS_A_SECOND);
     let (days, second) = (seconds / SECONDS_A_DAY, seconds % SECONDS_A_DAY);
@@ -19,8 +20,8 @@ pub(crate) fn text(time: Time) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z{count}")
 }
 
-/// What `text` wrote, or the beginning of it (a day, a minute, a second), or microseconds since 1970. None for anything else.
-/// What is not said is the least, or with `is_last` the most that it can be.
+/// Parses the format of `text`, a prefix of it (a day, a minute, a second), or microseconds since 1970. Returns `None`
+/// for other text. Missing parts take their smallest value, or with `is_last` their largest.
 pub(crate) fn parse(text: &str, is_last: bool) -> Option<Time> {
     let (moment, count) = match text.split_once('+') {
         Some((moment, count)) => (moment, Some(number(count, 4).filter(|count| *count < 4096)?)),
@@ -32,18 +33,19 @@ pub(crate) fn parse(text: &str, is_last: bool) -> Option<Time> {
     };
     let last = first.checked_add(behind)?;
     match (count, is_last) {
-        (Some(count), _) => Some(Time(Time::from_micros(first).0.saturating_add(count))), // past the numbers is their end
+        (Some(count), _) => Some(Time(Time::from_micros(first).0.saturating_add(count))), // saturates
         (None, false) => Some(Time::from_micros(first)),
         (None, true) => Some(Time(Time::from_micros(last).0 - 1)),
     }
 }
 
-/// The first microsecond since 1970 that a moment means, however far; none for anything else.
+/// Returns the first microsecond since 1970 of a time in the format of `parse`, without its upper limit; `None` for
+/// other text.
 pub(crate) fn micros(text: &str) -> Option<u64> {
     if text.contains('-') { calendar(text).map(|(first, _)| first) } else { number(text, 19) }
 }
 
-/// The first microsecond that a calendar's moment means, and how many it means.
+/// Returns the first microsecond of a calendar time, and the number of microseconds that it spans.
 fn calendar(text: &str) -> Option<(u64, u64)> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (day, clock) = match text.split_once(['T', ' ']) {
@@ -76,13 +78,13 @@ fn calendar(text: &str) -> Option<(u64, u64)> {
     Some((midnight + (hour * 3600 + minute * 60 + second) * MICROS_A_SECOND + micros, behind))
 }
 
-/// Decimal digits alone, and no more than so many.
+/// Parses decimal digits, at most `most` of them.
 fn number(digits: &str, most: usize) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// Year, month and day of a day since 1970.
+/// Converts a day number since 1970 to year, month and day.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day) = (days / 146_097, days % 146_097);
@@ -94,7 +96,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// The day since 1970 of a date from then on.
+/// Converts a date from 1970 on to a day number since 1970.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=LAST_YEAR).contains(&year) || !(1..=12).contains(&month) {
         return None;

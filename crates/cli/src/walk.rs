@@ -1,4 +1,4 @@
-//! A directory tree, entry by entry, in the order of its names. Nothing is followed, nothing is opened.
+//! Traversal of a directory tree, in the order of names. It follows no links and opens no files.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -18,29 +18,29 @@ pub(crate) enum Kind {
     File(Metadata),
     Directory(Metadata),
     Link,
-    /// What it is.
+    /// The kind of special file.
     Special(&'static str),
-    /// The entry, or what a directory holds, could not be read.
+    /// The entry, or the content of a directory, could not be read.
     Unreadable(io::Error),
 }
 
-/// Iterates over a tree; a directory comes before what it holds.
+/// An iterator over a tree; a directory comes before its content.
 pub(crate) struct Walk {
     root: PathBuf,
-    /// Directories that are left out, by device and inode.
+    /// Excluded directories, by device and inode.
     left_out: Vec<(u64, u64)>,
-    /// Entries still to come, of each directory on the way down, the next one last.
+    /// The remaining entries of each directory on the current path, the next one last.
     pending: Vec<Vec<PathBuf>>,
     failed: Option<Entry>,
 }
 
 impl Walk {
-    /// Starts below `root`, which must be a directory.
+    /// Starts a traversal below `root`, which must be a directory.
     pub(crate) fn new(root: &Path) -> io::Result<Walk> {
         Ok(Walk { root: root.to_owned(), left_out: Vec::new(), pending: vec![children(root)?], failed: None })
     }
 
-    /// Leaves a directory out, if it exists: the store itself, say.
+    /// Excludes a directory if it exists, for instance the store itself.
     pub(crate) fn leave_out(mut self, dir: &Path) -> Walk {
         self.left_out.extend(fs::metadata(dir).map(|metadata| (metadata.dev(), metadata.ino())));
         self
@@ -103,7 +103,7 @@ fn kind(metadata: Metadata) -> Kind {
     }
 }
 
-/// The entries of a directory, the last name first.
+/// Returns the entries of a directory in descending order of names.
 fn children(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort_by(|a, b| b.cmp(a));

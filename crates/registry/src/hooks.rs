@@ -180,7 +180,7 @@ impl Hooks {
             if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
                 return Err(Error::invalid("the batch writes a system family"));
             }
-            let _turn = self.turns.enter(exclusive, handed_back); // before the claim: its holder may wait for claimed room
+            let _turn = self.turns.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
             let claim = self.claim(&mut room.found)?;
             if let Some(first) = self.commit_watched(room, batch, durability, (who, rules), exclusive)? {
                 self.push(room, batch, who, first, claim)?;

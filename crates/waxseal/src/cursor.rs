@@ -74,8 +74,9 @@ pub struct Row<'a> {
     pub value: &'a [u8],
     /// The sequence number of its commit; 0 once compaction has dropped it because no snapshot needs it.
     pub seqno: Seqno,
-    /// The seal, or `None` for a record without a seal. Whether it was checked against the value depends on the
-    /// verification policy of the cursor's handle: [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
+    /// The record's seal; `None` if the record was written without seals. Whether it was checked against the value
+    /// depends on the verification policy of the cursor's handle:
+    /// [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
     pub seal: Option<Seal>,
 }
 

@@ -44,12 +44,12 @@ pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output
     Ok(Exit::Ok)
 }
 
-/// What the records of a family have in common.
+/// The common structure of a family's records.
 #[derive(Debug, Default)]
 struct Shape {
-    /// Fields that are the key of every record, if every value is an object on one line.
+    /// The fields that equal the key in every record, if every value is a JSON object on one line.
     keys: Option<Vec<String>>,
-    /// The fields of every record, in order, if they are the same and all text.
+    /// The ordered field names of every record, if they are all the same and all values are text.
     columns: Option<Vec<String>>,
 }
 
@@ -72,7 +72,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Keeps what holds for one more record too.
+    /// Restricts the structure to what the next record shares.
     fn narrow(&mut self, key: &[u8], object: Option<&Map<String, Value>>, is_first: bool) {
         let Some(object) = object else {
             *self = Shape::default();
@@ -94,7 +94,7 @@ impl Shape {
         }
     }
 
-    /// The field that is the key, if the family can be written as rows.
+    /// Returns the field that holds the key, if the family can be written as rows.
     fn key_column(&self, is_jsonl: bool) -> Option<&str> {
         let keys = self.keys.as_ref()?;
         (is_jsonl || self.columns.is_some()).then(|| keys.first().map(String::as_str)).flatten()
@@ -141,7 +141,7 @@ fn dump_csv(
     Ok(records)
 }
 
-/// The device's own error: the library's conversion loses its kind, by which a closed pipe is known.
+/// Extracts the underlying I/O error. The library's own conversion loses its kind, which identifies a closed pipe.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

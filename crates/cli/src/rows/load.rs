@@ -1,8 +1,9 @@
 //! Loads rows into a family.
 //!
-//! A row that cannot become a record is bad: a wrong number of fields, no JSON object, no key, a key or value above its limit. By default the
-//! first bad row ends the load, and every row before it is in the store. With `--skip-bad` bad rows are reported and left out. With
-//! `--atomic` all rows are parsed first and go in by one commit, so that a failure leaves the store as it was.
+//! A row is bad if it cannot become a record: a wrong number of fields, not a JSON object, no key, or a key or value
+//! above its limit. By default the first bad row ends the load, and every row before it is in the store. With
+//! `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed first and stored by one commit,
+//! so a failure leaves the store unchanged.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,10 +21,10 @@ use crate::output::{Output, or_seen_enough};
 use crate::store::{open_to_fill, session};
 use crate::{progress, text};
 
-/// Rows are committed together up to this many bytes.
+/// Maximum size of a batch of rows, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Bad rows that are named on standard error; the rest is counted.
+/// Number of bad rows named on standard error; the others are only counted.
 const NAMED_ROWS: u64 = 20;
 
 pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output) -> Result<Exit, Failure> {
@@ -51,7 +52,7 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
     Ok(Exit::Ok)
 }
 
-/// Takes the key and the value of one record.
+/// A callback for the key and value of a record.
 type Put<'a> = &'a mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), Failure>;
 
 /// Parses every row, then commits all of them at once. Returns the number of records.
@@ -78,7 +79,8 @@ fn load_atomically(
     Ok(records)
 }
 
-/// Commits rows as they come. A failure leaves every row before it in the store. Returns the number of records.
+/// Commits rows in batches while reading. A failure leaves every row before it in the store. Returns the number of
+/// records.
 fn load_in_batches(
     args: &Args,
     options: WriteOptions,
@@ -101,14 +103,14 @@ fn load_in_batches(
     Ok(records)
 }
 
-/// Where loaded records go.
+/// The destination of loaded records.
 struct Sink {
     cf: ColumnFamily,
     batch: Batch,
     options: WriteOptions,
-    /// Records in the batch.
+    /// Number of records in the batch.
     pending: u64,
-    /// Records committed.
+    /// Number of committed records.
     records: u64,
 }
 
@@ -126,7 +128,7 @@ impl Sink {
     }
 }
 
-/// What becomes of bad rows.
+/// The policy and the count for bad rows.
 struct Rows {
     skip_bad: bool,
     bad: u64,
@@ -134,7 +136,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Passes a row on, or skips it, or fails with its fault.
+    /// Passes on a row. A bad one is skipped, or fails the load.
     fn take(
         &mut self,
         src: &Path,
@@ -204,7 +206,7 @@ fn load_csv(input: Box<dyn Read>, load: &Load, delimiter: u8, rows: &mut Rows, p
     Ok(())
 }
 
-/// Key and value of a row with the columns `key` and `value`, escaped.
+/// Returns key and value of a row with the escaped columns `key` and `value`.
 fn plain_row(row: &StringRecord) -> Result<(Vec<u8>, Vec<u8>), String> {
     match (text::unescape(&row[0]), text::unescape(&row[1])) {
         (Some(key), Some(value)) => Ok((key, value)),
@@ -212,14 +214,14 @@ fn plain_row(row: &StringRecord) -> Result<(Vec<u8>, Vec<u8>), String> {
     }
 }
 
-/// The field of the key column, and the row as a JSON object.
+/// Returns the field of the key column, and the row as a JSON object.
 fn object_row(header: &StringRecord, row: &StringRecord, column: usize) -> Result<(Vec<u8>, Vec<u8>), String> {
     let fields = header.iter().zip(row);
     let object: Map<String, Value> = fields.map(|(column, field)| (column.to_owned(), field.into())).collect();
     Ok((row[column].as_bytes().to_vec(), Value::from(object).to_string().into_bytes()))
 }
 
-/// Line and fault of a bad row; a failure if the source cannot be read.
+/// Returns line and fault of a bad row; fails if the source cannot be read.
 fn csv_fault(src: &Path, error: csv::Error) -> Result<(u64, String), Failure> {
     let line = |position: &Option<csv::Position>| position.as_ref().map_or(0, csv::Position::line);
     Ok(match error.into_kind() {
@@ -253,7 +255,7 @@ fn load_jsonl(input: Box<dyn Read>, load: &Load, rows: &mut Rows, put: Put<'_>) 
     Ok(())
 }
 
-/// Key and value of a line: the row under one of its fields, or what `scan --json` printed.
+/// Returns key and value of a line: a row with its key in a field, or a line of `scan --json`.
 fn json_row(row: &[u8], key: Option<&str>) -> Result<(Vec<u8>, Vec<u8>), String> {
     let object: Map<String, Value> = serde_json::from_slice(row).map_err(|error| error.to_string())?;
     match (key.and_then(|key| object.get(key)), plain_record(&object)) {
@@ -266,7 +268,7 @@ fn json_row(row: &[u8], key: Option<&str>) -> Result<(Vec<u8>, Vec<u8>), String>
     }
 }
 
-/// Key and value of a line that `scan --json` printed.
+/// Returns key and value of a line of `scan --json`.
 fn plain_record(object: &Map<String, Value>) -> Option<(Vec<u8>, Vec<u8>)> {
     if object.len() != 2 {
         return None;

@@ -1,9 +1,9 @@
 //! Rows in and out: CSV, TSV, JSON lines.
 //!
-//! A loaded row is a record. Its key is one field, its value is the whole row as a JSON object. A family dumps as such rows if each
-//! of its values is an object and one field is the key of every record. Otherwise it dumps as plain records, which can hold any bytes:
-//! in JSON lines `{"key": .., "value": ..}` as `scan --json` prints them, in CSV and TSV two columns `key` and `value`, escaped.
-//! Both forms load again.
+//! A loaded row is a record: its key is one field, its value is the whole row as a JSON object. A family is dumped as
+//! such rows if every value is an object and one field is the key of every record. Otherwise it is dumped as plain
+//! records, which can hold any bytes: in JSON lines `{"key": .., "value": ..}` as `scan --json` prints them, in CSV and
+//! TSV two escaped columns `key` and `value`. Both forms can be loaded again.
 
 mod dump;
 mod load;
@@ -22,7 +22,7 @@ fn delimiter(format: Format) -> u8 {
     if format == Format::Tsv { b'\t' } else { b',' }
 }
 
-/// A field as a key: text as it is, anything else as JSON.
+/// Converts a field to a key: text unchanged, any other type as JSON.
 fn key_text(field: &Value) -> String {
     field.as_str().map_or_else(|| field.to_string(), str::to_owned)
 }

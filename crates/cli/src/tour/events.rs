@@ -1,4 +1,5 @@
-//! Who changed what: the tour registers the family of its files before it changes any, and holds the log to what it did.
+//! The tour's check of the log: registers the family of the tour's files before changing them, and compares the events
+//! with the changes.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use crate::output::Output;
 use crate::registry::event_line;
 use crate::text::counted;
 
-/// In whose name the tour changes files.
+/// The session name for the tour's changes.
 pub(super) const NAME: &str = "tour";
-/// What it registers of the family of its files.
+/// The operations registered on the family of the tour's files.
 const WATCHED: [Operation; 2] = [Operation::ROW_UPDATE, Operation::ROW_DELETE];
-/// Events fetched at a time.
+/// Number of events per page.
 const PAGE: usize = 1000;
-/// Events printed.
+/// Number of events printed.
 const PRINTED: usize = 2;
 
-/// The session that changes files, and the registrations that watch it.
+/// Registers the operations, and returns the session that changes files.
 pub(super) fn watch(db: &Db) -> Result<Session, Failure> {
     let session = db.session(NAME)?;
     for operation in WATCHED {
@@ -30,7 +31,7 @@ pub(super) fn watch(db: &Db) -> Result<Session, Failure> {
     Ok(session)
 }
 
-/// Every event of the tour's files, by key.
+/// Returns every event of the tour's files, by key.
 pub(super) fn events(db: &Db) -> waxseal::Result<Vec<Event>> {
     let query = Query { below: true, ..Query::of(Target::family("default")) };
     let (mut events, mut paging) = (Vec::new(), Paging::first(PAGE));
@@ -44,7 +45,8 @@ pub(super) fn events(db: &Db) -> waxseal::Result<Vec<Event>> {
     }
 }
 
-/// What is wrong with the events of a store whose files are these: one for each change, by the tour, and no other.
+/// Compares the events with the changes of these files. Returns the faults: each change must have exactly one event, in
+/// the tour's name.
 pub(super) fn faults(items: &[Item], events: &[Event]) -> Vec<(&'static str, Vec<u8>)> {
     let mut faults = Vec::new();
     let mut expected: BTreeMap<&[u8], Operation> = BTreeMap::new();
@@ -74,7 +76,7 @@ pub(super) fn faults(items: &[Item], events: &[Event]) -> Vec<(&'static str, Vec
 }
 
 impl Tour {
-    /// Compares the log with what was done.
+    /// Compares the log with the changes.
     pub(super) fn check_events(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = std::time::Instant::now();
         let events = events(self.db())?;
@@ -92,7 +94,7 @@ impl Tour {
         report.step("log", text, output)
     }
 
-    /// Prints the first events: who changed what.
+    /// Prints the first events.
     pub(super) fn say_events(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
         let events = events(self.db())?;
         for event in events.iter().take(PRINTED) {

@@ -1,9 +1,10 @@
-//! Flipped bits: a copy of the store is damaged, looked at, read, and repaired.
+//! Flipped bits: a copy of the store is damaged, verified, read, and repaired.
 //!
-//! In rounds, each of which flips one bit at a random place of each table file of the copy. Then `verify` must name the file, or the store have told of it;
-//! every record is read by key and by scan, and each answer must be exact or an error; then `repair` mends what it can, and the
-//! next round goes on with what it left. A wrong value, an older version, a record that is missing and a row too many are *silent*
-//! if no error stands in their place.
+//! Each round flips one bit at a random position of each table file of the copy. Then `verify` must name the file,
+//! unless the store itself has reported it before. Every record is read by key and by scan, and each answer must be
+//! exact or an error. Finally `repair` repairs what it can, and the next round continues with the remaining damage. A
+//! wrong value, an older version, a missing record or an additional row counts as *silent* if no error is returned for
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,25 +27,25 @@ use crate::output::Output;
 use crate::progress;
 use crate::text::{count, counted};
 
-/// Rounds go on until so many bits were flipped.
+/// Rounds continue until this many bits were flipped.
 const LEAST_FLIPS: u64 = 16;
 const MOST_ROUNDS: u64 = 8;
-/// Gaps printed by name.
+/// Number of gaps printed by name.
 const PRINTED: usize = 3;
 
-/// What came of the flipped bits.
+/// The outcome of the flipped bits.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Flips {
     pub(super) injected: u64,
-    /// Those whose file `verify` named, or the store itself before that.
+    /// Flips whose file was named by `verify`, or by the store itself before that.
     pub(super) detected: u64,
-    /// Those that `repair` made right again.
+    /// Flips that `repair` corrected.
     pub(super) repaired: u64,
-    /// Answers that were wrong without an error.
+    /// Wrong answers without an error.
     pub(super) silent: u64,
 }
 
-/// How a store answered.
+/// The answers of a store.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 struct Answers {
     exact: u64,
@@ -60,8 +61,8 @@ impl Answers {
     }
 }
 
-/// The files that the store itself told of: an open reads some of its tables and corrects what it meets, and a merge may have written
-/// such a table anew before `verify` comes by.
+/// The files that the store itself reported: an open reads some of its tables and corrects the damage it finds, and a
+/// compaction may have rewritten such a table before `verify` runs.
 #[derive(Default)]
 struct Heard(Mutex<BTreeSet<String>>);
 
@@ -82,13 +83,13 @@ impl Listener for Heard {
     }
 }
 
-/// A bit of a file that was flipped.
+/// A flipped bit of a file.
 struct Flip {
     file: String,
 }
 
 impl Tour {
-    /// Copies the closed store, damages the copy, and holds it to the promise.
+    /// Copies the closed store, damages the copy, and checks that no damage is silent.
     pub(super) fn flip_bits(
         &self,
         dir: &Path,
@@ -129,7 +130,7 @@ impl Tour {
             told.note(&mended);
             db.close()?;
         }
-        // What was repaired must read right as well, and after reopening.
+        // Repaired data must read correctly as well, also after reopening.
         let db = open(dir)?;
         let after = self.read_all(&db, outcome)?;
         flips.silent += after.silent;
@@ -139,7 +140,7 @@ impl Tour {
         say(flips, round, answers, after, &told, start, report, output)
     }
 
-    /// Reads every record by key and by scan, both ways.
+    /// Reads every record by key, and by scan in both directions.
     fn read_all(&self, db: &Db, outcome: &kill::Outcome) -> Result<Answers, Failure> {
         let mut answers = Answers::default();
         let (cf, notes) = (db.column_family("default")?, db.column_family(NOTES)?);
@@ -164,7 +165,8 @@ impl Tour {
     }
 }
 
-/// Every key by `get`, then all of them by scan, forwards and backwards. What must not be there comes with no content.
+/// Reads every key by `get`, then all keys by scan, forwards and backwards. Keys that must be absent have no expected
+/// content.
 fn read_family<'a>(
     cf: &ColumnFamily,
     expected: impl DoubleEndedIterator<Item = (&'a [u8], Option<Content>)> + Clone,
@@ -184,7 +186,7 @@ fn read_family<'a>(
     Ok(answers)
 }
 
-/// Walks beside what must be there. A row may be missing only between the keys of which an error was told.
+/// Compares a scan with the expected records. A row may be missing only within the key range of a reported error.
 fn scan<'a>(
     cf: &ColumnFamily,
     expected: impl Iterator<Item = (&'a [u8], Content)>,
@@ -210,7 +212,7 @@ fn scan<'a>(
                 gaps.open = false;
                 match expected.next_if(|(key, _)| *key == cursor.key()) {
                     Some((_, content)) if content == Content::of(cursor.value()) => answers.exact += 1,
-                    _ => answers.silent += 1, // another value, or a row too many
+                    _ => answers.silent += 1, // a wrong value, or an additional row
                 }
             }
         }
@@ -220,11 +222,11 @@ fn scan<'a>(
     Ok(answers)
 }
 
-/// The gaps of which a scan was told.
+/// The gaps that a scan reported.
 #[derive(Default)]
 struct Gaps {
     spans: Vec<(Vec<u8>, Vec<u8>)>,
-    /// An error was the last answer: it stands between the rows around it, whatever keys it names.
+    /// The last step returned an error: a gap extends between the adjacent rows, whatever keys it names.
     open: bool,
 }
 
@@ -235,13 +237,13 @@ impl Gaps {
         self.spans.extend(span.filter(|span| !self.spans.contains(span)));
     }
 
-    /// True if a row with this key may be missing.
+    /// Returns true if a row with this key may be missing.
     fn excuse(&self, key: &[u8]) -> bool {
         self.open || self.spans.iter().any(|(from, to)| &from[..] <= key && key <= &to[..])
     }
 }
 
-/// What is worth telling of the rounds.
+/// Details of the rounds for the report.
 #[derive(Default)]
 struct Told {
     found: Vec<String>,
@@ -307,18 +309,18 @@ fn say(
     report.note(text, output)
 }
 
-/// True if a report names the file as damaged.
+/// Returns true if a report names the file as damaged.
 fn names(report: &Findings, file: &str) -> bool {
     report.damage.iter().any(|finding| finding.file == file)
 }
 
-/// True if the file was damaged and nothing of it is left unrepaired.
+/// Returns true if the file was damaged and all its damage was repaired.
 fn is_repaired(report: &Findings, file: &str) -> bool {
     let mut found = report.damage.iter().filter(|finding| finding.file == file).peekable();
     found.peek().is_some() && found.all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
 }
 
-/// Copies every file; nothing is linked, so that the original stays whole.
+/// Copies every file. Hard links would let the damage reach the original.
 fn copy_store(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,11 +1,12 @@
-//! A process that writes, its death, and what it leaves.
+//! The killed writer: a process that writes, its death, and the state of the store afterwards.
 //!
-//! The writer runs two threads. Operation `n` of a thread is one batch over two families: a put or delete of one of the thread's
-//! keys, all of it computable from (seed, thread, n), and the thread's counter set to n + 1. Once the commit has returned, the
-//! thread writes (thread, n) into the pipe: that is the acknowledgement. It goes on until it is killed.
+//! The writer runs two threads. Operation `n` of a thread is one batch over two families. It puts or deletes one of the
+//! thread's keys, computed from (seed, thread, n), and sets the thread's counter to n + 1. After the commit has
+//! returned, the thread acknowledges it by writing (thread, n) into the pipe. The writer continues until it is killed.
 //!
-//! Afterwards each counter must be at least the acknowledged one, and the keys must be exactly what the operations below the
-//! counter make of them: a write that is half there, or there without those before it, is wrong even if nobody was told of it.
+//! Afterwards each counter must be at least the acknowledged one, and the keys must be exactly the result of the
+//! operations below the counter. A partial batch, or one without its predecessors, is wrong even if it was not
+//! acknowledged.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -28,20 +29,20 @@ const WRITES: &str = "tour.writes";
 const COUNTERS: &str = "tour.counters";
 const THREADS: u8 = 2;
 const KEYS: u64 = 2000;
-/// The writer is killed after this many acknowledgements and a random number up to as many again.
+/// The writer is killed after this many acknowledgements, plus a random number up to the same limit.
 const LEAST_WRITES: u64 = 6000;
-/// A writer that acknowledges nothing for so long is stuck.
+/// A writer without an acknowledgement for this long is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One operation of the writer.
 struct Operation {
     key: [u8; 5],
-    /// None deletes.
+    /// `None` deletes the key.
     value: Option<Vec<u8>>,
     durability: Durability,
 }
 
-/// What a writer does as its `n`th operation.
+/// Returns the writer's `n`th operation.
 fn operation(seed: u64, thread: u8, n: u64) -> Operation {
     let random = SeededRandom::new(seed ^ (u64::from(thread) << 56) ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let number = random.below(KEYS) as u32;
@@ -58,9 +59,9 @@ fn operation(seed: u64, thread: u8, n: u64) -> Operation {
     Operation { key: [thread, d, c, b, a], value, durability }
 }
 
-/// The writer: opens the store and writes until it is killed, or nobody listens.
+/// The writer: opens the store and writes until it is killed, or its reader closes the pipe.
 pub(crate) fn write_until_killed(dir: &Path, seed: u64) -> Result<Exit, Failure> {
-    // A small memtable, so that it dies amid flushes and compactions.
+    // A small memtable, so that the writer dies amid flushes and compactions.
     let db = Db::builder(dir).memtable_bytes(256 * KIB).cache_bytes(8 * MIB).open()?;
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -95,14 +96,14 @@ fn write_thread(db: &Db, seed: u64, thread: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a writer had said before it was killed.
+/// The acknowledgements of a writer before it was killed.
 pub(super) struct Outcome {
     seed: u64,
-    /// Operations acknowledged, by thread.
+    /// Number of acknowledged operations, by thread.
     acknowledged: [u64; THREADS as usize],
 }
 
-/// Starts a writer on the store, kills it, and keeps what it had acknowledged.
+/// Starts a writer on the store, kills it, and returns its acknowledgements.
 pub(super) fn kill_a_writer(
     dir: &Path,
     seed: u64,
@@ -129,7 +130,7 @@ pub(super) fn kill_a_writer(
     }
     let how = stop(&mut writer)?;
     report.killed_at_op = heard;
-    // What it had put into the pipe by then was acknowledged too.
+    // Acknowledgements that were already in the pipe count, too.
     while let Ok((thread, n)) = acknowledgements.recv() {
         outcome.hear(thread, n)?;
         heard += 1;
@@ -145,7 +146,7 @@ pub(super) fn kill_a_writer(
 }
 
 impl Outcome {
-    /// Notes an acknowledgement; each thread's come in order.
+    /// Records an acknowledgement. Those of a thread must be in order.
     fn hear(&mut self, thread: u8, n: u64) -> Result<(), Failure> {
         match self.acknowledged.get_mut(thread as usize) {
             Some(next) if *next == n => {
@@ -167,7 +168,7 @@ fn start_writer(dir: &Path, seed: u64) -> io::Result<Child> {
         .spawn()
 }
 
-/// Reads acknowledgements as they come, on a thread of its own, until the pipe ends.
+/// Reads acknowledgements on a separate thread until the pipe ends.
 fn listen(writer: &mut Child) -> Receiver<(u8, u64)> {
     let (sender, receiver) = mpsc::channel();
     if let Some(mut pipe) = writer.stdout.take() {
@@ -184,20 +185,20 @@ fn listen(writer: &mut Child) -> Receiver<(u8, u64)> {
     receiver
 }
 
-/// SIGKILL: the writer gets no chance to tidy up.
+/// Sends SIGKILL, so that the writer cannot clean up.
 fn stop(writer: &mut Child) -> Result<ExitStatus, Failure> {
     let killed = writer.kill().and_then(|()| writer.wait());
     killed.map_err(|error| Failure::io("killing the writer", error))
 }
 
-/// How the killed writer's records were found.
+/// The state of the killed writer's records.
 pub(super) struct Verdict {
     pub(super) lost: u64,
     pub(super) wrong: u64,
     pub(super) keys: u64,
 }
 
-/// Checks every acknowledged write, and that nothing is there by halves.
+/// Checks every acknowledged write, and that no write is partial.
 pub(super) fn check(db: &Db, outcome: &Outcome) -> Result<Verdict, Failure> {
     let (writes, counters) = (db.column_family(WRITES)?, db.column_family(COUNTERS)?);
     let mut verdict = Verdict { lost: 0, wrong: 0, keys: 0 };
@@ -205,7 +206,7 @@ pub(super) fn check(db: &Db, outcome: &Outcome) -> Result<Verdict, Failure> {
         let counter = counters.get_with([thread], |value| value.try_into().map(u64::from_le_bytes).ok())?;
         let done = counter.flatten().unwrap_or(0);
         verdict.lost += acknowledged.saturating_sub(done);
-        // One thread has one write under way: beyond it nothing can have been written.
+        // A thread has at most one unacknowledged write, so the counter cannot be higher.
         verdict.wrong += u64::from(done > acknowledged + 1);
 
         let last: HashMap<[u8; 5], u64> = (0..done).map(|n| (operation(outcome.seed, thread, n).key, n)).collect();

@@ -1,9 +1,9 @@
-//! The tour: the whole job of a store on real files, with every answer checked.
+//! The tour: the complete work of a store on real files, with every answer checked.
 //!
-//! It loads files, reopens, reads the sources again and compares; takes a snapshot, registers the files, updates and deletes, checks
-//! the snapshot, the log, a checkpoint and the store; kills a writing process and checks what that one had acknowledged; flips bits in a copy, reads and
-//! repairs it; and says what it cost.
-//! At any time one file is in memory, and of the others a key, a length and a hash.
+//! It loads files, reopens the store, reads the sources again and compares. It takes a snapshot, registers the files,
+//! updates and deletes, and checks the snapshot, the log, a checkpoint and the store. It kills a writing process and
+//! checks its acknowledged writes. It flips bits in a copy, reads the copy and repairs it. Finally it prints the costs.
+//! Only one file is in memory at a time; of the others the tour keeps key, length and hash.
 
 mod events;
 mod flips;
@@ -60,12 +60,12 @@ pub(crate) fn run(options: &args::Tour, output: &mut Output) -> Result<Exit, Fai
     Ok(if is_ok { Exit::Ok } else { Exit::CheckFailed })
 }
 
-/// Where the tour makes its store, the checkpoint and the damaged copy beside it.
+/// The tour's directories: the store, the checkpoint, and the damaged copy.
 struct Place {
     store: PathBuf,
     checkpoint: PathBuf,
     damaged: PathBuf,
-    /// Directories that the tour made and takes away again.
+    /// Directories that the tour created and removes again.
     made: Vec<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl Place {
         Ok(Place { store, checkpoint, damaged, made })
     }
 
-    /// Removes what the tour made, or says where it is.
+    /// Removes the tour's directories, or prints where they are.
     fn leave(&self, keep: bool, is_evidence: bool, output: &mut Output) -> Result<(), Failure> {
         if !is_evidence {
             remove(&self.damaged)?;
@@ -103,35 +103,35 @@ impl Place {
         }
         Db::destroy(&self.store)?;
         for dir in &self.made {
-            let _ = fs::remove_dir(dir); // destroy may have taken it
+            let _ = fs::remove_dir(dir); // `destroy` may have removed it
         }
         Ok(())
     }
 }
 
-/// Removes a store that the tour made, with its directory.
+/// Removes a store that the tour created, with its directory.
 fn remove(dir: &Path) -> Result<(), Failure> {
     if dir.exists() {
         Db::destroy(dir)?;
-        let _ = fs::remove_dir(dir); // destroy may have taken it
+        let _ = fs::remove_dir(dir); // `destroy` may have removed it
     }
     Ok(())
 }
 
-/// What a directory takes on disk.
+/// Returns the disk space of a directory's files.
 fn disk_bytes(dir: &Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     fs::read_dir(dir)?.map(|entry| Ok(entry?.metadata()?.blocks() * 512)).sum()
 }
 
-/// The most memory this process ever had resident; 0 where the system does not tell.
+/// Returns the peak resident memory of this process; 0 if the system does not report it.
 fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
 }
 
-/// The time since then, for a report line.
+/// Formats the time since `since` for a report line.
 fn seconds(since: Instant) -> String {
     let elapsed = since.elapsed();
     if elapsed.as_secs() < 1 {
@@ -141,7 +141,7 @@ fn seconds(since: Instant) -> String {
     }
 }
 
-/// A rate for a report line.
+/// Formats a rate for a report line.
 fn rate(bytes: u64, since: Instant) -> String {
     format!("{}/s", text::size((bytes as f64 / since.elapsed().as_secs_f64().max(1e-6)) as u64))
 }

@@ -1,4 +1,4 @@
-//! What the tour says: a line a step as it happens, or one JSON object at its end.
+//! The tour's output: one line per step as it happens, or one JSON object at the end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::levels;
 use crate::output::Output;
 use crate::text::{count, size};
 
-/// Findings beyond this many are counted and not printed.
+/// Number of findings printed; the others are only counted.
 const PRINTED_FINDINGS: u64 = 20;
 
 /// The numbers of a tour.
@@ -21,24 +21,24 @@ const PRINTED_FINDINGS: u64 = 20;
 pub(super) struct Report {
     pub(super) files: u64,
     pub(super) bytes: u64,
-    /// Links, special and unreadable files, and what is beyond the limit.
+    /// Links, special and unreadable files, and files beyond the limit.
     pub(super) skipped: u64,
-    /// Files beyond the limit alone.
+    /// Only the files beyond the limit.
     pub(super) beyond_limit: u64,
     pub(super) load_s: f64,
-    /// Answers that were not what was stored, of any check but that of the killed writer.
+    /// Wrong answers in all checks except that of the killed writer.
     pub(super) mismatches: u64,
     pub(super) updated: u64,
     pub(super) deleted: u64,
-    /// Events of the changes that the log has.
+    /// Number of events that the log has for the changes.
     pub(super) events: u64,
     pub(super) snapshot_checked: u64,
     pub(super) checkpoint_records: u64,
     pub(super) killed_at_op: u64,
     pub(super) acknowledged: u64,
-    /// Acknowledged writes of the killed writer that are gone.
+    /// Acknowledged writes of the killed writer that are missing.
     pub(super) lost: u64,
-    /// Its keys that hold something else than was written.
+    /// Keys of the killed writer with a value other than the written one.
     pub(super) wrong: u64,
     pub(super) store_bytes: u64,
     pub(super) peak_rss_bytes: u64,
@@ -55,19 +55,19 @@ impl Report {
         self.mismatches == 0 && self.lost == 0 && self.wrong == 0 && self.flips.silent == 0 && all_logged
     }
 
-    /// Says what a step did.
+    /// Prints the result of a step.
     pub(super) fn step(&mut self, name: &str, text: impl AsRef<str>, output: &mut Output) -> Result<(), Failure> {
         self.steps += 1;
         output.line(format!("  {:>2}  {name:<11} {}", self.steps, text.as_ref()))?;
         output.flush()
     }
 
-    /// Says one more thing about the last step.
+    /// Prints one more line on the last step.
     pub(super) fn note(&self, text: impl AsRef<str>, output: &mut Output) -> Result<(), Failure> {
         output.line(format!("      {:<11} {}", "", text.as_ref()))
     }
 
-    /// Counts an answer that was wrong, and prints the first ones.
+    /// Counts a wrong answer, and prints the first ones.
     pub(super) fn mismatch(&mut self, what: &str, key: &[u8]) {
         self.mismatches += 1;
         if self.mismatches <= PRINTED_FINDINGS {
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// What is about to happen.
+/// Prints the plan of the tour.
 pub(super) fn opening(sources: &Sources, store: &Path, keep: bool, output: &mut Output) -> Result<(), Failure> {
     output.line("A tour of waxseal\n")?;
     for (at, tree) in sources.trees.iter().enumerate() {

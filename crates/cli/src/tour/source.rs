@@ -1,14 +1,14 @@
-//! Which files the tour stores.
+//! Selection of the files that the tour stores.
 
 use std::path::{Path, PathBuf};
 
 use crate::args;
 use crate::failure::Failure;
 
-/// With no path given, at most this many bytes are stored.
+/// Maximum number of bytes stored if no path is given.
 const DEFAULT_LIMIT: u64 = 512_000_000;
 
-/// The trees to store, in order, and how much of them.
+/// The trees to store, in order, and the limit in bytes.
 pub(super) struct Sources {
     pub(super) trees: Vec<Tree>,
     pub(super) limit: u64,
@@ -17,9 +17,9 @@ pub(super) struct Sources {
 /// One tree.
 pub(super) struct Tree {
     pub(super) root: PathBuf,
-    /// What its keys begin with.
+    /// The prefix of its keys.
     pub(super) prefix: String,
-    /// A directory below it that comes later, or not at all.
+    /// A directory below the root that is stored later, or not at all.
     pub(super) left_out: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn sources(options: &args::Tour) -> Result<Sources, Failure> {
     }
 }
 
-/// The workspace, then the package cache, and what was built last: it is the largest and the least like other files.
+/// Returns the workspace, the package cache, and last the build output, which is the largest and least typical tree.
 fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> Vec<Tree> {
     let target = workspace.as_ref().map(|root| root.join("target"));
     let tree = |root: PathBuf, prefix: &str| Tree { root, prefix: prefix.to_owned(), left_out: None };
@@ -52,7 +52,7 @@ fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> 
     trees
 }
 
-/// The nearest directory upwards whose Cargo.toml makes a workspace, else the nearest package.
+/// Returns the nearest ancestor directory whose Cargo.toml defines a workspace, else that of the nearest package.
 fn workspace(here: &Path) -> Option<PathBuf> {
     let manifest = |dir: &Path| std::fs::read_to_string(dir.join("Cargo.toml")).ok();
     let packages: Vec<(&Path, String)> = here.ancestors().filter_map(|dir| Some((dir, manifest(dir)?))).collect();

@@ -1,7 +1,7 @@
-//! The steps of the tour. Each acts, checks, and says what it found.
+//! The steps of the tour. Each one acts, checks, and prints its findings.
 //!
-//! Scans are checked in lockstep with the sorted list of what must be there: a missing record, one too many, one in the wrong
-//! place and a wrong content are all found, in both directions.
+//! Scans are compared step by step with the sorted list of expected records. This detects a missing record, an
+//! additional one, one in the wrong position, and wrong content, in both directions.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -24,7 +24,7 @@ use crate::text::{count, counted, size};
 use crate::tree::read_file;
 use crate::walk::{Kind, Walk};
 
-/// The family where the tour notes each change, in the same batch as the change.
+/// The family in which the tour notes each change, in the same batch as the change.
 pub(super) const NOTES: &str = "tour.changes";
 
 /// A stored file.
@@ -35,14 +35,14 @@ pub(super) struct Item {
     pub(super) now: Now,
 }
 
-/// What a content is known by.
+/// The length and hash that identify a content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     length: u64,
     hash: u64,
 }
 
-/// What became of a stored file.
+/// The current state of a stored file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Now {
     AsLoaded,
@@ -73,7 +73,7 @@ impl Item {
 }
 
 impl Item {
-    /// What the store must hold for it.
+    /// Returns the content that the store must hold for it.
     fn expected(&self) -> Option<Content> {
         match self.now {
             Now::AsLoaded => Some(self.loaded),
@@ -83,11 +83,11 @@ impl Item {
     }
 }
 
-/// A tour under way: the store, and what it must hold.
+/// A running tour: the store, and its expected content.
 pub(super) struct Tour {
     dir: PathBuf,
     db: Db,
-    /// In the order of keys.
+    /// In key order.
     items: Vec<Item>,
 }
 
@@ -178,7 +178,7 @@ impl Tour {
         Ok(self.db.column_family("default")?)
     }
 
-    /// Closes and opens the store: nothing may be missing from its log.
+    /// Closes and reopens the store. Nothing may be missing from its log.
     pub(super) fn reopen(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         self.close()?;
@@ -190,7 +190,7 @@ impl Tour {
         self.say_recovery(true, report, output)
     }
 
-    /// Opens the store that another process was killed in.
+    /// Opens the store after the writer process was killed.
     pub(super) fn open_again(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         self.db = open(&self.dir)?;
@@ -231,7 +231,7 @@ impl Tour {
             match is_equal {
                 None => report.mismatch("a stored file is missing", &item.key),
                 Some((_, false)) => report.mismatch("a stored file differs from its source", &item.key),
-                // Somebody works on the sources meanwhile: the store has what we read then.
+                // The source was modified meanwhile; the store has the content that was read.
                 Some((false, true)) => changed += 1,
                 Some((true, _)) => {}
             }
@@ -252,7 +252,8 @@ impl Tour {
         Ok(())
     }
 
-    /// Updates a fifth and deletes a tenth, then checks that a snapshot taken before sees none of it and the store all of it.
+    /// Updates a fifth of the files and deletes a tenth. Then checks that an earlier snapshot sees no change, and that
+    /// the store has all changes.
     pub(super) fn change(&mut self, seed: u64, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let snapshot = self.db.snapshot();
         let start = Instant::now();
@@ -291,7 +292,7 @@ impl Tour {
             seconds(start)
         );
         report.step("change", text, output)?;
-        self.check_events(report, output)?; // read from memory, where they wait
+        self.check_events(report, output)?; // from memory, since they are not flushed yet
         self.say_events(report, output)?;
         self.db.flush()?;
 
@@ -310,7 +311,7 @@ impl Tour {
         self.check_all(report, output)
     }
 
-    /// Scans the store both ways, and the notes.
+    /// Scans the store in both directions, and the notes.
     pub(super) fn check_all(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
@@ -329,7 +330,7 @@ impl Tour {
         self.check_events(report, output)
     }
 
-    /// Makes a checkpoint, checks it as a store of its own, and removes it.
+    /// Creates a checkpoint, checks it as an independent store, and removes it.
     pub(super) fn check_checkpoint(&self, dir: &Path, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         self.db.checkpoint(dir)?;
@@ -349,7 +350,7 @@ impl Tour {
         report.step("checkpoint", text, output)
     }
 
-    /// Checks what the killed writer had acknowledged.
+    /// Checks the acknowledged writes of the killed writer.
     pub(super) fn check_writes(
         &self,
         outcome: &Outcome,
@@ -376,12 +377,12 @@ impl Tour {
         self.expected_or_none().filter_map(|(key, content)| Some((key, content?)))
     }
 
-    /// Every file's content; none if it was deleted.
+    /// Returns the expected content of every file; `None` if it was deleted.
     pub(super) fn expected_or_none(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
         self.items.iter().map(|item| (&item.key[..], item.expected()))
     }
 
-    /// The note beside each file, or none.
+    /// Returns the expected note for each file; `None` if it was not changed.
     pub(super) fn expected_notes(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
         self.items.iter().map(|item| {
             let note = match item.now {
@@ -394,7 +395,7 @@ impl Tour {
     }
 }
 
-/// Walks a cursor beside what must be there, and counts the records that were right.
+/// Compares a cursor with the expected records, and counts the matches.
 fn check_scan<'a>(
     mut cursor: Cursor,
     forward: bool,
@@ -433,7 +434,8 @@ fn check_scan<'a>(
     Ok(right)
 }
 
-/// A fifth of the items to update and a tenth to delete (true), at random; at least one each if there are two.
+/// Chooses a fifth of the items to update and a tenth to delete (true), at random; both kinds occur if the store has
+/// two files or more.
 fn choose(items: usize, seed: u64) -> Vec<(usize, bool)> {
     let random = SeededRandom::new(seed);
     let (updates, deletes) = (items.div_ceil(5), if items < 2 { 0 } else { items.div_ceil(10) });
@@ -444,7 +446,7 @@ fn choose(items: usize, seed: u64) -> Vec<(usize, bool)> {
     }
     let mut chosen: Vec<(usize, bool)> =
         order.into_iter().take(updates + deletes).enumerate().map(|(turn, at)| (at, turn >= updates)).collect();
-    // Updates and deletes mixed, in an order of their own.
+    // Shuffles updates and deletes together.
     chosen.sort_by_cached_key(|_| random.next_u64());
     chosen
 }

@@ -1,7 +1,8 @@
-//! A store as a directory tree.
+//! Writes a family as a directory tree.
 //!
-//! The destination starts empty, paths are checked name by name, and links are made last: so nothing that a store can hold
-//! makes us write outside of it. A record whose key is no path, or a file and a directory at once, is skipped and reported.
+//! The destination starts empty, every name of a path is checked, and links are created last, so no content of a store
+//! can cause a write outside the destination. A record is skipped and reported if its key is not a path, or names both
+//! a file and a directory.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions, Permissions};
@@ -62,7 +63,7 @@ pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit
     Ok(if skipped == 0 { Exit::Ok } else { Exit::CheckFailed })
 }
 
-/// Makes the destination, which must be new or empty.
+/// Creates the destination, which must be new or empty.
 fn prepare(dest: &Path) -> Result<(), Failure> {
     let made = || -> io::Result<bool> {
         fs::create_dir_all(dest)?;
@@ -76,7 +77,7 @@ fn prepare(dest: &Path) -> Result<(), Failure> {
 }
 
 impl Dump<'_> {
-    /// Makes every directory, writable for now; with the modes they are to have.
+    /// Creates every directory, writable for now. Returns them with their final modes.
     fn make_directories(&mut self) -> Result<Vec<(PathBuf, u32)>, Failure> {
         let mut made = Vec::new();
         self.for_each_meta(|dump, key, meta| {
@@ -153,7 +154,7 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// Where a key's file stands, if it is a path below the destination.
+    /// Returns the path of a key's file, if the key is a path below the destination.
     fn place(&self, key: &[u8]) -> io::Result<PathBuf> {
         if !is_path(key) {
             return Err(io::Error::new(io::ErrorKind::InvalidFilename, "the key is no path"));
@@ -161,7 +162,7 @@ impl Dump<'_> {
         Ok(self.dest.join(OsStr::from_bytes(key)))
     }
 
-    /// What is wrong with one entry is reported at the end; a device that fails ends the dump.
+    /// Records the fault of one entry, which is reported at the end. A device error ends the dump.
     fn skip_or_fail(&mut self, key: &[u8], error: io::Error) -> Result<(), Failure> {
         use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, Other};
         match error.kind() {
@@ -174,7 +175,7 @@ impl Dump<'_> {
     }
 }
 
-/// True for names joined by `/`, none of them empty, `.` or `..`.
+/// Returns true for names joined by `/`, none of them empty, `.` or `..`.
 fn is_path(key: &[u8]) -> bool {
     key.split(|byte| *byte == b'/').all(|name| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0))
 }
@@ -183,7 +184,7 @@ fn make_parents(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Children first: a directory may lose its own write permission.
+/// Sets the modes, children first, since a directory may lose its own write permission.
 fn set_modes(directories: &[(PathBuf, u32)]) -> Result<(), Failure> {
     directories.iter().rev().try_for_each(|(path, mode)| {
         fs::set_permissions(path, Permissions::from_mode(*mode)).map_err(|error| Failure::io(path.display(), error))

@@ -1,7 +1,8 @@
-//! A directory tree into a store, one file in memory at a time. A later load over it replaces what it meets and keeps the rest.
+//! Loads a directory tree into a store, with one file in memory at a time. A repeated load replaces the entries that it
+//! finds and keeps the others.
 //!
-//! A pipe, a socket or a device holds nothing that could be kept, and is skipped. What could not be taken (it cannot be read, or is larger
-//! than a value) is told apart from that: the rest is loaded all the same, and the exit code says that it is not all.
+//! A pipe, a socket or a device has no content to store, and is skipped. An entry that cannot be read or is larger than
+//! a value may be counts as a failure: the rest of the tree is loaded, and the exit code reports the failure.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -20,7 +21,7 @@ use crate::store::{dir, open_to_fill, session};
 use crate::walk::{Entry, Kind, Walk};
 use crate::{progress, text};
 
-/// Small files are committed together up to this many bytes.
+/// Maximum size of a batch of small files, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -31,11 +32,11 @@ struct Counts {
     bytes: u64,
 }
 
-/// Why an entry is not in the store.
+/// The reason for leaving an entry out of the store.
 enum Refused {
-    /// It is nothing that could be kept.
+    /// The entry has no content that could be stored.
     Special(&'static str),
-    /// It could not be taken.
+    /// The entry could not be read or stored.
     Failed(String),
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit
     Ok(if failed.is_empty() { Exit::Ok } else { Exit::CheckFailed })
 }
 
-/// Adds an entry to the batch, or says why not.
+/// Adds an entry to the batch, or returns the reason for leaving it out.
 fn store(
     entry: &Entry,
     files: &ColumnFamily,
@@ -141,14 +142,15 @@ fn store(
     Ok(())
 }
 
-/// Replaces `content` by a file's, which was `length` bytes long a moment ago. More than a value may hold is refused.
+/// Replaces `content` by the content of a file, whose last known length is `length`. A file larger than a value may be
+/// is refused.
 pub(crate) fn read_file(path: &Path, length: u64, content: &mut Vec<u8>) -> io::Result<()> {
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_VALUE_BYTES} bytes"));
     if length > MAX_VALUE_BYTES as u64 {
         return Err(too_large());
     }
     content.clear();
-    content.shrink_to(BATCH_BYTES.max(length as usize)); // a large file before this one is not worth its memory
+    content.shrink_to(BATCH_BYTES.max(length as usize)); // releases the memory of a previous large file
     content.reserve_exact(length as usize);
     let read = File::open(path)?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(content)?;
     if read > MAX_VALUE_BYTES { Err(too_large()) } else { Ok(()) }

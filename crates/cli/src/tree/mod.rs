@@ -1,7 +1,7 @@
 //! Directory trees in a store.
 //!
-//! A file is a record of the family: its path below the root (raw bytes, `/` between names) to its content. What a record
-//! cannot say stands in a second family, `NAME.tree`, under the same key:
+//! A file is a record of the family: the key is its path below the root (raw bytes, `/` between names), the value is
+//! its content. A second family, `NAME.tree`, holds the other attributes under the same key:
 //!
 //! ```text
 //! f mode      a file          mode: 4 bytes, little-endian, the permission bits
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::output::Output;
 
-/// What is kept beside a path.
+/// The attributes of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Meta {
     File { mode: u32 },
@@ -48,12 +48,12 @@ impl Meta {
     }
 }
 
-/// The family that holds the `Meta` of another one's paths.
+/// Returns the name of the family that holds the `Meta` of a family's paths.
 fn meta_family(cf: &str) -> String {
     format!("{cf}.tree")
 }
 
-/// Something that was left out, and why.
+/// An entry that was left out, with the reason.
 struct Left {
     path: Vec<u8>,
     reason: String,
@@ -63,7 +63,7 @@ fn left_json(left: &[Left], output: &Output) -> Value {
     left.iter().map(|entry| json!({ "path": output.to_json(&entry.path), "reason": entry.reason })).collect()
 }
 
-/// Says on standard error how each entry was left: `skipped`, `not loaded`.
+/// Prints on standard error how each entry was left out: `skipped`, `not loaded`.
 fn say_left(how: &str, left: &[Left], output: &Output) {
     for entry in left {
         eprintln!("{how} {}: {}", output.readable(&entry.path), entry.reason);

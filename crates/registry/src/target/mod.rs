@@ -176,7 +176,7 @@ impl Target {
         fault.map_or(Ok(()), |fault| Err(Error::invalid(fault)))
     }
 
-    /// Returns true if `other` is this target or one below it.
+    /// Returns true if `other` is this target or one of its descendants.
     pub fn covers(&self, other: &Target) -> bool {
         let (own, others) = (self.components(), other.components());
         own.len() <= others.len() && own.iter().zip(&others).all(|(own, other)| own == other)

@@ -17,7 +17,7 @@ use super::lane::Lane;
 /// The tasks that wait for the next sync.
 type Waiting = Vec<oneshot::Sender<Result<()>>>;
 
-/// The groups of a store: one collects tasks, and at most one is being synced.
+/// The groups of a store: one group collects tasks, and at most one other group is being synced.
 pub(super) struct Group {
     lane: Lane,
     waiting: Arc<Mutex<Waiting>>,
