@@ -2,12 +2,12 @@
 //!
 //! In:     a query, a page position, a snapshot.
 //! Out:    events of the log family, of memtables and of the engine event log, each once, ordered by target, operation
-//! and time.
+//!         and time.
 //! Holds:  a query returns the state of its snapshot even while events move between sources: a source that loses rows
-//! is opened before the source that receives them. An event of the engine whose retention ends meanwhile may be
-//! missing.
+//!         is opened before the source that receives them. An event of the engine whose retention ends meanwhile may be
+//!         missing.
 //! Costs:  the events of a target, for one operation or all, are one range. A time span costs one more seek for each
-//! operation, the latest event one seek. Events in memtables are read by key.
+//!         operation, the latest event one seek. Events in memtables are read by key.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

@@ -3,7 +3,7 @@
 //!
 //! In:     the memtables of a family, as a cursor over all versions.
 //! Out:    rows in log order, one key of the family at a time: the log orders keys as the family does, and one key has
-//! few rows. A family with another order is read completely and sorted.
+//!         few rows. A family with another order is read completely and sorted.
 //! Costs:  a merge of the memtables over the part that is read.
 
 use waxseal_lsm::checksum::hash_key;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Holds: an operation ordered after the batch is encoded with the new snapshot, one before it with the old snapshot. A
-//! writer that reads the new epoch but still finds the old snapshot waits for `change`.
+//!        writer that reads the new epoch but still finds the old snapshot waits for `change`.
 //! Crash: the row is in the log of commits at the position where it took effect, and the snapshot is rebuilt from the
-//! existing rows.
+//!        existing rows.
 
 use std::ops::Bound::Unbounded;
 

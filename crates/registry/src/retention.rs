@@ -10,12 +10,12 @@
 //! ```
 //!
 //! Holds:  a user's row on an engine target has a stamp or an expiry, and the engine's rows have neither. A row for
-//! which this cannot be determined is treated as a user's.
+//!         which this cannot be determined is treated as a user's.
 //! Costs:  a flush decodes the lines added since the previous flush. A sweep reads all rows of the engine twice. It
-//! runs once the events that left the manifest amount to a quarter of those rows, so four to eight rows are read per
-//! event. After an open, the first sweep runs when the first lines leave.
-//! Bound:  the rows kept exceed the limit by at most a quarter, and the lines hold at most the number of events to be
-//! kept plus a quarter.
+//!         runs once the events that left the manifest amount to a quarter of those rows, so four to eight rows are
+//!         read per event. After an open, the first sweep runs when the first lines leave.
+//! Bound:  the log has at most a quarter more rows than are kept, and the manifest at most a quarter more events than
+//!         the limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -268,7 +268,7 @@ impl Builder {
     /// use waxseal::Builder;
     /// use waxseal::registry::{Asker, Authorizer, Operation, Target};
     ///
-    /// /// The auditor, and nobody else.
+    /// /// Only the auditor has these rights.
     /// struct Auditor;
     ///
     /// impl Authorizer for Auditor {

@@ -35,7 +35,7 @@ use crate::family::ColumnFamily;
 ///         Ok(()) if !cursor.valid() => break,
 ///         Ok(()) => rows += 1,
 ///         Err(gap) if gap.is_corruption() => gaps.push(gap),
-///         Err(error) => return Err(error), // of the device, or the store was closed
+///         Err(error) => return Err(error), // a device error, or the store was closed
 ///     }
 ///     step = cursor.next();
 /// }
@@ -159,7 +159,7 @@ impl Cursor {
     /// use waxseal::{Seal, Verify};
     ///
     /// cf.put("key", "value")?;
-    /// let mut cursor = cf.with_verify(Verify::Always).cursor(); // so that seal and value were checked against each other
+    /// let mut cursor = cf.with_verify(Verify::Always).cursor(); // verifies each value against its seal
     /// cursor.first()?;
     /// let row = cursor.row()?.unwrap();
     /// assert_eq!((row.key, row.value), (&b"key"[..], &b"value"[..]));

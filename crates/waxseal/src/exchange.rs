@@ -23,7 +23,7 @@ pub use waxseal_meta::exchange::{Exported, Form, Imported, LeftBehind, Manifest,
 /// ```
 /// use waxseal::exchange::{ExportOptions, Policy};
 ///
-/// let options = ExportOptions::new().range("a".."m").policy(Policy::Companion { allow: vec![] }); // seals and nothing else
+/// let options = ExportOptions::new().range("a".."m").policy(Policy::Companion { allow: vec![] }); // only seals
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -101,7 +101,7 @@ impl ColumnFamily {
     /// let imported = taker.import(&parcel)?;
     /// assert_eq!((imported.records, imported.sealed), (2, 2));
     /// assert_eq!(taker.get("a")?.unwrap(), "1");
-    /// assert_eq!(from.digest(&giver, ..)?, to.digest(&taker, ..)?); // everything arrived, as it was
+    /// assert_eq!(from.digest(&giver, ..)?, to.digest(&taker, ..)?); // equal content
     /// # Ok(())
     /// # }
     /// ```

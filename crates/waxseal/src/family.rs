@@ -156,7 +156,7 @@ impl ColumnFamily {
     /// users.put("1", "Ada")?;
     /// let value = match users.get_resident("1", |value| value.to_vec())? {
     ///     Some(answer) => answer,
-    ///     None => users.get_with("1", |value| value.to_vec())?, // on a thread that may wait
+    ///     None => users.get_with("1", |value| value.to_vec())?, // on a thread that may block
     /// };
     /// assert_eq!(value.unwrap(), b"Ada");
     /// # Ok(())
@@ -205,7 +205,7 @@ impl ColumnFamily {
     /// # cf.put("key", "value")?;
     /// use waxseal::Verify;
     ///
-    /// let every = cf.with_verify(Verify::Always); // each record that a scan passes, too
+    /// let every = cf.with_verify(Verify::Always); // scans verify every record as well
     /// assert_eq!(every.iter().count(), 1);
     /// assert_eq!(cf.with_verify(Verify::Never).get("key")?.unwrap(), "value");
     /// # Ok(())

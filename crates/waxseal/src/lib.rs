@@ -11,12 +11,12 @@
 //! use waxseal::{Db, Durability};
 //!
 //! let db = Db::open(&path)?;
-//! let users = db.column_family("users")?; // made on first use
+//! let users = db.column_family("users")?; // created on first use
 //! users.put("alice", "1815")?;
 //! users.put("bob", "1912")?;
 //! assert_eq!(users.get("alice")?.as_deref(), Some(&b"1815"[..]));
 //!
-//! // Several writes, in any families, all or none.
+//! // Writes to any families, committed atomically.
 //! let mut batch = db.batch();
 //! batch.put(&users, "carol", "1906").delete(&users, "bob");
 //! batch.commit(Durability::Sync)?;
@@ -50,8 +50,8 @@
 //!
 //! # Errors
 //!
-//! All calls return the same [`Error`] type; [`Error::kind`] tells the caller how to react. A call that is refused
-//! changes nothing.
+//! All calls return the same [`Error`] type; [`Error::kind`] classifies an error by the reaction that it calls for. A
+//! call that is refused changes nothing.
 
 #[cfg(feature = "tokio")]
 mod async_db;
@@ -131,7 +131,7 @@ pub mod env {
 /// use waxseal::meta::{Descriptor, MetadataProvider};
 /// use waxseal::{Builder, WriteOptions};
 ///
-/// /// Where a value came from.
+/// /// The origin of a value.
 /// struct Origin;
 ///
 /// impl MetadataProvider for Origin {
@@ -145,8 +145,8 @@ pub mod env {
 /// cf.put_with("key", "value", WriteOptions::new().entry(1000, "sensor 7"))?;
 /// db.flush()?;
 /// assert_eq!(cf.get_meta("key", 1000)?.unwrap().bytes, b"sensor 7");
-/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1000, vec![0; 101])).is_err()); // more than it allows
-/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1001, "")).is_err()); // nobody keeps that
+/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1000, vec![0; 101])).is_err()); // longer than `max_len`
+/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1001, "")).is_err()); // unknown provider
 /// # Ok(())
 /// # }
 /// ```

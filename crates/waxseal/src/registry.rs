@@ -158,7 +158,7 @@ impl Db {
     /// let db = Db::memory()?;
     /// let alice = db.session("alice")?;
     /// alice.column_family("users")?.put("john", "33")?;
-    /// let surely = db.session(Identity::named("alice").authenticated("password"))?; // not the same as one who only says so
+    /// let surely = db.session(Identity::named("alice").authenticated("password"))?; // another session than the unauthenticated one
     /// assert_eq!((surely.name(), surely.authenticated()), ("alice", Some("password")));
     /// # Ok(())
     /// # }

@@ -37,7 +37,7 @@ use crate::snapshot::Snapshot;
 /// let db = Db::memory()?;
 /// db.column_family("users")?;
 /// let alice = db.session("alice")?;
-/// alice.register("users", "Row.Update")?; // from now on, and for every key of the family
+/// alice.register("users", "Row.Update")?; // covers every key of the family
 ///
 /// alice.column_family("users")?.put("john", "33")?;
 /// db.session("bob")?.column_family("users")?.put("john", "34")?;
@@ -254,7 +254,7 @@ impl Session {
     /// let db = Db::memory()?;
     /// db.column_family("users")?;
     /// let reindexed = db.define_operation("app.reindexed")?;
-    /// assert!(db.log_add("users", reindexed, None, Payload::text("too early")).is_err()); // nobody wants to know
+    /// assert!(db.log_add("users", reindexed, None, Payload::text("too early")).is_err()); // not registered yet
     /// db.register("users", reindexed)?;
     /// db.log_add("users", "app.reindexed", None, Payload::text("took 3 s"))?;
     /// assert_eq!(db.query_all("users", reindexed)?.len(), 1);

@@ -2,8 +2,8 @@
 //!
 //! In:    a commit that has returned. Out: its durability, or the sync error.
 //! Holds: a task joins a group only after its commit, and before the group's sync begins, so the sync covers the commit
-//! (I01). No thread is parked per waiting writer: all groups share one thread, which exists only while there are
-//! groups. Synchronous callers share the same fdatasyncs, because the log has one leader at a time.
+//!        (I01). No thread is parked per waiting writer: all groups share one thread, which exists only while there are
+//!        groups. Synchronous callers share the same fdatasyncs, because the log has one leader at a time.
 
 use std::sync::{Arc, Mutex};
 

@@ -2,10 +2,10 @@
 //!
 //! In:    jobs, from tasks that must not block. Out: a future for each job's result.
 //! Holds: a lane has threads only while it has jobs, and for `IDLE` longer; lanes do not depend on the caller's async
-//! runtime. Every job that was started or queued runs to its end, even if its future is dropped; dropping the future
-//! only discards the result.
+//!        runtime. Every job that was started or queued runs to its end, even if its future is dropped; dropping the
+//!        future only discards the result.
 //! Fails: a panic of a job resumes in the task that waits for it. If the system cannot create a thread, the caller's
-//! thread runs the job, so that it is late but not lost.
+//!        thread runs the job, so that it is late but not lost.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -95,7 +95,7 @@ const WORKERS: usize = 4;
 ///
 /// let mut batch = db.batch();
 /// batch.put(&users, "bob", "1912").delete(&users, "alice");
-/// batch.commit(Durability::Sync).await?; // durable, with whoever else waits
+/// batch.commit(Durability::Sync).await?; // durable, by a sync shared with other tasks
 ///
 /// let mut rows = users.range("a"..);
 /// while let Some(row) = rows.next().await {

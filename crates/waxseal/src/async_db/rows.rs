@@ -2,8 +2,8 @@
 //!
 //! In:    a synchronous iterator over one snapshot. Out: its items one by one, from both ends.
 //! Holds: at most one page per end is in memory. It is read when the previous page is used up, so a stream that is not
-//! polled reads nothing. Pages grow from a few rows, so that a short scan costs little and a long one needs few lane
-//! jobs. A poll that is abandoned loses no row: the next poll receives the page that was being read.
+//!        polled reads nothing. Pages grow from a few rows, so that a short scan costs little and a long one needs few
+//!        lane jobs. A poll that is abandoned loses no row: the next poll receives the page that was being read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -45,7 +45,7 @@ type Row = Result<(Slice, Slice)>;
 /// assert_eq!(rows.next().await.unwrap()?.0, "a");
 /// assert_eq!(rows.next_back().await.unwrap()?.0, "d");
 ///
-/// let mut keys = rows.rev().keys(); // what is left, from the last to the first
+/// let mut keys = rows.rev().keys(); // the remaining keys, in reverse
 /// assert_eq!(keys.next().await.unwrap()?, "c");
 /// assert_eq!(keys.next().await.unwrap()?, "b");
 /// assert!(keys.next().await.is_none());
