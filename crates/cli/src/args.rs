@@ -140,8 +140,8 @@ pub(crate) enum Verb {
     Scrub(Scrub),
     /// Repair damage in place.
     ///
-    /// A range of keys that cannot be repaired is marked as lost: reads there answer corruption, all other reads succeed. Exit code 3
-    /// if a lost range is left.
+    /// A range of keys that cannot be repaired is marked as lost: reads there answer corruption, all other reads
+    /// succeed. Exit code 3 if a lost range is left.
     Repair {
         /// Give up records that cannot be repaired, and remove the marks of lost ranges: reads then behave as if the
         /// lost records had never been written. Damaged acknowledged commits at the end of the log are set aside.
@@ -150,8 +150,8 @@ pub(crate) enum Verb {
     },
     /// Copy every readable record of a damaged store into a new store.
     ///
-    /// The source may be too damaged to open; it is not changed. A range of keys that may have lost a newer version is marked as lost in
-    /// the new store: reads there answer corruption.
+    /// The source may be too damaged to open; it is not changed. A range of keys that may have lost a newer version is
+    /// marked as lost in the new store: reads there answer corruption.
     Salvage {
         /// A new or empty directory.
         dest: PathBuf,
@@ -203,8 +203,8 @@ pub(crate) enum Verb {
     Tour(Tour),
     /// Print a completion script for a shell.
     ///
-    /// bash: `waxseal completions bash > /etc/bash_completion.d/waxseal`; zsh: a file `_waxseal` in a folder of `$fpath`; fish:
-    /// `~/.config/fish/completions/waxseal.fish`.
+    /// bash: `waxseal completions bash > /etc/bash_completion.d/waxseal`; zsh: a file `_waxseal` in a folder of
+    /// `$fpath`; fish: `~/.config/fish/completions/waxseal.fish`.
     Completions { shell: Shell },
     /// Write the manual pages: `waxseal.1` and one for each verb.
     Man {

@@ -628,7 +628,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Handles a write through a handle of another session.
+    /// Adopts the session of a handle, or refuses a second one.
     #[cold]
     fn meet(&mut self, other: &Who) -> Result<()> {
         if other.is(&Who::ANONYMOUS) {

@@ -441,8 +441,8 @@ impl Db {
     /// Flushes, then compacts until little space is left to reclaim, and removes the log's spare segments. Intended for
     /// the end of a bulk load.
     ///
-    /// Compaction stops when none is due and two limits hold. The levels above the lowest hold at most `1 / (fanout -
-    /// 2)` of the lowest level's bytes (by default an eighth), since all their records may be newer versions of its
+    /// Compaction stops when none is due and two limits hold. The levels above the lowest hold at most `1/(fanout-2)`
+    /// of the lowest level's bytes (by default an eighth), since all their records may be newer versions of its
     /// records. Garbage in blob files is at most an eighth of their live bytes. As soon as other threads write again,
     /// only the compactions that are due continue.
     pub fn settle(&self) -> Result<()> {
@@ -478,7 +478,7 @@ impl Db {
     /// [`Db::open_read_only`]; on other stores it does nothing.
     ///
     /// Errors: those of reads; `Corruption` if the registrations cannot be read, or could not be read when the store
-    /// was opened. The rest of the store has caught up then nevertheless.
+    /// was opened. The rest of the store has caught up in that case, too.
     pub fn refresh(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.refresh()?;

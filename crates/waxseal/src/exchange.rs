@@ -17,8 +17,8 @@ use crate::snapshot::Snapshot;
 pub use waxseal_meta::exchange::header::File;
 pub use waxseal_meta::exchange::{Exported, Form, Imported, LeftBehind, Manifest, Policy, Versions};
 
-/// The records of an export, and the metadata that is written beside them. Default: the newest version of every key, with its seal and
-/// labels.
+/// The records of an export, and the metadata exported with them. Default: the newest version of every key, with its
+/// seal and labels.
 ///
 /// ```
 /// use waxseal::exchange::{ExportOptions, Policy};
@@ -47,7 +47,8 @@ impl ExportOptions {
         self
     }
 
-    /// Sets the metadata that is written beside the records. Default: seals, expiry times and labels. [`Policy::Strip`] exports no metadata.
+    /// Sets the metadata exported with the records. Default: seals, expiry times and labels. [`Policy::Strip`] exports
+    /// no metadata.
     pub fn policy(mut self, policy: Policy) -> ExportOptions {
         self.policy = policy;
         self

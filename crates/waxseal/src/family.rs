@@ -170,8 +170,8 @@ impl ColumnFamily {
     /// Returns a copy of the value of a key, with its seal. The seal is verified under every policy. Costs a `get` and
     /// one more hash of key and value.
     ///
-    /// Errors: `Corruption` if they do not match; `Invalid` if the record has no seal because a plain store wrote it,
-    /// or if this store was opened plain.
+    /// Errors: `Corruption` if value and seal do not match; `Invalid` if the record has no seal because a plain store
+    /// wrote it, or if this store was opened plain.
     pub fn get_sealed(&self, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         self.inner.read_sealed(self, key.as_ref(), At::Latest)
     }

@@ -158,7 +158,7 @@ impl Db {
     /// let db = Db::memory()?;
     /// let alice = db.session("alice")?;
     /// alice.column_family("users")?.put("john", "33")?;
-    /// let surely = db.session(Identity::named("alice").authenticated("password"))?; // another session than the unauthenticated one
+    /// let surely = db.session(Identity::named("alice").authenticated("password"))?; // another session than `alice`
     /// assert_eq!((surely.name(), surely.authenticated()), ("alice", Some("password")));
     /// # Ok(())
     /// # }

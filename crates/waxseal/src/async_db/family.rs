@@ -17,7 +17,8 @@ use crate::range::KeyRange;
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 
-/// A handle to one column family, for async code: see [`ColumnFamily`] and [`AsyncDb`](crate::AsyncDb). Clones share it.
+/// A handle to one column family, for async code: see [`ColumnFamily`] and [`AsyncDb`](crate::AsyncDb). Clones share
+/// it.
 ///
 /// ```
 /// # async fn example() -> waxseal::Result<()> {
