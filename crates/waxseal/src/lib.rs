@@ -170,4 +170,6 @@ mod pages {
     struct Guide;
     #[doc = include_str!("../../../docs/durability.md")]
     struct Durability;
+    #[doc = include_str!("../../../docs/recipes.md")]
+    struct Recipes;
 }
