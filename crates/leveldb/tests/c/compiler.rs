@@ -1,7 +1,9 @@
 //! Compilers, and programs that are made by them and run.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
@@ -102,9 +104,19 @@ pub(crate) fn start(program: &Path, dir: &Path, is_sanitized: bool) -> Command {
     command
 }
 
-/// Where cargo has put the libraries of this package: beside the test itself.
+/// The folder of this package's libraries. They are built once, with the profile of this test: cargo builds no shared or static library for
+/// the tests of its own package.
 pub(crate) fn libraries() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_path_buf();
+        let profile = if folder.file_name() == Some(OsStr::new("release")) { "release" } else { "test" };
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "--locked", "-p", "waxseal-leveldb", "--profile", profile, "--target-dir"]);
+        must_succeed(cargo.arg(folder.parent().unwrap()).current_dir(package()));
+        folder
+    };
+    BUILT.get_or_init(build).clone()
 }
 
 pub(crate) fn package() -> &'static Path {
