@@ -188,7 +188,7 @@ pub(crate) enum Verb {
     ///
     /// A line each, by target, then operation, then time: time, client, operation, target, seqno, payload.
     Log(Log),
-    /// Print the registrations that watch a key, and its events.
+    /// Print the registrations that cover a key, and its events.
     ///
     /// Exit code 2 if there are none.
     Provenance { key: OsString },
@@ -258,7 +258,7 @@ pub(crate) struct Export {
     pub(crate) dest: PathBuf,
     #[command(flatten)]
     pub(crate) span: Span,
-    /// Metadata to export beside the records.
+    /// Metadata to export with the records.
     #[arg(long, default_value = "labels", value_name = "WHAT")]
     pub(crate) policy: Leaves,
     /// Export the entries of this provider too; may be repeated. Only with the policies `labels` and `seals`.

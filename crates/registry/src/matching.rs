@@ -14,8 +14,8 @@
 //! relaxed load of the rules word tells it that nothing is registered at all.
 //!
 //! An operation is logged once, however many registrations match. The options of the registration with the deepest
-//! target apply. Among those of the same target, a registration of the operation itself takes precedence over
-//! `Row.Write`, which covers every put, and that over a registration of any operation.
+//! target apply. Among those of the same target, a registration of the operation itself takes precedence. `Row.Write`,
+//! which covers every put, comes next, and a registration of any operation last.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

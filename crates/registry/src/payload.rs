@@ -222,7 +222,7 @@ fields! {
     18 NewValue(Image);
     /// First key of a range.
     19 RangeStart(Vec<u8>);
-    /// End of a range, exclusive; absent: unbounded.
+    /// End of a range: its last key for a lost range, otherwise exclusive; absent: unbounded.
     20 RangeEnd(Vec<u8>);
     /// A range of tokens that changes owners.
     21 Tokens(TokenRange);
