@@ -1,9 +1,11 @@
-//! The seam: what the engine asks of whoever keeps companions. The engine has never heard of a seal; it knows opaque bytes
-//! that follow a record, and calls these points. A store opened without a keeper is a plain node: `Plain` below.
+//! The seam: the trait through which the engine calls a record protector (a keeper of companions, see [`Companions`]).
+//! The engine itself knows nothing of seals: a companion is an opaque byte string that follows its record. A store
+//! opened without a protector is a plain node and uses [`Plain`].
 //!
-//! Order of calls in the life of a record: `on_write` (caller's thread, no lock held) -> `rekey` (its key ends in a seqno) and `bind`
-//! (its seqno is known) -> flush: `emit` -> flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's
-//! ledger. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
+//! Order of calls in the life of a record: `on_write` (on the caller's thread, no lock held) -> `rekey` (if its key
+//! ends in a seqno) and `bind` (once its seqno is known) -> flush: `emit` -> flush and compaction: `on_build` or
+//! `on_drop`; `verify` and `term` feed the job's ledger. Reads call `verify` on the records they return, and `correct`
+//! on a block whose CRC does not match.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +16,24 @@ use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno, companion};
 
-/// What the place a record came from promises of its companions.
+/// The protection that a table, memtable or batch promises for its records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum Protection {
-    /// No record has any.
+    /// No record has a companion.
     #[default]
     None = 0,
-    /// Some may have one.
+    /// Some records may have a companion.
     Partial = 1,
-    /// Every record has one: a missing one is corruption.
+    /// Every record has a companion: a missing one is corruption.
     Complete = 2,
-    /// They are of an algorithm that this keeper does not know: carried, never judged. Not on disk.
+    /// The companions use an algorithm that this protector does not know: they are copied, never checked. Not stored on
+    /// disk.
     Foreign = 3,
 }
 
 impl Protection {
-    /// The byte in the properties of a table; anything unknown promises nothing.
+    /// Decodes the byte in a table's properties. An unknown byte promises nothing.
     pub fn from_byte(byte: u8) -> Protection {
         match byte {
             1 => Protection::Partial,
@@ -40,123 +43,124 @@ impl Protection {
     }
 }
 
-/// Where a record stands, borrowed.
+/// The location a record was read from, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Source<'a> {
-    /// What its place promises.
+    /// The protection promised there.
     pub protection: Protection,
-    /// The file's name; empty in memory.
+    /// The file's name; empty for a record in memory.
     pub file: &'a str,
     /// The offset of its block in the file.
     pub offset: u64,
 }
 
-/// What a companion says of its record.
+/// The result of checking a record against its companion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// It matches.
+    /// The record matches its companion.
     Validated,
-    /// There is nothing to check by, and nothing was promised.
+    /// The record has no companion, and none was promised.
     Unverified,
-    /// The record is right, its companion was hit: it may be served, and is to be mended.
+    /// The record is right but its companion is damaged: the record may be returned, and its companion should be
+    /// repaired.
     CompanionDamaged,
-    /// There is nothing to check by, and it was promised.
+    /// The record has no companion although one was promised.
     Missing,
-    /// The record is damaged, or nothing speaks for it.
+    /// The record is damaged, or no companion vouches for it.
     Corrupted,
 }
 
 impl Check {
-    /// True if the record may be given out.
+    /// Returns true if the record may be returned to a reader.
     #[inline]
     pub fn serves(self) -> bool {
         matches!(self, Check::Validated | Check::Unverified | Check::CompanionDamaged)
     }
 }
 
-/// Whether the time of a record is over.
+/// Whether a record has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
-    /// It has none, or it is yet to come.
+    /// The record has no expiry, or its expiry is in the future.
     Alive,
-    /// It is: the record counts as absent from now on.
+    /// The record has expired: it counts as absent from now on.
     Over,
-    /// The record says so, and is not what was written: it is neither to be shown nor passed over by whoever has not checked it. Where a
-    /// check serves it all the same it is alive.
+    /// The record claims to have expired but fails its check. A caller that has not verified the record must neither
+    /// return it nor treat it as absent. A record that verification lets through nevertheless is `Alive`.
     Doubtful,
 }
 
-/// What becomes of a companion while a table is built.
+/// The protector's decision about a companion while a table is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Build {
-    /// The source's bytes go on unchanged.
+    /// The source's companion is copied unchanged.
     Keep,
-    /// `out` holds new bytes for the same value: an unprotected record is adopted.
+    /// `out` holds a new companion for the same value: an unprotected record is adopted.
     Set,
-    /// `out` holds the bytes as they were before they were hit; the record's term is what it always was.
+    /// `out` holds the companion as it was before it was damaged; the record's ledger term is unchanged.
     Mend,
-    /// `out` holds bytes derived from verified inputs (a new value).
+    /// `out` holds a companion derived from verified inputs (for a new value).
     Derive,
 }
 
-/// An operation to be, as a keeper sees it: no seqno yet.
+/// A pending write as a protector sees it: it has no seqno yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     /// The family's id.
     pub family: u32,
-    /// What it does.
+    /// The kind of operation.
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
-    /// `checksum::hash_key` of it, where it is at hand.
+    /// `checksum::hash_key` of the key, if the caller has already computed it.
     pub key_hash: Option<u64>,
     /// The value.
     pub value: &'a [u8],
-    /// What the caller gives to be kept beside the value: provider id and bytes.
+    /// Annotations that the caller stores with the value: provider id and bytes.
     pub entries: &'a [(u16, &'a [u8])],
 }
 
 impl Draft<'_> {
-    /// `checksum::hash_key` of the key.
+    /// Returns `checksum::hash_key` of the key.
     #[inline]
     pub fn hashed_key(&self) -> u64 {
         self.key_hash.unwrap_or_else(|| hash_key(self.key))
     }
 }
 
-/// Why a flush or compaction leaves a record out.
+/// Why a flush or compaction drops a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DropReason {
     /// A newer record of the same key hides it from every snapshot.
     Shadowed,
-    /// A tombstone at the bottom, with nothing left to hide.
+    /// The record is a tombstone at the bottom level and hides nothing.
     Tombstone,
-    /// Covered by a range delete.
+    /// A range delete covers it.
     RangeDelete,
-    /// Its time is over.
+    /// The record has expired.
     Expired,
-    /// Its family or column is gone.
+    /// Its column family or column was dropped.
     Purged,
 }
 
-/// One row for another family, written by a flush in the same manifest edit. Its key is one that nothing else ever writes, and no two
-/// rows have the same: it is shown as soon as the edit is, whatever its seqno. The tombstone of such a row has the row's key and a
-/// greater seqno.
+/// A row for another family, written by a flush in the same manifest edit. Nothing else ever writes its key, and no two
+/// rows share a key: readers see the row as soon as the edit is applied, whatever its seqno. The tombstone of such a
+/// row has the row's key and a greater seqno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The family that receives it.
     pub family: u32,
-    /// Its seqno, which may be old.
+    /// Its seqno, which may be older than the family's newest.
     pub seqno: Seqno,
     kind: Kind,
-    /// Key, value and companions, back to back: a flush makes as many rows as it has records.
+    /// Key, value and companions, concatenated: a flush makes one row per record, so a row has one allocation.
     bytes: Vec<u8>,
     key_end: usize,
     value_end: usize,
 }
 
 impl Emitted {
-    /// A row without companions.
+    /// Creates a row without companions.
     pub fn new(family: u32, seqno: Seqno, key: &[u8], value: &[u8]) -> Emitted {
         let mut bytes = Vec::with_capacity(key.len() + value.len() + companion::WORD8_BYTES);
         bytes.extend_from_slice(key);
@@ -164,31 +168,32 @@ impl Emitted {
         Emitted::joined(family, seqno, bytes, key.len())
     }
 
-    /// The same of a key and a value that stand back to back; the key takes `key_end` bytes, or all of them.
+    /// Creates a row from a key and a value that are already concatenated. The key is the first `key_end` bytes, or all
+    /// of them.
     pub fn joined(family: u32, seqno: Seqno, bytes: Vec<u8>, key_end: usize) -> Emitted {
         let value_end = bytes.len();
         Emitted { family, seqno, kind: Kind::Put, bytes, key_end: key_end.min(value_end), value_end }
     }
 
-    /// The tombstone of a row.
+    /// Creates the tombstone of a row.
     pub fn tombstone(family: u32, seqno: Seqno, key: &[u8]) -> Emitted {
         Emitted { kind: Kind::Delete, ..Emitted::new(family, seqno, key, &[]) }
     }
 
-    /// `Put`, or `Delete` for the tombstone of a row.
+    /// Returns `Put`, or `Delete` for the tombstone of a row.
     #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The same row with other companions.
+    /// Returns the same row with other companions.
     #[must_use]
     pub fn with_companion(mut self, companion: &[u8]) -> Emitted {
         self.accompany(companion);
         self
     }
 
-    /// Sets its companions, in the place of those that it had.
+    /// Replaces the row's companions.
     pub fn accompany(&mut self, companion: &[u8]) {
         self.bytes.truncate(self.value_end);
         self.bytes.extend_from_slice(companion);
@@ -212,7 +217,7 @@ impl Emitted {
         &self.bytes[self.value_end..]
     }
 
-    /// The row as a record.
+    /// Returns the row as a record.
     #[inline]
     pub fn record(&self) -> Record<'_> {
         let (key, value, companion) = (self.key(), self.value(), self.companion());
@@ -222,19 +227,19 @@ impl Emitted {
 
 /// Reads the newest values of other families while rows are emitted, as the flush or the recovery sees them.
 pub trait Lookup: Sync {
-    /// Shows the value of a key; false if there is none, or no such family. Errors: `Corruption` if what would decide cannot be
-    /// trusted.
+    /// Calls `visit` with the value of a key. Returns false if the key or the family does not exist. Errors:
+    /// `Corruption` if damage makes the answer uncertain.
     fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;
 }
 
-/// The family whose records are flushed.
+/// The family that is being flushed.
 #[derive(Clone, Copy)]
 pub struct Emitting<'a> {
     /// Its id.
     pub id: u32,
     /// Its name.
     pub name: &'a str,
-    /// Other families.
+    /// Access to other families.
     pub lookup: &'a dyn Lookup,
 }
 
@@ -244,33 +249,33 @@ impl std::fmt::Debug for Emitting<'_> {
     }
 }
 
-/// A record that a pass holds in memory.
+/// A record that a flush or compaction holds in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its key.
     pub key: Vec<u8>,
     /// Its seqno.
     pub seqno: Seqno,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its value.
     pub value: Vec<u8>,
     /// Its companions.
     pub companion: Vec<u8>,
-    /// What the place it came from promises.
+    /// The protection promised where it was read.
     pub protection: Protection,
-    /// True if it is none of the inputs' records: the ledger counts it as made here.
+    /// True if the record is not a copy of an input record: the ledger then counts it as created by this job.
     pub made: bool,
 }
 
 impl Row {
-    /// A copy of a record of the inputs.
+    /// Copies a record of the inputs.
     pub fn copy(record: &Record<'_>, protection: Protection) -> Row {
         let (key, value, companion) = (record.key.to_vec(), record.value.to_vec(), record.companion.to_vec());
         Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
     }
 
-    /// Makes it a copy of another record of the inputs.
+    /// Overwrites the row with a copy of another input record.
     pub fn set(&mut self, record: &Record<'_>, protection: Protection) {
         for (to, from) in
             [(&mut self.key, record.key), (&mut self.value, record.value), (&mut self.companion, record.companion)]
@@ -281,40 +286,44 @@ impl Row {
         (self.seqno, self.kind, self.protection, self.made) = (record.seqno, record.kind, protection, false);
     }
 
-    /// The row as a record.
+    /// Returns the row as a record.
     pub fn record(&self) -> Record<'_> {
         let Row { key, seqno, kind, value, companion, .. } = self;
         Record { key, seqno: *seqno, kind: *kind, value, companion }
     }
 }
 
-/// Rewrites the records of one flush or compaction, for a keeper that keeps what it knows of records in rows of their own.
-/// It takes its rows out of the inputs before anything is decided, and writes rows again between the records that stay.
+/// Rewrites the records of one flush or compaction, for a protector that stores its knowledge of records in rows of its
+/// own. The implementation removes its rows from the inputs before the merge decides anything, and inserts rows between
+/// the records that stay.
 pub trait Rows: Send {
-    /// A record of the inputs: true if it is a row of the keeper's own, which nobody else shall see. An error ends the pass.
+    /// Receives each input record. Returns true if it is one of the protector's own rows, which nothing else may see.
+    /// An error ends the job.
     fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool>;
-    /// A record that it did not take, and whether it stays.
+    /// Receives each record that `takes` refused, and whether the job keeps it.
     fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()>;
-    /// The inputs are at their end.
+    /// Called at the end of the inputs.
     fn ends(&mut self) -> Result<()>;
-    /// Rows that are to be written next, in internal order and, where they fit, into one block; none: not yet.
+    /// Returns the rows to write next, in internal order and, if they fit, into one block. `None` means that none are
+    /// ready yet.
     fn next_group(&mut self) -> Option<Vec<Row>>;
 }
 
-/// Keeps companions. All calls may come from any thread.
+/// A record protector: makes and checks companions. All calls may come from any thread.
 ///
-/// A record of a table may have a pointer in the place of a large value (kind `BlobPointer`): `verify`, `term`, `on_build`, `on_drop` and
-/// `retains` see it as it lies. It stands for a put with the value hash of the pointer (`pointer::value_hash`), and must get the same answers.
+/// A record in a table may hold a blob pointer instead of a large value (kind `BlobPointer`). `verify`, `term`,
+/// `on_build`, `on_drop` and `retains` receive such a record unresolved. It stands for a put whose value hash is in the
+/// pointer (`pointer::value_hash`), and must get the same results as that put.
 ///
-/// What a keeper does not answer, the one `beneath` it does, and where there is none the answer is a plain node's: nothing is made, nothing
-/// is judged.
+/// Default methods delegate to the protector `beneath`. Without one they behave as a plain node: no companions are made
+/// and none are checked.
 pub trait Companions: Send + Sync {
-    /// The keeper that answers what this one does not; none: nobody does.
+    /// Returns the protector that handles the methods this one does not override, if any.
     #[inline]
     fn beneath(&self) -> Option<&dyn Companions> {
         None
     }
-    /// Batch building: appends the companions of an operation to `out`. An error refuses the operation.
+    /// Appends the companions of an operation to `out` while a batch is built. An error rejects the operation.
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
         match self.beneath() {
             Some(beneath) => beneath.on_write(draft, out),
@@ -322,40 +331,42 @@ pub trait Companions: Send + Sync {
             None => Err(Error::invalid("this store keeps nothing beside its values")),
         }
     }
-    /// The record's seqno is known (or changes from `old`): adjusts the companion in place, without the record.
+    /// Binds the companion to the record's seqno, now known (or changed from `old`). Works in place, without the
+    /// record.
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
         if let Some(beneath) = self.beneath() {
             beneath.bind(companion, old, new);
         }
     }
-    /// What `bind_written` does, and with it the record's term in the ledger where that is known without a look at the record; none: `term` tells.
-    /// Each record that is written comes by here, and this is one call in the place of three.
+    /// Does the work of `bind_written`, and returns the record's ledger term if it is known without reading the record;
+    /// on `None` the engine calls `term`. Every written record passes here, so this is one dynamic call instead of
+    /// three.
     #[inline]
     fn bind_new(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
         bind_written(self, written, seqno, out);
         None
     }
-    /// A part of the key becomes known with the seqno: adjusts a companion that is not bound yet, without the value. What was
-    /// damaged before stays damaged.
+    /// Adjusts a companion that is not bound yet to a key whose last part became known with the seqno. Does not need
+    /// the value. A record that was damaged before still fails its check afterwards.
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
         if let Some(beneath) = self.beneath() {
             beneath.rekey(companion, old_key, new_key);
         }
     }
-    /// Recovery found a record in the log, here with its companions as they were written, not bound, and is about to move it to a table.
-    /// An error ends the recovery, and the store stays as it was.
+    /// Recovery found a record in the log and is about to move it to a table. The record has its companions as written,
+    /// not yet bound. An error ends the recovery and leaves the store unchanged.
     fn on_replay(&self, record: &Record<'_>) -> Result<()> {
         self.beneath().map_or(Ok(()), |beneath| beneath.on_replay(record))
     }
-    /// A record enters a table: keep its companion, or write another to `out`.
+    /// A record enters a table: keeps its companion, or writes another to `out`.
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         self.beneath().map_or(Build::Keep, |beneath| beneath.on_build(record, source, out))
     }
-    /// A merge operator made `result` from `inputs`, all verified: its companion goes to `out`.
+    /// A merge operator made `result` from `inputs`, all verified: writes its companion to `out`.
     fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.beneath().map_or(Ok(()), |beneath| beneath.on_merge(inputs, result, out))
     }
-    /// A record is left out of a table.
+    /// A flush or compaction drops a record.
     fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
         if let Some(beneath) = self.beneath() {
             beneath.on_drop(record, reason);
@@ -366,245 +377,254 @@ pub trait Companions: Send + Sync {
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
     }
-    /// Returns true if a scan may give out a record: `verify` of it `serves`. Scans call this once for every record that they step on, so a
-    /// keeper hashes key and value here, in one dynamic call.
+    /// Returns true if a scan may return a record, that is, if the result of `verify` `serves`. Scans call this once
+    /// for every record, so a protector hashes key and value here, in one dynamic call.
     #[inline]
     fn serves(&self, record: &Record<'_>, source: Protection) -> bool {
         self.verify(record, hash_key(record.key), source).serves()
     }
-    /// Whether the time of a record is over; the keeper sees to it itself that it is what was written. Asked of values that would be given
-    /// out or kept and have more beside them than one word; `now` is microseconds since 1970, read only if the record has a time.
+    /// Returns whether a record has expired; the protector itself checks that the record is intact. Called for values
+    /// that would be returned or kept and whose companion is more than one word. `now` returns microseconds since 1970
+    /// and is called only if the record has an expiry.
     #[inline]
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
         self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
     }
-    /// When the record expires, in microseconds since 1970; none if it never does. What the record itself says: nobody has checked it.
+    /// Returns when the record expires, in microseconds since 1970, or `None` if it never does. The record is not
+    /// verified.
     fn expiry(&self, record: &Record<'_>) -> Option<u64> {
         self.beneath().and_then(|beneath| beneath.expiry(record))
     }
-    /// True if a table of expired records may go unread. If not, a compaction reads it, and `on_drop` is called for each record.
+    /// Returns true if a table that holds only expired records may be deleted without being read. Otherwise a
+    /// compaction reads it, and `on_drop` is called for each record.
     fn may_drop_unread(&self) -> bool {
         self.beneath().is_none_or(|beneath| beneath.may_drop_unread())
     }
-    /// True if the record counts as absent from now on.
+    /// Returns true if the record has expired and counts as absent.
     #[inline]
     fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
         self.life(record, now) == Life::Over
     }
-    /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
+    /// Returns the record's term in the ledger, which is the same in every table. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64 {
         self.beneath().map_or(0, |beneath| beneath.term(record))
     }
-    /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
-    /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again. A keeper that
-    /// answers it answers `may_emit` too: a record that that denies may have a pointer in the place of its value.
+    /// Appends the rows for other families that a record causes. Called for each record of a flush, including a
+    /// recovery's flush, before any record is dropped; called again if a flush is repeated. An error fails the flush,
+    /// which is retried. A protector that overrides this method must override `may_emit` too: if `may_emit` returned
+    /// false, the record may hold a blob pointer instead of its value.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         self.beneath().map_or(Ok(()), |beneath| beneath.emit(family, record, rows))
     }
-    /// True if `emit` may give a row for such a record, whose seqno is not known yet: then its value goes with the log, so that the flush has it
-    /// at hand. Asked of large values alone.
+    /// Returns true if `emit` may make a row for such a record, whose seqno is not known yet. The value then stays in
+    /// the log, so that the flush can read it. Called for large values only.
     fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
         self.beneath().is_some_and(|beneath| beneath.may_emit(family, record))
     }
-    /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
-    /// nor is the version below it while they are merged together (a tombstone there may go where nothing older is left). Asked of every
-    /// record of a flush or compaction. A keeper with rows of its own retains nothing.
+    /// Returns true if the record and the version directly below it must be kept even if newer versions hide them. Such
+    /// a record is never dropped from a table, and neither is the version below it while both take part in one merge (a
+    /// tombstone there may be dropped if nothing older remains). Called for every record of a flush or compaction. A
+    /// protector with rows of its own retains nothing.
     #[inline]
     fn retains(&self, record: &Record<'_>) -> bool {
         self.beneath().is_some_and(|beneath| beneath.retains(record))
     }
-    /// What this keeper promises of the records that are written through it.
+    /// Returns the protection of records written through this protector.
     fn protection(&self) -> Protection {
         self.beneath().map_or(Protection::None, |beneath| beneath.protection())
     }
-    /// What it promises of operations that stand in a batch: less than of records, where it makes their companions later.
+    /// Returns the protection of operations in a batch: weaker than `protection` if this protector makes their
+    /// companions later.
     fn written(&self) -> Protection {
         self.beneath().map_or_else(|| self.protection(), |beneath| beneath.written())
     }
-    /// The algorithm by which it checks, for property 14 of tables; 0: none.
+    /// Returns the id of the check algorithm, for property 14 of tables; 0 means none.
     fn algorithm(&self) -> u64 {
         self.beneath().map_or(0, |beneath| beneath.algorithm())
     }
-    /// Descriptions of what may stand in companions, for property 10 of tables.
+    /// Returns descriptions of the annotations that companions may hold, for property 10 of tables.
     fn descriptors(&self) -> Vec<u8> {
         self.beneath().map_or_else(Vec::new, |beneath| beneath.descriptors())
     }
-    /// True if `rows` gives anything.
+    /// Returns true if `rows` may return a rewriter.
     fn has_rows(&self) -> bool {
         self.beneath().is_some_and(|beneath| beneath.has_rows())
     }
-    /// What rewrites the records of a flush or compaction of a family, if this keeper keeps rows of its own there.
+    /// Returns a rewriter for a flush or compaction of a family, if this protector has rows of its own there.
     fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
         self.beneath().map_or(Ok(None), |beneath| beneath.rows(family, order))
     }
-    /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not fit. True: `block`
-    /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
+    /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not match.
+    /// Returns true if `block` is corrected, `confirm` accepted it, and no other correction is accepted. Returns false
+    /// with `block` unchanged otherwise.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         self.beneath().is_some_and(|beneath| beneath.correct(block, seed, confirm))
     }
 }
 
-/// Whether the time of a record is over. One that has a word beside it and nothing else has none, whoever keeps it.
+/// Returns whether a record has expired. A companion of one word holds no expiry under any protector, so such a record
+/// is alive.
 #[inline]
 pub fn life_of(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
     if companion::is_bare(record.companion) { Life::Alive } else { keeper.life(record, now) }
 }
 
-/// True if the time of a record is over, for whoever has checked it.
+/// Returns true if a record that the caller has verified has expired.
 #[inline]
 pub fn is_over(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
     life_of(keeper, record, now) == Life::Over
 }
 
-/// What a work says of one table.
+/// The facts that an event records about one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableFact {
     /// The number in its file name.
     pub number: u64,
-    /// The file's own name, for ever.
+    /// The table's unique id, which never changes.
     pub uid: Uid,
-    /// Hash of its block sums.
+    /// Hash of its block checksums.
     pub digest: u64,
     /// The level that it is in.
     pub level: u8,
-    /// Its records, tombstones among them.
+    /// Its number of records, including tombstones.
     pub records: u64,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
-/// What a work does to one family.
+/// The effect of an event on one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched<'a> {
     /// The family's id.
     pub family: u32,
     /// Its name.
     pub name: &'a str,
-    /// Tables that were read and go; for `Barred` and `Checkpointed` those concerned, which stay.
+    /// Tables that were read and are now removed. For `Barred` and `Checkpointed`: the tables concerned, which stay.
     pub read: Vec<TableFact>,
-    /// Tables that come.
+    /// Tables that were added.
     pub written: Vec<TableFact>,
 }
 
-/// What the engine does of its own accord, or for somebody who asked.
+/// An event of the engine: background work, or work that a caller requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed<'a> {
-    /// A store was opened, and there was something in its log.
+    /// A store was opened and its log was not empty.
     Recovered {
         /// Commits replayed.
         commits: u64,
         /// Bytes of the log that were set aside.
         cut_bytes: u64,
     },
-    /// Memtables became tables.
+    /// Memtables were flushed to tables.
     Flushed,
-    /// Tables became others, or moved to another level.
+    /// Tables were merged into others, or moved to another level.
     Compacted {
-        /// Where they went.
+        /// The output level.
         level: u8,
-        /// They moved without being read.
+        /// True for a trivial move: the tables were not read.
         moved: bool,
-        /// Why.
+        /// The reason for the compaction.
         reason: &'static str,
     },
-    /// Records of other files came in.
+    /// Records were ingested from other files.
     Ingested,
-    /// A repair put tables in the place of others.
+    /// A repair replaced tables with others.
     Replaced,
-    /// Compactions leave tables alone from now on.
+    /// Tables were quarantined: compactions no longer use them.
     Barred,
-    /// Compactions may have tables again.
+    /// Tables left quarantine: compactions may use them again.
     Freed,
-    /// A loss was fenced off.
+    /// A lost range was recorded.
     Fenced(&'a Fence),
-    /// A fence ended.
+    /// A lost range was removed.
     Lifted(&'a Fence),
-    /// A copy of the store was made.
+    /// A checkpoint of the store was made.
     Checkpointed {
-        /// Where it stands.
+        /// The checkpoint's directory.
         dir: &'a str,
     },
-    /// A family ended.
+    /// A family was dropped.
     Dropped,
 }
 
-/// One piece of work, as the edit that makes it true knows it.
+/// One event with its details, as known to the manifest edit that commits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work<'a> {
-    /// What was done.
+    /// The event.
     pub deed: Deed<'a>,
-    /// To which families; none for what concerns the store.
+    /// The affected families; empty for an event that concerns the whole store.
     pub touched: Vec<Touched<'a>>,
-    /// Logical offsets of the log from which the records came: the first, and the one behind the last.
+    /// Logical log offsets of the records: the start, and the exclusive end.
     pub log: Option<(u64, u64)>,
-    /// The last seqno that readers saw when the work was done.
+    /// The last seqno visible to readers when the work completed.
     pub seqno: Seqno,
-    /// How long it took.
+    /// How long it took, in nanoseconds.
     pub nanos: u64,
 }
 
-/// What is kept out of reach.
+/// A table or key range that is quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld<'a> {
-    /// A barred table: no compaction works on it. One that a repair replaces ends whether or not it was barred.
+    /// A quarantined table: no compaction uses it. Its quarantine also ends when a repair replaces it.
     Table(TableFact),
-    /// A fence, by its number: what lies in its span is not read.
+    /// A lost range, by its number: reads within it fail.
     Span(u64, &'a Fence),
 }
 
-/// Something comes to be kept out of reach, or is so no longer.
+/// The begin or end of a quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine<'a> {
     /// The family's name.
     pub family: &'a str,
-    /// Which table or span of it.
+    /// The table or lost range concerned.
     pub what: Withheld<'a>,
-    /// From now on; else no longer.
+    /// True if the quarantine begins, false if it ends.
     pub begins: bool,
-    /// What was done: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`.
+    /// The cause: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`.
     pub how: &'static str,
-    /// The last seqno that readers saw when it was.
+    /// The last seqno visible to readers at that moment.
     pub seqno: Seqno,
 }
 
-/// How long the events of the engine's own work are kept. The chronicle applies it; an event goes once it is beyond either bound.
+/// How long engine events are kept. The event log applies it: an event is removed once it exceeds either bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRetention {
-    /// The newest events that are kept; `usize::MAX`: all.
+    /// The number of newest events that are kept; `usize::MAX` keeps all.
     pub events: usize,
-    /// The age up to which events are kept; `Duration::MAX`: any.
+    /// The age up to which events are kept; `Duration::MAX` keeps all.
     pub age: Duration,
 }
 
-/// What a chronicle may ask of the store while lines become rows.
+/// Access to the store for an event log that turns lines into rows.
 pub trait EventStore {
-    /// How long events are kept.
+    /// Returns how long events are kept.
     fn retention(&self) -> EventRetention;
-    /// The wall clock, in microseconds since 1970.
+    /// Returns the wall clock, in microseconds since 1970.
     fn now(&self) -> u64;
-    /// The last commit that readers see: the seqno of tombstones.
+    /// Returns the last seqno visible to readers, which tombstones use.
     fn seqno(&self) -> Seqno;
-    /// True if a table of this uid is part of the store.
+    /// Returns true if a table with this uid is part of the store.
     fn is_live(&self, uid: Uid) -> bool;
-    /// True if compactions leave the table of this uid alone.
+    /// Returns true if the table with this uid is quarantined from compactions.
     fn is_barred(&self, uid: Uid) -> bool;
-    /// The lost ranges of the store.
+    /// Returns the lost ranges of the store.
     fn fences(&self) -> &[Fence];
-    /// Shows the newest versions of a family's records from one key up to another, the second excluded, until `visit` returns false.
-    /// Damaged records are skipped. Errors: `Io`.
+    /// Visits the newest versions of a family's records from `from` up to, but not including, `to`, until `visit`
+    /// returns false. Damaged records are skipped. Errors: `Io`.
     fn scan(&self, family: u32, from: &[u8], to: &[u8], visit: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()>;
 }
 
-/// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
-/// All calls may come from any thread, and none may wait for a commit.
+/// The event log: records each piece of engine work as one line. Lines are stored in the manifest; later the oldest
+/// become rows of a family. All calls may come from any thread, and none may wait for a commit.
 pub trait Chronicle: Send + Sync {
-    /// A store that holds these lines is being recovered: whoever keeps the time goes on behind them.
+    /// Called when a store that holds these lines is recovered, so that an implementation continues its clock after
+    /// them.
     fn resumes(&self, _lines: &mut dyn Iterator<Item = &[u8]>) {}
-    /// The line of a work, if it is to have one; at most `MAX_LINE_BYTES`. It holds if the work does. A work that fails at the last
-    /// moment leaves no line, though this was asked.
+    /// Returns the line for a piece of work, or `None` to record nothing; at most `MAX_LINE_BYTES`. The line is
+    /// committed together with the work. If the work fails at the last moment, the line is discarded.
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;
-    /// Returns how many of the oldest lines leave the manifest at the next flush although it has room for them. Called by every flush,
-    /// so its cost must not grow with the number of lines that an earlier call has seen.
+    /// Returns how many of the oldest lines leave the manifest at the next flush although it has room for them. Called
+    /// by every flush, so its cost must not grow with the number of lines that an earlier call has seen.
     fn outdated(
         &self,
         _lines: &mut dyn Iterator<Item = (u64, &[u8])>,
@@ -613,23 +633,24 @@ pub trait Chronicle: Send + Sync {
     ) -> usize {
         0
     }
-    /// Returns the rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more, and
-    /// tombstones of rows that are no longer kept. Without companions; the keeper makes those. Seqnos of rows are not above that of
-    /// the work; a tombstone has the seqno of `store`, which must be above the row's. A line may give none. Called again for the same
-    /// lines if the flush fails.
+    /// Returns the rows that replace lines (each with its number) once the manifest has no room for them, and
+    /// tombstones of rows that are no longer kept. Rows have no companions; the protector makes those. A row's seqno is
+    /// at most that of its work; a tombstone has the seqno of `store`, which must be above the row's. A line may yield
+    /// no row. Called again for the same lines if the flush fails.
     fn rows(&self, lines: &[(u64, Arc<[u8]>)], store: &dyn EventStore) -> Vec<Emitted>;
-    /// A row that tells of a quarantine, for the edit that makes it true; without companions, and with its seqno. If rows cannot be
-    /// written the edit goes without: nothing that is damaged stays in reach for that.
+    /// Returns a row that records a quarantine, without companions and with its seqno, for the manifest edit that
+    /// commits the quarantine. If rows cannot be written, the edit is committed without it: a failed row must not leave
+    /// damaged data readable.
     fn quarantined(&self, _quarantine: &Quarantine<'_>) -> Option<Emitted> {
         None
     }
 }
 
-/// A longer line is not kept.
+/// Maximum length of an event log line; longer lines are discarded.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
-/// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.
+/// Replaces `out` with the companions of a written operation, bound to its seqno. Without a protector nothing can bind
+/// them, and unbound companions would later make good records look damaged: they are dropped, and `out` stays empty.
 #[inline]
 pub fn bind_written<K: Companions + ?Sized>(keeper: &K, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
     out.clear();
@@ -639,8 +660,8 @@ pub fn bind_written<K: Companions + ?Sized>(keeper: &K, written: &[u8], seqno: S
     }
 }
 
-/// A plain node: no companions are made. Those that stand in tables are carried by their length and dropped with their records;
-/// those of a log, not bound yet, are left behind.
+/// A plain node: makes no companions. Those in tables are copied as opaque bytes and dropped with their records; those
+/// in a log, not bound yet, are dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
