@@ -1,4 +1,4 @@
-//! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
+//! Settings: values that a user may change. Pluggable parts (files, clock, listener, protector) are not settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,30 +14,32 @@ pub const KIB: usize = 1024;
 /// 1,024 KiB.
 pub const MIB: usize = 1024 * KIB;
 
-/// Most filter bits per key.
+/// Maximum filter bits per key.
 const MAX_FILTER_BITS: usize = 32;
 
-/// When a commit that returned can still be lost.
+/// When a commit that has returned can still be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
 pub enum Durability {
-    /// Lost with the process at the latest. Never weaker than that, and today as strong as `Os`.
+    /// Lost at the latest when the process dies. Never weaker than that, and currently as strong as `Os`.
     Buffered,
-    /// Survives the process, may be lost with the machine. The default, as with the peers.
+    /// Survives a crash of the process, but may be lost with a crash of the machine. The default, as in comparable
+    /// engines.
     #[default]
     Os,
     /// Never lost once the commit has returned.
     Sync,
 }
 
-/// How the blocks of a table are packed.
+/// How the blocks of a table are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compression {
-    /// Stored as they are.
+    /// Not compressed.
     None,
     /// LZ4 (feature `lz4`, on by default).
     Lz4,
-    /// Zstandard at a level from 1 to 19 (feature `zstd`, off by default). Tables of the bottom level may bring a dictionary along that was
-    /// trained from samples of what they were merged from. A build without the feature refuses such a table.
+    /// Zstandard at a level from 1 to 19 (feature `zstd`, off by default). Tables of the bottom level may include a
+    /// dictionary that was trained from samples of the compaction's inputs. A build without the feature refuses such a
+    /// table.
     Zstd(i32),
 }
 
@@ -47,78 +49,88 @@ impl Default for Compression {
     }
 }
 
-/// In what the newest records stand until they are flushed. Nothing of it is on disk: it may be another one at each open.
+/// The data structure of memtables. It exists in memory only, so each open may choose another kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MemtableKind {
-    /// A tree of leaves in an arena: a few misses an operation, no allocation a record.
+    /// A tree of leaves in an arena: a few cache misses per operation, no allocation per record.
     #[default]
     Arena,
-    /// A skip list with a node a record: slower, without unsafe code of ours; what the other one is held against.
+    /// A skip list with one node per record: slower, but without unsafe code of our own. The reference for testing
+    /// `Arena`.
     Skiplist,
 }
 
-/// Settings of a store. `validate` names every fault at once.
+/// Settings of a store. `validate` reports every invalid setting at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Size at which a family's memtable is frozen and flushed, in bytes; at 8 GiB it is frozen whatever stands here. Default 64 MiB. Larger: fewer flushes, longer recovery.
+    /// Size at which a family's memtable is frozen and flushed, in bytes. A memtable of 8 GiB is frozen whatever this
+    /// setting. Larger values mean fewer flushes and a longer recovery. Default 64 MiB.
     pub memtable_bytes: usize,
-    /// What memtables are made of. Default `Arena`.
+    /// The data structure of memtables. Default `Arena`.
     pub memtable: MemtableKind,
-    /// Blocks and large values kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
+    /// Size of the cache for blocks and large values, in bytes. Indexes and filters of open tables do not count here
+    /// but in `index_bytes`. Default 256 MiB.
     pub cache_bytes: usize,
-    /// Files of tables and of large values open at the same time. Beyond that number the file that was not read for longest is closed, and
-    /// opened again by its next read. Default 0: what leaves the host half of the files that the process may have open (`RLIMIT_NOFILE`).
-    /// Cursors, jobs and read-only stores keep to it too. At most a quarter as many files of large values are being written besides.
+    /// Maximum number of open table files and blob files. Beyond it the least recently read file is closed; its next
+    /// read reopens it. Default 0: half of the process's limit (`RLIMIT_NOFILE`), so that the host keeps the other
+    /// half. Cursors, jobs and read-only stores obey the limit too. Blob files being written come on top: at most a
+    /// quarter of this number.
     pub open_tables: usize,
-    /// Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again. Default 1 GiB,
-    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone.
+    /// Memory for indexes and filters of open tables, in bytes. Beyond it, tables that were not read recently drop
+    /// theirs and reload them when needed. Default 1 GiB, enough for about 40 GB of records of 100 bytes. At most half
+    /// of `memory_bytes`. A single table that needs more than that is the only one whose index stays in memory.
     pub index_bytes: usize,
-    /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
-    /// jobs, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of that on the largest memtable is frozen
-    /// before it is full, at half writers wait. Default 0: none.
-    /// What callers hold (snapshots, cursors, values) is not in it. Memtables are left 256 KiB, or one of them, whatever it is.
+    /// One budget, in bytes, for all memory of the store: memtables, the ring, indexes and filters of open tables, job
+    /// buffers, and cached blocks. Blocks are evicted as memtables grow. Memtables may take half of what the other
+    /// users leave: from a quarter on, the largest memtable is frozen before it is full; at half, writers wait. Default
+    /// 0: no budget. Memory held by callers (snapshots, cursors, values) does not count. However small the budget,
+    /// memtables get 256 KiB, or the size of one memtable.
     pub memory_bytes: usize,
-    /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB. Segments are shorter where memtables are small: half of
-    /// `memtable_bytes`, but no less than 1 MiB, so that the log stays below twice `memtable_bytes`.
+    /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB. If memtables are small, segments are
+    /// shorter: half of `memtable_bytes`, but at least 1 MiB, so that the log stays below twice `memtable_bytes`.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
     pub ring_bytes: usize,
-    /// Whether the newest log bytes live in a mapped ring where the file system allows it. Default true; false makes each commit `write`.
+    /// Whether the newest log bytes are kept in a memory-mapped ring, if the file system allows it. Default true. If
+    /// false, each commit calls `write`.
     pub wal_mapped: bool,
-    /// The ring is drained to its segment each time this many bytes have gathered. Default 256 KiB.
+    /// The ring is drained to its segment whenever this many bytes have accumulated. Default 256 KiB.
     pub drain_bytes: usize,
-    /// Size at which the manifest is written anew, in bytes, lines of the chronicle and edits of the store's own families not counted. It is at most
-    /// eight times as long. Default 4 MiB.
+    /// Size at which the manifest is rewritten, in bytes. Lines of the event log and edits of system families do not
+    /// count. The manifest file grows to at most eight times this size. Default 4 MiB.
     pub manifest_bytes: u64,
-    /// Threads that compact, next to the one that keeps the log and the one that flushes. Default 1.
+    /// Number of compaction threads, in addition to the log thread and the flush thread. Default 1.
     pub background_threads: usize,
-    /// Threads that one compaction may be divided among, 1 to 64: large ones only, one for each `table_bytes` of their inputs.
-    /// Default 2.
+    /// Maximum number of threads for one compaction, 1 to 64. Only large compactions are divided: one thread for each
+    /// `table_bytes` of input. Default 2.
     pub subcompactions: usize,
-    /// Bytes that flushes and compactions together may write in a second. Default 0: as many as they can. Less than what is written
-    /// to the store, times its write amplification, ends in writers that wait.
+    /// Write rate limit for flushes and compactions together, in bytes per second. Default 0: no limit. If the limit is
+    /// below the user's write rate times the write amplification, writers eventually stall.
     pub background_bytes_per_second: u64,
-    /// Durability of a commit that does not say. Default `Os`.
+    /// Durability of a commit that does not specify one. Default `Os`.
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
-    /// Whether a store may be created in a directory that holds other files. Default false. A directory with files of another engine, or with files
-    /// whose names a store would use, is refused either way.
+    /// Whether a store may be created in a directory that holds other files. Default false. A directory with another
+    /// engine's files, or with files whose names a store would use, is always refused.
     pub beside_other_files: bool,
-    /// Whether a store that is there already is refused. Default false.
+    /// Whether opening an existing store fails. Default false.
     pub error_if_exists: bool,
-    /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
+    /// Whether an open may cut off log bytes that are proved to be missing or damaged. They are set aside and reported.
+    /// Default false.
     pub accept_loss: bool,
-    /// Bytes of replaced table files that are kept, the newest, for a repair to look into; a flush that finds the
-    /// disk full has them back, oldest first. Default 0: they are removed at once.
+    /// Bytes of replaced table files that are kept for repairs, newest first. A flush that finds the disk full deletes
+    /// them, oldest first. Default 0: replaced files are deleted at once.
     pub trash_bytes: u64,
-    /// Lines of the chronicle that the manifest holds before the oldest half become rows, if 2 MiB of them are not there before. Default 4,096.
+    /// Number of event log lines in the manifest at which the oldest half become rows. 2 MiB of lines trigger this
+    /// earlier. Default 4,096.
     pub chronicle_lines: usize,
-    /// Events of the engine's own work that the log keeps: the newest so many, if they are younger than `engine_event_age`. An event that is
-    /// beyond either bound goes, with a flush that takes lines out of the manifest; one that wrote a table of the store, or tells of an open
-    /// quarantine, stays. Events of users are not counted and never go. Default 10,000; `usize::MAX`: all.
+    /// Number of engine events that the event log keeps: the newest ones, if they are younger than `engine_event_age`.
+    /// An event beyond either bound is removed by a flush that moves lines out of the manifest. An event stays if it
+    /// wrote a live table or concerns an open quarantine. User events are not counted and never removed. Default
+    /// 10,000; `usize::MAX` keeps all.
     pub engine_events: usize,
-    /// Age beyond which events of the engine's own work go, as above. Default 30 days; `Duration::MAX`: none.
+    /// Age beyond which engine events are removed, as above. Default 30 days; `Duration::MAX` keeps all.
     pub engine_event_age: Duration,
 }
 
@@ -153,18 +165,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How long events of the engine's own work are kept.
+    /// How long engine events are kept.
     pub(crate) fn event_retention(&self) -> EventRetention {
         EventRetention { events: self.engine_events, age: self.engine_event_age }
     }
 
-    /// Length of a log segment: `segment_bytes`, or less where two memtables are shorter than four segments.
+    /// Returns the length of a log segment: `segment_bytes`, or half of `memtable_bytes` (at least 1 MiB) if that is
+    /// less.
     pub(crate) fn log_segment_bytes(&self) -> u64 {
         let half = (self.memtable_bytes as u64 / 2) & !4095;
         self.segment_bytes.min(half.max(MIB as u64))
     }
 
-    /// Every setting that cannot work, in one error.
+    /// Reports every invalid setting in one error.
     pub fn validate(&self) -> Result<()> {
         let pages = |bytes: u64, least: u64| bytes.is_multiple_of(4096) && bytes >= least;
         let checks = [
@@ -182,27 +195,28 @@ impl Settings {
     }
 }
 
-/// Where the seals of a block stand: each right behind its record, or all of them as one column outside of the codec. A block in which
-/// not every record has just one seal has no column. Reads find either; only what is written from now on changes.
+/// Placement of a block's seals: each directly after its record, or all in one column that is not compressed. A block
+/// has a column only if every record has exactly one seal. Reads accept both; the setting affects new blocks only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SealLayout {
-    /// In a column where a codec packs the block: seals cannot be packed, and between records they take more than their own bytes.
-    /// Behind their records where none does, since a scan then walks one stream.
+    /// In a column if the block is compressed: seals are incompressible, and between records they also worsen the
+    /// compression of their neighbors. After their records if the block is not compressed, since a scan then reads one
+    /// stream.
     #[default]
     ByCodec,
-    /// Always behind their records.
+    /// Always after their records.
     Following,
     /// Always in a column.
     Column,
 }
 
 impl SealLayout {
-    /// Always in a column, or always behind their records, whatever the codec.
+    /// Returns `Column` or `Following`, which do not depend on the codec.
     pub fn always(column: bool) -> SealLayout {
         if column { SealLayout::Column } else { SealLayout::Following }
     }
 
-    /// True if blocks packed so have a column.
+    /// Returns true if blocks of this compression have a column.
     pub fn is_column(self, compression: Compression) -> bool {
         match self {
             SealLayout::ByCodec => compression != Compression::None,
@@ -212,27 +226,28 @@ impl SealLayout {
     }
 }
 
-/// How much of what a read gives out is checked against its companion, in a store whose keeper can.
+/// How many of the records that a read returns are checked against their companions, if the store's protector can.
 ///
-/// Whatever is asked for, a record that was checked and does not match is never given out, nor an older version in its place.
+/// At every level, a record that was checked and does not match is never returned, nor is an older version in its
+/// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Nothing, besides the sums of blocks when they are loaded.
+    /// No record. Only block CRCs are checked, when a block is loaded.
     Never,
-    /// All records of a block when it is loaded from its file.
+    /// All records of a block, when it is loaded from its file.
     OnFill,
-    /// As `OnFill`, and one record in so many of those read; 0 and 1 are as `Always`.
+    /// As `OnFill`, plus one in n of the records read; 0 and 1 mean `Always`.
     Sampled(u32),
-    /// Every record that is read, and that there is none where none is found.
+    /// Every record that is read. If no record is found, its absence is verified.
     Always,
 }
 
-/// How one read is done.
+/// How one read is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What it checks.
+    /// The verification level.
     pub verify: Verify,
-    /// Whether blocks that it loads stay in the cache. False is for reads that come by once.
+    /// Whether blocks that it loads stay in the cache. Use false for one-time reads.
     pub fill_cache: bool,
 }
 
@@ -242,57 +257,63 @@ impl From<Verify> for Reading {
     }
 }
 
-/// Data blocks of one range of a cut index and filter: about 2 MiB of blocks of 4 KiB, whose parts take 30 KB in the file and 50 in memory.
+/// Data blocks per partition of a partitioned index and filter: about 2 MiB of blocks of 4 KiB. Such a partition takes
+/// 30 KB in the file and 50 KB in memory.
 pub(crate) const PART_BLOCKS: usize = 512;
 
 /// Settings of one column family.
 #[derive(Clone, Debug)]
 pub struct CfOptions {
-    /// The order of keys; its name is kept in the store. Default bytewise.
+    /// The order of keys; its name is stored. Default bytewise.
     pub order: Order,
     /// Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
     pub block_bytes: usize,
     /// Records between restart points of a block, 1 to 255. Default 16.
     pub restart_interval: usize,
-    /// Filter bits per key in the deepest level, 0 (no filter) to 32; levels above have more. Default 10: about one false positive in a
-    /// hundred.
+    /// Filter bits per key in the deepest level, 0 (no filter) to 32; levels above have more. Default 10: a false
+    /// positive rate of about 1 %.
     pub filter_bits: usize,
-    /// Makes and asks the filters of new tables in the place of the engine's own. Not kept in the store; its name is kept in each
-    /// table, and a table whose name is another is read without. Default none.
+    /// Builds and queries the filters of new tables instead of the engine's own filter. Not stored. Each table stores
+    /// its policy's name; a table with another name is read without its filter. Default `None`.
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
-    /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
+    /// Compression of all levels except the first two, which are not compressed. Default LZ4.
     pub compression: Compression,
-    /// Compression of the bottom level, where most of the data stands and least of it is written. Default none: as `compression`.
+    /// Compression of the bottom level, which holds most of the data and is written least often. Default `None`: as
+    /// `compression`.
     pub bottom_compression: Option<Compression>,
-    /// Values of at least so many bytes stand in files of their own, where they are written once; tables then hold pointers to them.
-    /// 0: none does. Kept in the store. Default 4 KiB; stores of an earlier version keep none.
+    /// Values of at least this size are stored in blob files, where they are written once; tables then hold pointers to
+    /// them. 0 disables blob files. Stored. Default 4 KiB; stores of an earlier version have no blob files.
     pub large_value_bytes: usize,
-    /// How long a record of the family lives that is put without an expiry of its own. Records that come with their seal, by ingestion or from
-    /// another store keep what they came with, and so does what was written before. At least a microsecond. Kept in the store. Default
-    /// none: such a record never expires.
+    /// Lifetime of a record that is put without an expiry of its own. Records that arrive with their seal, by ingestion
+    /// or from another store, keep their expiry, and so do records written before. At least one microsecond. Stored.
+    /// Default `None`: such a record never expires.
     pub default_ttl: Option<Duration>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
-    /// Most that the first level below level 0 that holds data is to hold, in bytes. Default 256 MiB.
+    /// Maximum size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
     pub level_base_bytes: u64,
-    /// How much larger each level is than the one above. Default 10.
+    /// Size ratio of each level to the one above. Default 10.
     pub fanout: u64,
-    /// Tables in level 0 at which they are compacted, if they do not hold `level_base_bytes` before. Default 4.
+    /// Number of tables in level 0 that triggers a compaction. Level 0 is compacted earlier if it holds
+    /// `level_base_bytes`. Default 4.
     pub level0_tables: usize,
-    /// What point reads check, unless they say otherwise. Not kept in the store. Default `Always`.
+    /// Verification level of point reads that do not specify one. Not stored. Default `Always`.
     pub verify_reads: Verify,
-    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Always`.
+    /// Verification level of cursors that do not specify one. Not stored. Default `Always`.
     pub verify_scans: Verify,
-    /// Where the seals of a block stand. Kept in the store. Default `ByCodec`.
+    /// Placement of a block's seals. Stored. Default `ByCodec`.
     pub seals: SealLayout,
-    /// A key whose last eight bytes begin with FF gets the seqno there, when it is known, of the operation of its batch that stands
-    /// so many before it as the other seven say, highest byte first (none: its own). For keys that say when they came. Kept in the
-    /// store; it cannot be changed. Default false.
+    /// Whether a key may end in a seqno, for keys that record their commit order. If the last eight bytes of a key
+    /// begin with FF, they are a placeholder, which the commit replaces with the seqno of an operation of the same
+    /// batch. The other seven bytes, big-endian, say how many operations earlier it is; 0 means this operation. Stored,
+    /// and cannot be changed. Default false.
     pub key_ends_in_seqno: bool,
-    /// The number of a family that a layer above keeps for itself: anybody may read it, only batches with a `SystemPass` write it.
-    /// The name begins with `names::SYSTEM` and a dot. Such families are made when the store is opened. Default none.
+    /// Number of a system family, which a layer above reserves for itself. Anyone may read it, but only batches with a
+    /// `SystemPass` may write it. Its name begins with `names::SYSTEM` and a dot. System families are created when the
+    /// store is opened. Default `None`.
     pub system: Option<u8>,
-    /// Blocks of one range of the index and filter of a large table: for tests, which want small ones. Not kept in the store.
+    /// Data blocks per partition of the index and filter of a large table. For tests, which need small partitions. Not
+    /// stored.
     #[doc(hidden)]
     pub part_blocks: usize,
 }
@@ -324,10 +345,11 @@ impl Default for CfOptions {
 }
 
 impl CfOptions {
-    /// Filter bits per key of a table with so many levels below its own that hold tables. The deepest level, which holds nearly all
-    /// keys, has `filter_bits`; each above it as many more as make its false positives rarer by the fanout, twice at most: a
-    /// missing key asks every level, and bits cost least where keys are few. With the default fanout all levels together take a
-    /// twentieth more than with the same bits everywhere.
+    /// Returns the filter bits per key of a table with `levels` non-empty levels below its own. The deepest level,
+    /// which holds nearly all keys, has `filter_bits`. Each level above gets enough additional bits to divide its false
+    /// positive rate by the fanout; this is applied at most twice. A lookup of a missing key probes every level, and
+    /// bits are cheapest where keys are few. With the default fanout, all levels together take 5 % more bits than with
+    /// the same bits everywhere.
     pub fn filter_bits_above(&self, levels: usize) -> usize {
         let step = ((self.fanout as f64).ln() / std::f64::consts::LN_2.powi(2)).round() as usize;
         match self.filter_bits {
@@ -336,13 +358,13 @@ impl CfOptions {
         }
     }
 
-    /// Values of so many bytes go into value files; none: they stay in their records, as in the system's families, which are read by everybody
-    /// at any moment.
+    /// Returns the size from which values go into blob files. `None` if they stay in their records, as in system
+    /// families, which are read at any moment and by all parts.
     pub(crate) fn separates_from(&self) -> Option<usize> {
         (self.large_value_bytes > 0 && self.system.is_none()).then_some(self.large_value_bytes)
     }
 
-    /// The feature without which this build was made, and which packing as these options say needs.
+    /// Returns the feature that these options' compression needs and this build lacks.
     pub fn missing_codec(&self) -> Option<&'static str> {
         let packed = [Some(self.compression), self.bottom_compression];
         packed.into_iter().flatten().find_map(|one| match one {
@@ -352,7 +374,7 @@ impl CfOptions {
         })
     }
 
-    /// Every setting that cannot work, in one error.
+    /// Reports every invalid setting in one error.
     pub fn validate(&self) -> Result<()> {
         let mut packed = [Some(self.compression), self.bottom_compression].into_iter().flatten();
         let is_level = |one| !matches!(one, Compression::Zstd(level) if !(1..=19).contains(&level));
@@ -396,7 +418,7 @@ mod tests {
         let options = CfOptions::default();
         let bits = [0, 1, 2, 3].map(|levels| options.filter_bits_above(levels));
         assert_eq!(bits, [10, 15, 20, 20]);
-        // A level is a tenth of the one below.
+        // Each level holds a tenth of the one below.
         let (taken, evenly) = (bits[0] * 100 + bits[1] * 10 + bits[2], 10 * 111);
         assert!(taken * 100 <= evenly * 106, "{taken} of {evenly}");
         assert_eq!(CfOptions { filter_bits: 0, ..CfOptions::default() }.filter_bits_above(3), 0);

@@ -1,12 +1,14 @@
-//! A data block in memory: the body as it was stored, and beside it what makes a lookup cheap.
+//! A data block in memory: the stored body and a search structure over it.
 //!
-//! In:  the bytes of a block that its CRC covers. Loading walks them once and refuses what is not as the format says.
-//! Out: any entry in O(1), and a search that touches one line of the block, a few lines of heads and the entry itself.
+//! In:  the CRC-protected bytes of a block. Loading scans them once and rejects any deviation from the format.
+//! Out: any entry in O(1), and a search that touches one cache line of the block, a few lines of heads and the entry
+//!      itself.
 //!
-//! Heads are eight bytes of each key taken after the bytes common to all keys of the block. They decide nearly every
-//! comparison; among equal heads keys are compared in full. Other orders than bytewise have no heads.
+//! A head is eight bytes of a key, taken after the prefix common to all keys of the block. Heads decide nearly every
+//! comparison; among equal heads, keys are compared in full. Orders other than bytewise have no heads.
 //!
-//! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
+//! Memory may be corrupted after a block was loaded. The code here therefore trusts the block's bytes only as far as
+//! every access is bounds-checked.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -23,36 +25,37 @@ use crate::order::{Order, begins_with, head};
 use crate::prefetch::{LINE, prefetch};
 use crate::record::{Record, Seqno, companion};
 
-/// Entries of a block whose heads and offsets stand in `Block` itself: what a block of 4 KiB has, at a hundred bytes a record.
-/// Their lines are then read side by side with the block's own; behind a pointer they would wait for it.
+/// Entries whose heads and offsets are stored inline in `Block`: the entries of a 4 KiB block with records of 100
+/// bytes. Inline, their cache lines load in parallel with the block's own; behind a pointer they would have to wait for
+/// it.
 const NEAR_ENTRIES: usize = 44;
 
-/// How far ahead of a walk its bytes are asked for when it begins: from there on the processor sees by itself where it goes.
+/// Bytes to prefetch at the start of a walk. After that the hardware prefetcher follows.
 const AHEAD: usize = 8 * LINE;
 
-/// One block, ready to be searched. 512 bytes that hold all that leads to an entry.
+/// One block, ready for searching. Its 512 bytes hold everything needed to find an entry.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Block {
-    /// The body, then the column's companions (kind and word each) if there is a column.
+    /// The body, followed by the column's companions (kind and word each) if there is a column.
     bytes: Vec<u8>,
-    /// For blocks of more entries or bytes: one head per entry, if there are heads; then the offsets of the entries and of
-    /// their end, two in a word.
+    /// For blocks with too many entries or bytes to be near: one head per entry (if there are heads), then the offsets
+    /// of the entries and of their end, two per word.
     far: Box<[u64]>,
     base: Seqno,
     count: u32,
-    /// Where the column's companions begin; 0: companions are inline.
+    /// Offset of the column's companions; 0 if companions are inline.
     column_at: u32,
-    /// Bytes that all keys begin with; 0 without heads.
+    /// Length of the prefix common to all keys; 0 without heads.
     skip: u16,
     interval: u8,
-    /// Where the key of the first entry begins.
+    /// Offset of the first entry's key.
     first_key_at: u8,
     has_heads: bool,
     is_near: bool,
-    /// Some key stands here in more than one version.
+    /// Some key has more than one version in this block.
     pub(super) has_versions: bool,
-    /// Read since the cache looked last.
+    /// Read since the cache last checked.
     hot: AtomicBool,
     near_heads: [u64; NEAR_ENTRIES],
     near_offsets: [u16; NEAR_ENTRIES + 1],
@@ -60,49 +63,49 @@ pub(super) struct Block {
 
 const _: () = assert!(size_of::<Block>() == 512, "eight lines");
 
-/// A restart: its entry holds its key whole, and those up to the next one begin theirs with a part of it.
+/// A restart point: its entry holds a whole key, and the entries up to the next restart share a prefix of that key.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Restart {
-    /// Its place, and that of the next one.
+    /// Its entry number, and that of the next restart.
     first: usize,
     next: usize,
-    /// Where its key stands in the block's bytes.
+    /// Offset of its key in the block's bytes.
     pub(super) key_at: usize,
     key_end: usize,
 }
 
 impl Restart {
-    /// True if the entry at a place goes by this restart.
+    /// Returns true if the entry belongs to this restart.
     #[inline]
     pub(super) fn spans(&self, at: usize) -> bool {
         self.first <= at && at < self.next
     }
 
-    /// True if its key has so many bytes.
+    /// Returns true if its key is at least this long.
     #[inline]
     pub(super) fn has(&self, bytes: usize) -> bool {
         bytes <= self.key_end - self.key_at
     }
 
-    /// The first bytes of its key.
+    /// Returns the first `bytes` bytes of its key.
     #[inline]
     pub(super) fn start<'a>(&self, block: &'a Block, bytes: usize) -> Result<&'a [u8]> {
         block.bytes.get(self.key_at..self.key_end).and_then(|key| key.get(..bytes)).ok_or_else(shares_too_much)
     }
 }
 
-/// Where the heads of a block say that a key belongs.
+/// The position of a key according to the block's heads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim {
-    /// The first entry whose head is not below the key's; `len` if there is none.
+    /// The first entry whose head is not less than the key's; `len` if there is none.
     pub(super) at: usize,
-    /// Its head is the key's.
+    /// This entry's head equals the key's.
     is_equal: bool,
-    /// That of the next one is not.
+    /// The next entry's head does not equal the key's.
     is_alone: bool,
 }
 
-/// The place of a search, and its entry if that has the key that was searched.
+/// The result of a search: a position, and its entry if that has the searched key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: usize,
@@ -110,9 +113,10 @@ pub(super) struct Place {
 }
 
 impl Block {
-    /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
-    /// `room`: a buffer for so many bytes, of any content, asked for where the stored ones do not stay: for the body and the companions of its column,
-    /// so that no other is needed. `searched`: heads are worth their price.
+    /// Builds a block from the stored bytes of a checked block (without trailer) and from the base seqno and dictionary
+    /// of its table. `room` returns a buffer of at least the given size, with any content. It is called only if the
+    /// stored bytes cannot be used in place, and the size covers both the body and the column's companions, so one
+    /// buffer is enough. `searched` says whether the block will be searched, so that building heads pays off.
     pub(super) fn load(
         (mut buffer, room): (Vec<u8>, impl FnOnce(usize) -> Vec<u8>),
         codec: u8,
@@ -194,19 +198,19 @@ impl Block {
         })
     }
 
-    /// Bytes that the block takes in memory.
+    /// Returns the block's size in memory.
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
     }
 
-    /// The bytes, of a block that nobody is to read any longer.
+    /// Takes the bytes of a block that is no longer read.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.count = 0;
         self.far = Box::default();
         mem::take(&mut self.bytes)
     }
 
-    /// Asks for the lines that a search reads first.
+    /// Prefetches the cache lines that a search reads first.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(self);
@@ -219,7 +223,7 @@ impl Block {
         self.near_heads.iter().step_by(8).for_each(prefetch);
     }
 
-    /// Notes a read, with a store only if the note is not there yet.
+    /// Marks the block as read. Stores only if the mark is not set yet, to keep the line shared.
     #[inline]
     pub(super) fn touch(&self) {
         if !self.hot.load(Relaxed) {
@@ -227,7 +231,7 @@ impl Block {
         }
     }
 
-    /// Takes the note back; answers whether there was one.
+    /// Clears the mark, and returns whether it was set.
     pub(super) fn cool(&self) -> bool {
         self.hot.swap(false, Relaxed)
     }
@@ -238,19 +242,19 @@ impl Block {
         self.count as usize
     }
 
-    /// The entry at a place below `len`.
+    /// Returns the entry at a position below `len`.
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Result<Entry> {
         Entry::read(&self.bytes, self.offset(at))
     }
 
-    /// The part of the entry's key that is its own.
+    /// Returns the part of the entry's key that is not shared with the restart.
     #[inline]
     pub(super) fn suffix(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.suffix_at..entry.value_at]
     }
 
-    /// The restart by which the entry at a place goes.
+    /// Returns the restart that the entry at a position belongs to.
     pub(super) fn restart_of(&self, at: usize) -> Result<Restart> {
         let interval = self.interval as usize;
         let first = at - at % interval;
@@ -258,7 +262,7 @@ impl Block {
         Ok(Restart { first, next: first + interval, key_at: entry.suffix_at, key_end: entry.value_at })
     }
 
-    /// The start of its key that the entry at a place shares with its restart.
+    /// Returns the prefix that the entry's key shares with its restart.
     #[inline]
     pub(super) fn shared_key(&self, at: usize, entry: &Entry) -> Result<&[u8]> {
         self.restart_of(at)?.start(self, entry.shared)
@@ -270,7 +274,7 @@ impl Block {
         &self.bytes[entry.value_at..entry.value_end]
     }
 
-    /// True if there is nothing beside a record but a word, or nothing at all; `end` is where the next entry begins.
+    /// Returns true if the record's companion is empty or a single word; `end` is the offset of the next entry.
     #[inline]
     pub(super) fn is_bare(&self, entry: &Entry, end: usize) -> bool {
         self.column_at != 0
@@ -281,12 +285,13 @@ impl Block {
             }
     }
 
-    /// The record at a place, under a key that the caller knows it has.
+    /// Returns the record at a position, with the key that the caller has already assembled.
     #[inline]
     pub(super) fn record<'a>(&'a self, at: usize, entry: &Entry, key: &'a [u8]) -> Record<'a> {
         let value = self.value(entry);
         let companion = match self.column_at {
-            // An entry that was hit may reach over the next: then all of it stands here, which is no companion.
+            // A damaged entry may extend past the next one. Then pass its key and value as the companion, which fails
+            // every check.
             0 => match self.bytes.get(entry.value_end..self.offset(at + 1)) {
                 Some(companion) => companion,
                 None => &self.bytes[entry.suffix_at..entry.value_end],
@@ -296,7 +301,7 @@ impl Block {
         Record { key, seqno: entry.seqno(self.base), kind: entry.kind, value, companion }
     }
 
-    /// `record` of an entry that ends where the next one begins, at `end`.
+    /// As `record`, for a caller that knows the offset `end` of the next entry.
     #[inline(always)]
     pub(super) fn record_to<'a>(&'a self, at: usize, entry: &Entry, end: usize, key: &'a [u8]) -> Record<'a> {
         match self.bytes.get(entry.value_end..end) {
@@ -314,7 +319,7 @@ impl Block {
         entry.seqno(self.base)
     }
 
-    /// Appends the key at a place to `out`.
+    /// Appends the key at a position to `out`.
     pub(super) fn key_into(&self, at: usize, out: &mut Vec<u8>) -> Result<()> {
         let entry = self.entry(at)?;
         if entry.shared > 0 {
@@ -324,7 +329,7 @@ impl Block {
         Ok(())
     }
 
-    /// Shows every record in order; `key` is room for their keys.
+    /// Visits every record in order; `key` is a buffer for their keys.
     pub(super) fn each(&self, key: &mut Vec<u8>, mut visit: impl FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
         for at in 0..self.len() {
             let entry = self.entry(at)?;
@@ -335,7 +340,7 @@ impl Block {
         Ok(())
     }
 
-    /// Key and seqno of the last entry.
+    /// Returns the key and seqno of the last entry.
     pub(super) fn last(&self) -> Result<(Vec<u8>, Seqno)> {
         let at = self.len() - 1;
         let mut key = Vec::new();
@@ -343,7 +348,7 @@ impl Block {
         Ok((key, self.seqno(&self.entry(at)?)))
     }
 
-    /// True if a key is greater than the first of the block and less than the last, as far as heads can tell.
+    /// Returns true if, according to the heads, a key is greater than the block's first key and less than its last.
     #[inline]
     pub(super) fn surrounds(&self, key: &[u8]) -> bool {
         match self.heads_beside(key) {
@@ -352,8 +357,8 @@ impl Block {
         }
     }
 
-    /// The heads of all entries, and that of another key as they are taken; or, if it does not begin as all keys here, on which side of
-    /// them it stands. None if there are no heads.
+    /// Returns the heads of all entries, and the head of `key`. If `key` lacks the common prefix, returns instead how
+    /// it compares with that prefix. `None` without heads.
     #[inline]
     pub(super) fn heads_beside(&self, key: &[u8]) -> Option<(&[u64], std::result::Result<u64, Ordering>)> {
         if !self.has_heads {
@@ -371,8 +376,8 @@ impl Block {
         if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] }
     }
 
-    /// True if a key is, as far as heads can tell, the one that stood at a place when the block was loaded. What stands there in memory now may
-    /// be another record, moved and whole.
+    /// Returns true if, according to the heads, `key` was at this position when the block was loaded. After memory
+    /// corruption the bytes there may form another valid record, moved from elsewhere.
     pub(super) fn remembers(&self, at: usize, key: &[u8]) -> bool {
         match self.heads_beside(key) {
             Some((heads, wanted)) => wanted.is_ok_and(|wanted| heads.get(at) == Some(&wanted)),
@@ -380,7 +385,7 @@ impl Block {
         }
     }
 
-    /// The places whose heads are that of the entry at a place. None if there are no heads.
+    /// Returns the range of entries whose head equals that of the entry at a position. `None` without heads.
     pub(super) fn alike(&self, at: usize) -> Option<Range<usize>> {
         let heads = self.has_heads.then(|| self.heads())?;
         let of = heads.get(at)?;
@@ -391,7 +396,8 @@ impl Block {
         Some(at - before..at + behind)
     }
 
-    /// Where the heads say that a key belongs: the first entry whose head is not below its own. None if there are no heads.
+    /// Returns the position of a key according to the heads: the first entry whose head is not less. `None` without
+    /// heads.
     #[inline]
     pub(super) fn aim(&self, key: &[u8]) -> Option<Aim> {
         let (heads, wanted) = self.heads_beside(key)?;
@@ -406,7 +412,8 @@ impl Block {
         })
     }
 
-    /// Asks for the entry at a place, which whoever finds his key there reads with its value, and with what follows to check it by.
+    /// Prefetches the entry at a position, including the lines with its value and companion, which a matching lookup
+    /// reads.
     #[inline]
     pub(super) fn prefetch_entry(&self, at: usize) {
         if at < self.len() {
@@ -416,7 +423,7 @@ impl Block {
         }
     }
 
-    /// Asks for the first bytes of the entries from a place on, as far as another.
+    /// Prefetches the first bytes of a forward walk from one position to another.
     #[inline]
     pub(super) fn prefetch_up(&self, from: usize, to: usize) {
         let from = self.offset(from);
@@ -424,7 +431,7 @@ impl Block {
         self.bytes.get(from..end).unwrap_or_default().iter().step_by(LINE).for_each(prefetch);
     }
 
-    /// Asks for the last bytes of the entries before a place, as far as another.
+    /// Prefetches the last bytes before a position for a backward walk to another.
     #[inline]
     pub(super) fn prefetch_down(&self, before: usize, to: usize) {
         let end = self.offset(before);
@@ -432,14 +439,14 @@ impl Block {
         self.bytes.get(from..end).unwrap_or_default().iter().rev().step_by(LINE).for_each(prefetch);
     }
 
-    /// Asks for what stands behind the first line of the entry at an offset.
+    /// Prefetches the two lines after the first line of the entry at an offset.
     #[inline]
     fn prefetch_behind(&self, offset: usize) {
         self.bytes.get(offset + LINE).into_iter().for_each(prefetch);
         self.bytes.get(offset + 2 * LINE).into_iter().for_each(prefetch);
     }
 
-    /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
+    /// Returns the first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
         self.prefetch_heads();
@@ -449,7 +456,7 @@ impl Block {
         }
     }
 
-    /// The same from where the heads of this block have said that the key belongs.
+    /// As `search`, starting from the position that this block's heads returned for the key.
     #[inline]
     pub(super) fn search_at(&self, aim: Aim, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
         let from = aim.at;
@@ -463,12 +470,12 @@ impl Block {
             return self.search_among(from, from + more, key, seqno, order);
         }
         let offset = self.offset(from);
-        // Its value and its companion come while its head is read.
+        // Load the value and the companion while the entry's header is read.
         self.prefetch_behind(offset);
         let entry = Entry::read(&self.bytes, offset)?;
         let shared = entry.shared;
         let compared = match key.get(shared..) {
-            // Prefix and heads have compared equal, and with them all shared bytes: the restart's key is not needed.
+            // Prefix and heads compared equal, and they cover all shared bytes: the restart's key is not needed.
             Some(rest) if shared <= skip + 8 => self.suffix(&entry).cmp(rest),
             _ => self.compare(from, &entry, key, order)?,
         };
@@ -480,7 +487,7 @@ impl Block {
         })
     }
 
-    /// `search` among entries of which only full comparisons can tell. What follows `to` has a greater key, or nothing does.
+    /// Binary search among entries with full comparisons. Entries from `to` on have greater keys.
     fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
         let (mut low, mut high) = (from, to);
         let mut equal = None;
@@ -500,19 +507,19 @@ impl Block {
         Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
     }
 
-    /// True if the entry at a place seems to stand at or behind a place in internal order.
+    /// Returns true if the entry at a position appears to be at or after (`key`, `seqno`) in internal order.
     pub(super) fn is_not_before(&self, at: usize, (key, seqno): (&[u8], Seqno), order: &Order) -> bool {
         let compared = self.entry(at).and_then(|entry| Ok((self.compare(at, &entry, key, order)?, self.seqno(&entry))));
         compared.is_ok_and(|(compared, own)| compared.then(seqno.cmp(&own)) != Ordering::Less)
     }
 
-    /// Whether the last entry has this key, so that older versions of it may stand in the next block.
+    /// Returns true if the last entry has this key, so that older versions may follow in the next block.
     pub(super) fn ends_with(&self, key: &[u8], order: &Order) -> Result<bool> {
         let last = self.len() - 1;
         Ok(self.compare(last, &self.entry(last)?, key, order)? == Ordering::Equal)
     }
 
-    /// How the key at a place compares with another.
+    /// Compares the key at a position with another key.
     #[inline]
     fn compare(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
         if !order.is_bytewise() {
@@ -525,12 +532,12 @@ impl Block {
         let start = self.shared_key(at, entry)?;
         Ok(match key.get(..entry.shared) {
             Some(key_start) => start.cmp(key_start).then_with(|| suffix.cmp(&key[entry.shared..])),
-            // The key ends within the shared bytes: where it does not differ it is the smaller one.
+            // The key ends within the shared prefix: if the bytes are equal so far, the shorter key is the smaller one.
             None => start.cmp(key),
         })
     }
 
-    /// `compare` for a comparator, which wants the key in one piece.
+    /// `compare` for a custom comparator, which needs the key in contiguous memory.
     fn compare_whole(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
         let suffix = self.suffix(entry);
         if entry.shared == 0 {
@@ -547,24 +554,25 @@ impl Block {
         Ok(order.compare(&[start, suffix].concat(), key))
     }
 
-    /// Everything, the column included.
+    /// Returns all bytes, including the column.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The body, without the column.
+    /// Returns the body without the column.
     pub(super) fn body(&self) -> &[u8] {
         let end = if self.column_at == 0 { self.bytes.len() } else { self.column_at as usize };
         self.bytes.get(..end).unwrap_or_default()
     }
 
-    /// True if companions stand in a column.
+    /// Returns true if companions are in a column.
     pub(super) fn has_column(&self) -> bool {
         self.column_at != 0
     }
 
-    /// The block with bits of one byte turned over, of a head, or of an offset: for tests of what finds it.
+    /// Returns a copy of the block with bits of one byte flipped, in the body, a head or an offset. For tests of
+    /// corruption detection.
     pub(super) fn hit(&self, byte: usize, mask: u8) -> Block {
         let mut bytes = self.bytes.clone();
         let (mut near_heads, mut near_offsets) = (self.near_heads, self.near_offsets);
@@ -583,7 +591,7 @@ impl Block {
         Block { bytes, far: self.far.clone(), hot: AtomicBool::new(true), near_heads, near_offsets, ..*self }
     }
 
-    /// Bytes of the block, and of the heads and offsets behind them, that `hit` can turn over.
+    /// Number of bytes that `hit` can flip: the block's bytes, near heads and near offsets.
     pub(super) fn hits(&self) -> usize {
         let offsets = if self.is_near { (self.len() + 1) * 2 } else { 0 };
         self.bytes.len() + self.near_heads_bytes() + offsets
@@ -593,7 +601,7 @@ impl Block {
         if self.is_near && self.has_heads { self.len() * 8 } else { 0 }
     }
 
-    /// Where the entry at a place begins; at `len`, where the last one ends.
+    /// Returns the offset of the entry at a position; for `len`, the end of the last entry.
     #[inline]
     pub(super) fn offset(&self, at: usize) -> usize {
         if self.is_near {
@@ -606,7 +614,7 @@ impl Block {
 }
 
 impl Block {
-    /// Where the entry at a place below `len` begins, and where the next one does.
+    /// Returns the offset of the entry at a position below `len`, and that of the next one.
     #[inline]
     pub(super) fn span(&self, at: usize) -> (usize, usize) {
         match self.near_offsets.get(at..at + 2) {
@@ -616,13 +624,14 @@ impl Block {
     }
 }
 
-/// The first of the sorted heads that is not below `wanted`. Halves without a branch: whoever fears the misses asks for the lines before.
+/// Returns the first of the sorted heads that is not less than `wanted`. The binary search is branch-free; callers
+/// prefetch the lines.
 #[inline]
 pub(super) fn first_not_below(heads: &[u64], wanted: u64) -> usize {
     heads.partition_point(|head| *head < wanted)
 }
 
-/// Appends offsets, two in a word.
+/// Appends offsets, two per word.
 fn push_pairs(far: &mut Vec<u64>, mut offsets: impl Iterator<Item = u32>) {
     while let Some(offset) = offsets.next() {
         far.push(u64::from(offset) | u64::from(offsets.next().unwrap_or(0)) << 32);

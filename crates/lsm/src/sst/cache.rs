@@ -1,15 +1,20 @@
-//! The cache: which blocks of open tables stay in memory, and which large values (`large`).
+//! The block cache: keeps blocks of open tables in memory, and large values (`large`).
 //!
-//! There is no hash table of blocks. Every open table has an array of slots, one per block; a reader loads its slot without waiting and
-//! without touching a counter that another core writes. The cache itself holds a budget and, behind locks that only loading
-//! and evicting take, the order in which blocks go: a small queue of those seen once, about a tenth, then the main queue.
-//! A block that was read again since it came moves on to, or stays in, the main queue. A full cache keeps none that is asked for the first time in
-//! long: it is read into memory that is at hand, looked at and let go. Asked for again soon it is kept, in the main queue; of those that come back
-//! before as many others went or came so as are here, one in a few. So a scan leaves all alone, and where much more is read than fits no read pays for driving another block out that is worth as much.
+//! There is no hash table of blocks. Every open table has an array of slots, one per block. A reader loads its slot
+//! without waiting and without writing to a counter shared between cores. The cache itself holds the budget and the
+//! eviction order. The order is kept in queues under locks that only loads and evictions take: a small probation queue
+//! (about a tenth of the bytes) for blocks seen once, and the main queue. A block that was read again moves to the main
+//! queue, or stays in it.
 //!
-//! Budget: the bytes of all blocks in slots never exceed it. Where nothing can be evicted the loaded block is used once and
-//! forgotten. Blocks that a cursor still holds after their eviction are not counted. A cache may stand within a budget for everything
-//! (`within`): then what others charge to it, memtables and indexes and filters and the room of jobs, takes blocks their place.
+//! Admission: a full cache does not admit a block on its first request. The block is read into a spare buffer, used
+//! once and released. A block requested again soon is admitted to the main queue. A block requested again later, but
+//! within one cache turnover, is admitted with probability 1/4. Thus a scan does not displace the working set. If the
+//! working set is much larger than the cache, reads do not pay for evicting blocks of equal worth.
+//!
+//! Budget: the bytes of all blocks in slots never exceed it. If nothing can be evicted, the loaded block is used once
+//! and dropped. Blocks that a cursor still holds after their eviction are not counted. A cache may be part of an
+//! overall memory budget (`within`): then charges for memtables, indexes, filters and job buffers reduce the room for
+//! blocks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -23,32 +28,34 @@ use super::spare::Spares;
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
 
-/// Queues, so that threads that load at the same time rarely meet.
+/// Number of queue shards, so that concurrent loads rarely contend.
 const SHARDS: usize = 16;
 
-/// How many recently read blocks one eviction passes over before it takes the next one whatever it is: bounds the time of a load.
+/// Maximum number of recently read blocks that one eviction skips; the next block is then evicted even if it was read.
+/// Bounds the time of a load.
 const MOST_CHANCES: usize = 64;
 
-/// What a block may take above its bytes: this part of them.
+/// Allowance for a block's in-memory overhead: 1/4 of its bytes.
 const SPARE_PART: usize = 4;
 
-/// What is asked for again before as much as this part of what is here has gone or come is kept for certain.
+/// A block requested again within 1/4 of a cache turnover is always admitted.
 const SOON_PART: usize = 4;
 
-/// Of what comes later than that one in so many is.
+/// A block requested again later than that is admitted with probability 1/4.
 const LATE_ONES: u32 = 4;
 
-/// Spreads moments, so that none is chosen for how many come between (2^32 over the golden ratio).
+/// Multiplier that spreads clock values evenly (2^32 over the golden ratio), so that admission does not depend on
+/// periodic access.
 const SPREAD: u32 = 0x9E37_79B9;
 
-/// Two looks as close as this part of what is here may be of one request.
+/// Two requests within 1/16 of a cache turnover may belong to the same read.
 const AT_ONCE_PART: usize = 16;
 
-/// Memory for blocks, shared by all tables of a store (or of several).
+/// A block cache, shared by all tables of a store (or of several stores).
 #[derive(Debug)]
 pub struct Cache {
     budget: usize,
-    /// What blocks and charges together may take; `usize::MAX`: charges are counted and take no place.
+    /// Maximum for blocks and charges together. With `usize::MAX`, charges are counted but take no room from blocks.
     total: usize,
     used: AtomicUsize,
     charged: AtomicUsize,
@@ -59,47 +66,48 @@ pub struct Cache {
     refused: AtomicU64,
     warmed: AtomicU64,
     clock: Clock,
-    /// The shard that gives way next where more was charged.
+    /// The shard to evict from next after a charge has grown.
     turn: AtomicUsize,
-    /// Large values, while somebody reads any.
+    /// Slots of large values, while any reader uses them.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
-    /// Who was read last of them.
+    /// Recently read large values.
     pub(super) traces: Mutex<Weak<Traces>>,
-    /// What blocks that went have left behind.
+    /// Buffers of evicted blocks, for reuse.
     pub(super) spares: Spares,
 }
 
-/// Counts what went, and what was read and not kept, to tell how long ago a block was here. Starts at 1: 0 in a slot says never.
+/// Counts evictions and uncached reads, to measure how long ago a block was cached. Starts at 1: 0 in a slot means
+/// never.
 #[derive(Debug)]
 struct Clock(AtomicU32);
 
 impl Clock {
-    /// Another moment.
+    /// Advances the clock and returns the new time.
     fn tick(&self) -> u32 {
         self.0.fetch_add(1, Relaxed) | 1
     }
 
-    /// How many moments ago that was; none: never.
+    /// Returns the number of ticks since `moment`; `None` if it is 0 (never).
     fn since(&self, moment: u32) -> Option<usize> {
         (moment != 0).then(|| self.0.load(Relaxed).wrapping_sub(moment) as usize)
     }
 }
 
-/// What a slot holds.
+/// A cached object: a block or a large value.
 pub(super) trait Kept: Send + Sync + 'static {
-    /// Bytes in memory.
+    /// Its size in memory.
     fn memory(&self) -> usize;
 
-    /// Takes back the note that it was read; answers whether there was one.
+    /// Clears its read mark, and returns whether it was set.
     fn cool(&self) -> bool;
 
-    /// It went: what can be used again of it is left, if nobody holds it.
+    /// Called after its eviction: leaves its buffers for reuse if nothing else holds it.
     fn leave(self: Arc<Self>, spares: &Spares);
 
-    /// Its table died: what can be used again is left within so many bytes, if nobody holds it.
+    /// Called when its table is closed: leaves its buffers for reuse, up to this size, if nothing else holds it.
     fn die(self: Arc<Self>, _: &Spares, _: usize) {}
 
-    /// It, shared.
+    /// Wraps it in an `Arc`, reusing a spare allocation if possible.
     fn shared(self, spares: &Spares) -> Arc<Self>
     where
         Self: Sized;
@@ -130,38 +138,38 @@ impl Kept for Block {
     }
 }
 
-/// Slots of any kind, as the queues see them.
+/// Slots of any object type, as the queues use them.
 trait Row: Send + Sync {
-    /// Takes back the note that what is in a slot was read.
+    /// Clears the read mark of the object in a slot.
     fn cool(&self, number: usize) -> bool;
 
-    /// Empties a slot at this time.
+    /// Empties a slot and records the clock time.
     fn evict(&self, number: usize, clock: &Clock) -> Option<Arc<dyn Kept>>;
 }
 
-/// What a cache has done. Hits are not counted: they are too many to share a counter.
+/// Counters of a cache. Hits are not counted, since a counter shared by all readers would be contended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheMetrics {
     /// The budget in bytes.
     pub budget_bytes: u64,
-    /// Bytes of the blocks in memory, of large values, and of what blocks of tables that died have left for the next ones.
+    /// Bytes of cached blocks and large values, plus buffers that blocks of closed tables left for reuse.
     pub used_bytes: u64,
-    /// Blocks in memory, and large values.
+    /// Number of cached blocks and large values.
     pub blocks: u64,
-    /// Blocks that were read from a file for a read; the jobs' own reads and those of blocks that are damaged are not counted.
+    /// Blocks that reads loaded from a file. Reads by jobs and reads of damaged blocks are not counted.
     pub loads: u64,
-    /// Blocks that went to make room.
+    /// Blocks evicted to make room.
     pub evictions: u64,
-    /// Those among the loads that were used once and not kept: there was no room, they were not asked for twice, or who read them fills no
-    /// cache.
+    /// Loads that were used once and not cached: there was no room, it was their first request, or the reader does not
+    /// fill the cache.
     pub refused: u64,
-    /// Blocks that jobs have read in the place of those that were here of the tables that they merged; no loads.
+    /// Output blocks that jobs loaded in place of cached blocks of their input tables. Not counted as loads.
     pub warmed: u64,
-    /// Bytes that others have charged: memtables, the ring, indexes and filters of open tables, the room of jobs.
+    /// Bytes charged from outside: memtables, the ring, indexes and filters of open tables, job buffers.
     pub charged_bytes: u64,
 }
 
-/// Bytes that stand outside of the cache and count in its budget, until this is dropped.
+/// Memory outside of the cache that counts towards its budget until this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     cache: Arc<Cache>,
@@ -169,14 +177,14 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A charge of so many bytes.
+    /// Creates a charge of `bytes`.
     pub fn new(cache: Arc<Cache>, bytes: usize) -> Charge {
         let charge = Charge { cache, bytes: AtomicUsize::new(0) };
         charge.set(bytes);
         charge
     }
 
-    /// It is so many bytes now. Blocks go at once where they stand in the way.
+    /// Sets the size of the charge. If it grows, blocks are evicted at once until the budget holds.
     pub fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Relaxed);
         self.cache.charged.fetch_add(bytes.wrapping_sub(before), Relaxed);
@@ -185,14 +193,14 @@ impl Charge {
         }
     }
 
-    /// It is so many bytes more.
+    /// Adds to the charge.
     pub fn grow(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Relaxed);
         self.cache.charged.fetch_add(bytes, Relaxed);
         self.cache.shrink();
     }
 
-    /// How many bytes it is.
+    /// Returns the size of the charge.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
@@ -204,18 +212,18 @@ impl Drop for Charge {
     }
 }
 
-/// The blocks of one table that are in memory, or the large values.
+/// The cached blocks of one table, or the cached large values.
 #[derive(Debug)]
 pub(super) struct Slots<T: Kept = Block> {
     blocks: Box<[ArcSwapOption<T>]>,
-    /// When each block went last, or was read and not kept, by the cache's clock; 0: never.
+    /// Clock time at which each block was last evicted, or read without being cached; 0: never.
     last: Box<[AtomicU32]>,
     cache: Arc<Cache>,
-    /// What the table keeps in memory beside its blocks.
+    /// Charge for the table's memory besides its blocks.
     pinned: OnceLock<Charge>,
 }
 
-/// A block in a queue.
+/// An entry of a queue: one cached block.
 struct Resident {
     slots: Weak<dyn Row>,
     number: u32,
@@ -227,17 +235,17 @@ struct Shard {
     probation: VecDeque<Resident>,
     probation_bytes: usize,
     main: VecDeque<Resident>,
-    /// Length of both queues after blocks of closed tables were swept out.
+    /// Length of both queues after the last removal of closed tables' entries.
     swept: usize,
 }
 
 impl Cache {
-    /// A cache of so many bytes. 0: no block is kept.
+    /// Creates a cache of `bytes`. With 0, no block is cached.
     pub fn new(bytes: usize) -> Cache {
         Cache::within(bytes, usize::MAX)
     }
 
-    /// The same within a budget for everything that is charged to it: blocks take what charges leave of that, and never more than `bytes`.
+    /// Creates a cache within an overall budget: blocks take what charges leave of `total`, and at most `bytes`.
     pub fn within(bytes: usize, total: usize) -> Cache {
         Cache {
             budget: bytes,
@@ -258,7 +266,7 @@ impl Cache {
         }
     }
 
-    /// What the cache has done so far.
+    /// Returns the cache's counters.
     pub fn metrics(&self) -> CacheMetrics {
         CacheMetrics {
             budget_bytes: self.budget as u64,
@@ -272,18 +280,20 @@ impl Cache {
         }
     }
 
-    /// True if what others charge takes blocks their room.
+    /// Returns true if charges reduce the room for blocks.
     pub fn bounds_charges(&self) -> bool {
         self.total != usize::MAX
     }
 
-    /// What others have charged. Two who change a charge at once may take away before they add.
+    /// Returns the charged bytes. Concurrent changes to a charge may subtract before they add, so the sum can be
+    /// negative for a moment.
     fn charged(&self) -> usize {
         let charged = self.charged.load(Relaxed);
         if (charged as isize) < 0 { 0 } else { charged }
     }
 
-    /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
+    /// Caches a loaded block if there is room, or room can be made. Returns the block to use: another thread's if that
+    /// was first.
     fn admit<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let Some(asked) = slots.last.get(number) else { return block };
@@ -291,14 +301,14 @@ impl Cache {
             self.refused.fetch_add(1, Relaxed);
             return block;
         }
-        // Two looks of one request are none that returns.
+        // Two requests of the same read do not count as a return.
         let since = self.clock.since(asked.load(Relaxed));
         let blocks = self.blocks.load(Relaxed);
         let returns = since.is_some_and(|since| blocks / AT_ONCE_PART < since && since <= blocks);
         self.place(slots, number, &block, returns).unwrap_or(block)
     }
 
-    /// Keeps a block that a job has read, where that takes the place of none. False if there is no room.
+    /// Caches a block that a job has read, without evicting any other. Returns false if there is no room.
     fn admit_unasked<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>) -> bool {
         let has_room = number < slots.count() && self.reserve_unused(block.memory());
         if has_room && self.place(slots, number, block, true).is_none() {
@@ -307,8 +317,8 @@ impl Cache {
         has_room
     }
 
-    /// Puts a block for which room was reserved in its slot and in a queue; `returns`: in the main one. Answers another thread's, if that came
-    /// first.
+    /// Puts a block whose room is reserved into its slot and into a queue: the main queue if `returns`. Returns another
+    /// thread's block if that was first.
     fn place<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>, returns: bool) -> Option<Arc<T>> {
         let bytes = block.memory();
         let before = slots.blocks[number].compare_and_swap(std::ptr::null(), Some(block.clone()));
@@ -322,7 +332,8 @@ impl Cache {
         None
     }
 
-    /// Puts one in the place of another, if that is still there and there is room: it goes when the other would have gone.
+    /// Replaces a block by another, if it is still cached and there is room. The new one takes over the old one's queue
+    /// entry.
     fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let bytes = block.memory();
@@ -341,12 +352,12 @@ impl Cache {
         block
     }
 
-    /// What blocks may take at most, whatever else there is.
+    /// Returns the maximum bytes for blocks, without charges.
     pub(super) fn most(&self) -> usize {
         self.budget.min(self.total)
     }
 
-    /// Takes bytes of the budget, evicting until they fit. False if they cannot.
+    /// Reserves bytes of the budget, evicting blocks until they fit. Returns false if that is impossible.
     fn reserve(&self, bytes: usize, home: usize) -> bool {
         loop {
             let (used, room) = (self.used.load(Relaxed), self.room());
@@ -363,7 +374,7 @@ impl Cache {
         }
     }
 
-    /// Takes bytes of the budget that no block has. False if there are not as many.
+    /// Reserves free bytes of the budget, without evicting. Returns false if too few are free.
     fn reserve_unused(&self, bytes: usize) -> bool {
         loop {
             let (used, room) = (self.used.load(Relaxed), self.room());
@@ -378,28 +389,28 @@ impl Cache {
         }
     }
 
-    /// What blocks may take now.
+    /// Returns the bytes that blocks may currently take.
     fn room(&self) -> usize {
         let room = self.budget.min(self.total.saturating_sub(self.charged()));
         room.saturating_sub(self.spares.most())
     }
 
-    /// What one more block is taken for that has so many bytes.
+    /// Estimates the size in memory of a block of `bytes`.
     fn expected(&self, bytes: usize) -> usize {
         let mean = self.used.load(Relaxed) / self.blocks.load(Relaxed).max(1);
         (bytes + bytes / SPARE_PART).max(mean)
     }
 
-    /// True if one that was here at a moment, and is asked for again, is to be kept: there were no more since than there are blocks here. Of
-    /// those that come late one in a few is taken, so that what comes round as a whole is here after some rounds, and what merely comes by
-    /// costs few others their place.
+    /// Returns true if a block last cached at `moment` and requested again is to be admitted: always within 1/4 of a
+    /// cache turnover, and with probability 1/4 within a whole turnover. A repeatedly scanned range is thus cached
+    /// after some rounds, and a range that is read only now and then displaces few other blocks.
     fn returns(&self, moment: u32) -> bool {
         let blocks = self.blocks.load(Relaxed);
         let is_one_of_few = moment.wrapping_mul(SPREAD) < u32::MAX / LATE_ONES;
         self.clock.since(moment).is_some_and(|since| since <= blocks / SOON_PART || (since <= blocks && is_one_of_few))
     }
 
-    /// Frees all blocks, values and spare buffers: the store that it belongs to is closed.
+    /// Frees all blocks, values and spare buffers, because the store is closed.
     pub(crate) fn release(&self) {
         for shard in &self.shards {
             let Shard { probation, main, .. } = std::mem::take(&mut *lock(shard));
@@ -413,13 +424,13 @@ impl Cache {
         self.spares.release();
     }
 
-    /// Evicts what is too much since more was charged.
+    /// Evicts the excess after a charge has grown.
     fn shrink(&self) {
         let is_too_much = || self.used.load(Relaxed) + self.spares.legacy_bytes() > self.room();
         while is_too_much() && (self.spares.let_go() || self.evict_one(self.turn.fetch_add(1, Relaxed) % SHARDS)) {}
     }
 
-    /// Evicts one block, from the home shard if it has one.
+    /// Evicts one block, from the home shard if that has one.
     fn evict_one(&self, home: usize) -> bool {
         for step in 0..SHARDS {
             let shard = &self.shards[(home + step) % SHARDS];
@@ -437,7 +448,7 @@ impl Cache {
     }
 }
 
-/// What an eviction took out; freed when dropped.
+/// A block removed by an eviction; freed when dropped.
 struct Victim {
     bytes: usize,
     block: Arc<dyn Kept>,
@@ -457,7 +468,7 @@ impl Shard {
         }
     }
 
-    /// Forgets blocks of tables that were closed; those gave their bytes back themselves.
+    /// Removes entries of closed tables, which have already returned their bytes to the budget.
     fn sweep(&mut self) {
         let open = |resident: &Resident| resident.slots.strong_count() > 0;
         self.main.retain(open);
@@ -466,7 +477,7 @@ impl Shard {
         self.swept = self.probation.len() + self.main.len();
     }
 
-    /// Takes out the block that is to go; none if no block is here.
+    /// Removes the next block to evict; `None` if this shard is empty.
     fn evict(&mut self, probation_share: usize, clock: &Clock) -> Option<Victim> {
         let mut chances = MOST_CHANCES;
         loop {
@@ -484,7 +495,7 @@ impl Shard {
                 self.main.push_back(resident);
                 continue;
             }
-            // None if the block was taken out for another, whose own entry comes.
+            // Empty if the block was replaced by another, which has its own entry.
             let Some(block) = slots.evict(number, clock) else { continue };
             return Some(Victim { bytes: block.memory(), block, _slots: slots });
         }
@@ -511,7 +522,7 @@ impl<T: Kept> Row for Slots<T> {
 }
 
 impl<T: Kept> Slots<T> {
-    /// Empty slots for a table of so many blocks.
+    /// Creates empty slots for a table of `count` blocks.
     pub(super) fn new(count: usize, cache: Arc<Cache>) -> Slots<T> {
         Slots {
             blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
@@ -521,25 +532,25 @@ impl<T: Kept> Slots<T> {
         }
     }
 
-    /// Charges what the table keeps in memory beside its blocks, once.
+    /// Charges the table's memory besides its blocks, once.
     pub(super) fn pin(&self, bytes: usize) {
         self.pinned.get_or_init(|| Charge::new(self.cache.clone(), bytes));
     }
 
-    /// Charges what has come on top since.
+    /// Adds to that charge.
     pub(super) fn pin_more(&self, bytes: usize) {
         if let Some(pinned) = self.pinned.get() {
             pinned.grow(bytes);
         }
     }
 
-    /// The slot of a block that the index names.
+    /// Returns the slot of a block that the index names.
     #[inline]
     pub(super) fn slot(&self, number: usize) -> &ArcSwapOption<T> {
         &self.blocks[number]
     }
 
-    /// Asks for the slot of a block.
+    /// Prefetches the slot of a block.
     #[inline]
     pub(super) fn prefetch(&self, number: usize) {
         if let Some(slot) = self.blocks.get(number) {
@@ -547,12 +558,12 @@ impl<T: Kept> Slots<T> {
         }
     }
 
-    /// A buffer for what is to be kept, of whatever bytes.
+    /// Returns a buffer, with any content, for an object to be cached.
     pub(super) fn buffer(&self, length: usize) -> Vec<u8> {
         self.cache.spares.take(length)
     }
 
-    /// True if a block of so many bytes that is about to be read is to be kept: there is room, or it was asked for not long ago.
+    /// Returns true if a block that is about to be read would be cached: there is room, or it was requested recently.
     pub(super) fn admits(&self, number: usize, bytes: usize) -> bool {
         let Some(asked) = self.last.get(number) else { return false };
         let cache = &self.cache;
@@ -563,40 +574,40 @@ impl<T: Kept> Slots<T> {
         false
     }
 
-    /// True if a block of so many bytes would take the place of none.
+    /// Returns true if a block of `bytes` fits without evicting another.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let cache = &self.cache;
         cache.used.load(Relaxed) + cache.expected(bytes) <= cache.room()
     }
 
-    /// A block that is used once, and not kept.
+    /// Wraps a block that is used once and not cached.
     pub(super) fn pass(&self, block: T) -> Arc<T> {
         self.cache.loads.fetch_add(1, Relaxed);
         self.cache.refused.fetch_add(1, Relaxed);
         block.shared(&self.cache.spares)
     }
 
-    /// What is left of it is used again.
+    /// Returns the buffers of such a block for reuse.
     pub(super) fn passed(&self, block: Arc<T>) {
         block.leave(&self.cache.spares);
     }
 
-    /// Keeps a loaded block if there is room; answers the block to use.
+    /// Caches a loaded block if there is room; returns the block to use.
     pub(super) fn keep(self: &Arc<Self>, number: usize, block: T) -> Arc<T> {
         self.put(number, block.shared(&self.cache.spares))
     }
 
-    /// Keeps a block that nobody has asked for if it takes the place of none; false if it would.
+    /// Caches a block that no reader requested, if it fits without evicting another; otherwise returns false.
     pub(super) fn keep_unasked(self: &Arc<Self>, number: usize, block: T) -> bool {
         self.cache.admit_unasked(self, number, &block.shared(&self.cache.spares))
     }
 
-    /// The same of one that is shared already.
+    /// As `keep`, for a block that is already shared.
     pub(super) fn put(self: &Arc<Self>, number: usize, block: Arc<T>) -> Arc<T> {
         self.cache.admit(self, number, block)
     }
 
-    /// Keeps one in the place of another, if that is still there and there is room.
+    /// Replaces a block by another, if it is still cached and there is room.
     pub(super) fn put_instead(&self, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.cache.exchange(self, number, before, block)
     }
@@ -606,7 +617,7 @@ impl<T: Kept> Slots<T> {
         self.blocks.len()
     }
 
-    /// Takes a block out; whoever holds it keeps it.
+    /// Removes a block from the cache. Existing references to it stay valid.
     pub(super) fn take(&self, number: usize) -> Option<Arc<T>> {
         let block = self.blocks.get(number)?.swap(None)?;
         self.cache.used.fetch_sub(block.memory(), Relaxed);
@@ -614,23 +625,23 @@ impl<T: Kept> Slots<T> {
         Some(block)
     }
 
-    /// The cache that they are part of.
+    /// Returns the cache that the slots belong to.
     pub(super) fn cache(&self) -> Arc<Cache> {
         self.cache.clone()
     }
 
-    /// Bytes of the slots themselves.
+    /// Size of the slot array in bytes.
     pub(super) fn memory(&self) -> usize {
         self.blocks.len() * (size_of::<usize>() + size_of::<u32>())
     }
 }
 
 impl<T: Kept> Slots<T> {
-    /// Frees all blocks: a closed table gives its bytes back here, and not where an eviction lets go of the slots at last, which looks at them
-    /// under a lock.
+    /// Frees all blocks. A closed table returns its bytes here, and not when an eviction drops the last reference to
+    /// its slots: that would scan them under a lock.
     pub(super) fn empty(&self) {
         for slot in &self.blocks {
-            // A look is cheaper than a swap, and most are empty.
+            // A load is cheaper than a swap, and most slots are empty.
             if slot.load().is_some()
                 && let Some(block) = slot.swap(None)
             {
@@ -643,7 +654,7 @@ impl<T: Kept> Slots<T> {
 }
 
 impl<T: Kept> Drop for Slots<T> {
-    /// Its entries in the queues no longer lead anywhere.
+    /// The queue entries then refer to dropped slots.
     fn drop(&mut self) {
         self.empty();
     }

@@ -1,4 +1,4 @@
-//! Table files: sorted records on disk, written once, read for ever. docs/format.md, section 4.
+//! Table files: sorted, immutable records on disk. See docs/format.md, section 4.
 //!
 //! ```text
 //! write   records in order -> entry::Builder -> format (pack, CRC) -> verifying pass -> filter, properties, index, footer
@@ -6,11 +6,11 @@
 //! scan    cursor: index -> block -> entries, in both directions
 //! ```
 //!
-//! Before: records come in internal order, each with its companions, from one job (flush or compaction).
-//! After:  a file that says itself what it is and how much of it there must be; the manifest repeats uid, size and digest,
-//!         so that neither another file nor an older copy passes.
-//! Damage: every byte lies under a CRC seeded with the file's uid and its place. What is hit answers `Corruption` with file
-//!         and offset; other blocks go on answering.
+//! Before: records arrive in internal order, each with its companions, from one job (flush or compaction).
+//! After:  a self-describing file with a known number of blocks. The manifest repeats its uid, size and digest, so that
+//!         neither another file nor an older copy is accepted.
+//! Damage: every byte is covered by a CRC seeded with the file's uid and the block's offset. A read of a damaged block
+//!         returns `Corruption` with file and offset; reads of other blocks are not affected.
 
 mod approach;
 mod block;
