@@ -1,11 +1,13 @@
-//! A seek in steps, so that the tables of many levels are sought side by side; and what a walk comes to next, asked for before it is there.
+//! Prefetching: seeks one key in the tables of many levels in parallel steps, and prefetches the next blocks of a walk.
 //!
-//! In:     a key. Out: what the next seek of that key reads stands in the processor's caches, as far as it is in memory at all, and is
-//!         not looked for again.
-//! Holds:  a step changes no answer: the seek finds what it finds without it, and checks what it checks. Nothing is read from the file.
-//! Costs:  a seek waits for the slot of its block, the block, and the entry, one after the other. Those of several tables
-//!         wait together if each step is made for all of them before the next: `aim`, `ask_for_block`, `take_block`, then the seek.
-//!         A walk waits for the same three where it comes into a block. The processor sees by itself where it goes within one.
+//! In:    a key.
+//! Out:   the data that the next seek of that key reads is in the processor's caches, if it is in memory, and is not
+//!        searched again.
+//! Holds: a prefetch step changes no result: the seek returns and checks the same records without it. No step reads
+//!        from the file.
+//! Costs: a seek waits for the slot of its block, then the block, then the entry. If each step is made for all tables
+//!        before the next, these waits overlap: `aim`, `ask_for_block`, `take_block`, then the seek. A walk has the
+//!        same three waits when it enters a block. Within a block, the hardware prefetcher follows it.
 
 use arc_swap::Guard;
 
@@ -13,27 +15,27 @@ use super::block::Aim;
 use super::cursor::TableCursor;
 use crate::prefetch::prefetch_counters;
 
-/// So many entries before it a walk is soon at the end of its block.
+/// Number of entries before the end of a block at which a walk prefetches the next block.
 const SOON: usize = 12;
 
-/// Where the next seek of a key begins.
+/// The starting point of the next seek of a key.
 #[derive(Clone, Copy)]
 pub(super) struct Aimed {
-    /// The block that the index has named.
+    /// The block that the index returned.
     pub(super) number: usize,
-    /// The place in it, if it is held.
+    /// The position in that block, if the cursor holds it.
     pub(super) within: Option<Aim>,
 }
 
 impl TableCursor {
-    /// Asks the index where a key belongs, and memory for the slot of that block. The cursor then stands nowhere.
+    /// Looks a key up in the index, and prefetches the slot of its block. The cursor is then not valid.
     pub(crate) fn aim(&mut self, key: &[u8]) {
         self.leave();
-        // What lies in the block that is held needs no index.
+        // A key within the block that the cursor holds needs no index.
         if !self.proves() && self.block.as_deref().is_some_and(|block| block.surrounds(key)) {
             return;
         }
-        // What leads there may have to be read: the seek itself does that.
+        // The index partition may have to be read from the file: leave that to the seek.
         if let Some(part) = self.part_in_memory_for(key) {
             let number = part.index.find(key, &self.table.order);
             self.table.slots.prefetch(number);
@@ -41,7 +43,7 @@ impl TableCursor {
         }
     }
 
-    /// Asks memory for the block that was aimed at.
+    /// Prefetches the block that `aim` found.
     pub(crate) fn ask_for_block(&mut self) {
         let Some(aimed) = &self.aimed else { return };
         if !self.holds(aimed.number) && self.may_take(aimed.number) {
@@ -54,7 +56,7 @@ impl TableCursor {
         }
     }
 
-    /// Takes that block, if it is in memory, and asks for the entry where the key belongs.
+    /// Takes that block, if it is in memory, and prefetches the entry where the key belongs.
     pub(crate) fn take_block(&mut self, key: &[u8]) {
         let asked_for = self.asked_for.take().and_then(Guard::into_inner);
         let Some(mut aimed) = self.aimed else { return };
@@ -70,8 +72,8 @@ impl TableCursor {
         }
     }
 
-    /// Asks for what comes first on a walk that goes from where the cursor stands as far as a place in its block; and where it is soon at
-    /// the end of that, for what leads to the entries of the next one.
+    /// Prefetches the first lines of a walk from the cursor to the position `reach` in its block. Near the end of the
+    /// block, also prefetches the next block's header.
     #[inline]
     pub(crate) fn ask_ahead(&self, forward: bool, reach: usize) {
         let Some(block) = self.block.as_deref() else { return };
@@ -91,7 +93,8 @@ impl TableCursor {
         }
     }
 
-    /// A walk has come into a block: asks for the first entries of the next one, and for what leads to those of the one behind that.
+    /// Called when a walk has entered a block: prefetches the first entries of the next block, and the header of the
+    /// one after it.
     pub(super) fn ask_beyond(&mut self, forward: bool) {
         if !self.fill_cache {
             return;
@@ -104,14 +107,14 @@ impl TableCursor {
         self.table.prefetch_block(behind);
     }
 
-    /// The next two blocks in a direction; where there is none, a number that no block has.
+    /// Returns the next two block numbers in a direction. Past the first or last block, the numbers are out of range.
     #[inline]
     fn beyond(&self, forward: bool) -> (usize, usize) {
         let step = if forward { 1 } else { usize::MAX };
         (self.number.wrapping_add(step), self.number.wrapping_add(step.wrapping_mul(2)))
     }
 
-    /// True if every record is checked: a seek then proves that it passed nothing over.
+    /// Returns true if every record is checked: a seek then also verifies that it skipped no record.
     #[inline]
     pub(crate) fn proves(&self) -> bool {
         self.every == 1

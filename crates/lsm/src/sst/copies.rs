@@ -1,7 +1,7 @@
-//! What else there is of a damaged block: its copy in the cache, and entries that can be read although nothing speaks for them.
+//! Other sources for a damaged block: its copy in the cache, and entries that are readable but not confirmed by a seal.
 //!
-//! Nothing here is believed by itself: a copy is taken only if every record of it is confirmed, and a suspect only tells a repair
-//! what to ask for.
+//! Neither is trusted as it is. A cached copy is used only if companions confirm all its records. An unconfirmed entry
+//! (a suspect) only tells a repair which keys to look for.
 
 use super::ends::read_framed;
 use super::entry::{Entry, LEAST_ENTRY_BYTES};
@@ -17,23 +17,23 @@ use crate::ledger::Ledger;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
 
-/// What one block was found to hold.
+/// The result of checking one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckedBlock {
-    /// Bytes in the file.
+    /// Its length in the file.
     pub bytes: u64,
-    /// Records that match their companions.
+    /// Number of records that match their companions.
     pub validated: u64,
-    /// Records that have none and were promised none.
+    /// Number of records that have no companion, where none was promised.
     pub unverified: u64,
-    /// Counts and sums.
+    /// Counts and checksums of the records.
     pub ledger: Ledger,
 }
 
 impl Table {
-    /// Looks at one block from its file: sums, format, order, companions, and that the filter has its keys. With the first of a range
-    /// the part of a cut index that leads there is looked at. Errors: `Corruption` for
-    /// whatever is not right.
+    /// Checks one block from its file: CRC, format, order, companions, and that the filter contains its keys. The first
+    /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
+    /// check fails.
     pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
         if let Some(span) = self.guide.spans().iter().find(|span| span.range.first == number) {
             self.check_part(span)?;
@@ -64,8 +64,8 @@ impl Table {
         looked.map(|_| checked).map_err(|error| error.in_file(&self.name, handle.offset))
     }
 
-    /// Shows the records of the block at `offset` from the copy in the cache, if there is one and the companions of all of them
-    /// confirm it; false if not.
+    /// Visits the records of the block at `offset` from its cached copy, if there is one and all its records match
+    /// their companions. Returns false otherwise.
     pub fn cached_copy(
         &self,
         offset: u64,
@@ -91,14 +91,14 @@ impl Table {
         Ok(true)
     }
 
-    /// True if the device gives the block that begins at an offset, whatever it is like.
+    /// Returns true if the device can read the block at an offset, whether or not it is damaged.
     pub fn gives(&self, offset: u64) -> bool {
         let handle = self.at_offset(offset).ok().flatten();
         handle.is_some_and(|(_, handle)| self.read_or_probe(&handle).is_ok())
     }
 
-    /// Returns the most records that can have been lost in these gaps of the table. `None` if that is not known: a gap is not the place
-    /// of one block that the index names.
+    /// Returns the maximum number of records that can have been lost in these gaps of the table. Returns `None` if that
+    /// is unknown because a gap does not match one block of the index.
     pub fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
         let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
         offsets.sort_unstable();
@@ -110,7 +110,7 @@ impl Table {
         offsets.into_iter().map(room).sum()
     }
 
-    /// The block that begins at an offset, and its number.
+    /// Returns the block at an offset, and its number.
     fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
         let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);
         let index = &self.part_of(before.checked_sub(1).map_or(0, |at| self.guide.spans()[at].range.first))?.index;
@@ -118,8 +118,8 @@ impl Table {
         Ok(at.ok().map(|at| (index.range().first + at, index.handles()[at])))
     }
 
-    /// Shows what seem to be entries of the block at `offset`, each with its companions as they stand there, whether or not they
-    /// fit. Packed blocks that do not unpack have none.
+    /// Visits the apparent entries of the block at `offset`, with their companions as stored, whether or not they
+    /// match. A compressed block that cannot be decompressed has none.
     pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
         let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
         let Ok(framed) = self.read_or_probe(&handle) else { return };

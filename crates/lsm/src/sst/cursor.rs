@@ -1,13 +1,13 @@
 //! A cursor over one table, in both directions.
 //!
-//! It holds the block it stands in and the whole key under it; a step within cached blocks puts a key together and allocates
-//! nothing. Keys share bytes with their restart's only, so any entry is reached from any other. A seek that ends within the block
-//! that is held asks no index.
+//! It holds its current block and the whole current key; a step within a cached block assembles one key and allocates
+//! nothing. Keys share bytes only with their restart's key, so any entry can be reached from any other. A seek that
+//! ends within the current block does not use the index.
 //!
-//! A user's cursor checks records where they lie, as often as its policy says, and goes on where a block is damaged: what can be
-//! believed is shown, and what is lost as a record of kind `Fence`, at the end of the span by which the cursor comes. One that
-//! fills no cache serves jobs that must have every record: it answers an error there. It checks what it takes from the cache,
-//! so that a bit that flipped in memory does not stop a job.
+//! A user's cursor checks records in memory, as often as its policy says, and continues past damaged blocks. Readable
+//! records are returned, and a lost range is returned as a record of kind `Fence`, positioned at the end of the range
+//! that the cursor reaches first. A cursor that does not fill the cache serves jobs that need every record: it returns
+//! an error at damage. It checks blocks that it takes from the cache, so that a bit flip in memory does not fail a job.
 
 use std::sync::Arc;
 
@@ -35,71 +35,71 @@ use crate::turn::first_turn;
 pub struct TableCursor {
     pub(super) table: Arc<Table>,
     pub(super) fill_cache: bool,
-    /// Gaps are shown, not answered as errors.
+    /// Gaps are returned as records, not as errors.
     pub(super) shows_gaps: bool,
-    /// The block the cursor stood in last, kept for a seek that stays near.
+    /// The current block, kept for a seek that stays near.
     pub(super) block: Option<Arc<Block>>,
-    /// It came from the file: where no cache keeps it, what is left of it is used again.
+    /// The block was read from the file: if it is not cached, its buffer is reused.
     pub(super) is_passing: bool,
     pub(super) number: usize,
     pub(super) at: usize,
-    /// The entry under the cursor; none: not valid, or among what is left of a block.
+    /// The entry under the cursor. `None` if the cursor is not valid, or is in a damaged block.
     pub(super) entry: Option<Entry>,
     /// The key of that entry.
     pub(super) key: WholeKey,
-    /// Records until the next one is checked; 0: none is.
+    /// Number of records until the next check; 0: no checks.
     pub(super) left: u32,
-    /// One in so many is checked; 0: none.
+    /// One in this many records is checked; 0: none.
     pub(super) every: u32,
-    /// The same as it was asked for: a table whose records have no companions has nothing to check.
+    /// The requested value of `every`. `every` is 0 for a table whose records have no companions to check.
     asked: u32,
-    /// How a block is loaded from the file.
+    /// Checks for a block loaded from the file.
     pub(super) loads: Checks,
-    /// The table's index was hit in memory; its spare leads the cursor.
+    /// The table's index was corrupted in memory; the cursor uses the spare one.
     distrusts: bool,
-    /// What is left of the block, if it is damaged.
+    /// The readable part of the current block, if that is damaged.
     pub(super) wreck: Option<Wreck>,
-    /// Where the seek that comes next begins, if that is known.
+    /// Starting point of the next seek, if it was prefetched.
     pub(super) aimed: Option<Aimed>,
-    /// The block that it begins in, asked for and not held yet.
+    /// The block of that starting point, if its prefetch is still pending.
     pub(super) asked_for: Option<Guard<Option<Arc<Block>>>>,
-    /// The farthest block that memory was asked for on a walk.
+    /// The farthest block that was prefetched by this walk.
     pub(super) asked_beyond: usize,
-    /// Blocks read from the file in a row: upwards counted up from 0, downwards down.
+    /// Number of consecutive blocks read from the file: positive for forward walks, negative for backward ones.
     pub(super) streak: i32,
-    /// How far the operating system was told to read in this direction.
+    /// File offset up to which the operating system was advised to read in this direction.
     pub(super) advised: u64,
-    /// Bytes of the file read ahead, and their offset.
+    /// Readahead buffer, and its offset in the file.
     pub(super) chunk: Vec<u8>,
     pub(super) chunk_at: u64,
 }
 
-/// Where a search in a block has ended.
+/// The result of a search in a block.
 #[derive(Clone, Copy)]
 struct Spot {
     at: usize,
-    /// The entry there, if it is a version of the key.
+    /// The entry at that position, if it is a version of the key.
     found: Option<Entry>,
-    /// It is the one of the seqno that was sought.
+    /// Its seqno is the one that was sought.
     is_exact: bool,
-    /// The block ends with versions of the key, which may go on in the next.
+    /// The block ends with versions of the key, which may continue in the next block.
     spills: bool,
 }
 
-/// What a search anew has come to.
+/// The result of a repeated search.
 enum Anew {
-    /// A place in the block.
+    /// A position in the block.
     Found(Spot),
-    /// The key is to be looked for in this block.
+    /// Search for the key in this block instead.
     In(usize),
 }
 
-/// How a cursor comes to where it is to stand.
+/// The movement by which a cursor reaches its position.
 #[derive(Clone, Copy)]
 enum Arrival<'a> {
     First,
     Last,
-    /// From the entry at this place of the block, to the one behind or before it.
+    /// From the entry at this position in the block to the following one (`Next`) or the preceding one (`Prev`).
     Next(usize),
     Prev(usize),
     Seek(&'a [u8], Seqno),
@@ -135,7 +135,7 @@ impl TableCursor {
         }
     }
 
-    /// A user's cursor, which checks what it passes and shows gaps.
+    /// Creates a user's cursor, which checks records and returns gaps.
     #[inline(always)]
     pub(super) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
         let asked = match reading.verify {
@@ -152,14 +152,15 @@ impl TableCursor {
         cursor
     }
 
-    /// The same cursor over another table, standing nowhere. It reads and checks as it did, and keeps its room.
+    /// Moves the cursor to another table, where it is not valid until the next seek. Keeps its checking policy and its
+    /// buffers.
     pub(crate) fn moved_to(mut self: Box<Self>, table: &Arc<Table>) -> Box<TableCursor> {
         if !Arc::ptr_eq(&self.table, table) {
             let every = if table.is_judged { self.asked } else { 0 };
             self.let_go();
             self.table = table.clone();
             if every != self.every {
-                (self.left, self.every) = (first_turn(every), every); // else it counts on
+                (self.left, self.every) = (first_turn(every), every); // otherwise it continues counting
             }
             (self.wreck, self.entry, self.aimed) = (None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
@@ -169,14 +170,14 @@ impl TableCursor {
         self
     }
 
-    /// Stands on an entry of the current block, unless it is checked and found wanting.
+    /// Positions the cursor on an entry of the current block, unless the entry's check fails.
     #[inline]
     fn stand(&mut self, at: usize, arrival: Arrival<'_>) -> Result<()> {
         let placed = self.place(at);
         self.arrive(placed, arrival)
     }
 
-    /// Stays where it was placed, unless that failed, or it is checked and found wanting.
+    /// Keeps the position, unless placing failed or the entry's check fails.
     #[inline]
     fn arrive(&mut self, stood: Result<()>, arrival: Arrival<'_>) -> Result<()> {
         self.left = self.left.wrapping_sub(1);
@@ -186,7 +187,7 @@ impl TableCursor {
         self.stand_anew(arrival, stood)
     }
 
-    /// Stands on an entry of the current block.
+    /// Positions the cursor on an entry of the current block, without a check.
     #[inline]
     pub(super) fn place(&mut self, at: usize) -> Result<()> {
         match self.block.as_deref().and_then(|block| Entry::short(block.bytes(), block.offset(at))) {
@@ -213,7 +214,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// True if the record under the cursor is what was written.
+    /// Returns true if the record under the cursor passes its check.
     #[inline]
     pub(super) fn is_right(&mut self) -> bool {
         self.left = self.every;
@@ -222,13 +223,13 @@ impl TableCursor {
         self.table.judge().passes(&record) && block.ends_beside(self.at)
     }
 
-    /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.
+    /// The block in memory is damaged: reads it from the file again, or takes its readable part.
     #[cold]
     #[inline(never)]
     fn stand_anew(&mut self, arrival: Arrival<'_>, stood: Result<()>) -> Result<()> {
         self.entry = None;
         if self.left == 0 {
-            self.left = self.every; // whose turn it was could not be looked at: it goes on behind it
+            self.left = self.every; // the record due for its check could not be read: continue with the next interval
         }
         let number = self.number;
         if let Err(error) = &stood
@@ -247,7 +248,7 @@ impl TableCursor {
                     Arrival::Last => self.place(last),
                     Arrival::Next(from) => self.place((from + 1).min(last)),
                     Arrival::Prev(from) => self.place(from.saturating_sub(1)),
-                    // What the search met may have misled it.
+                    // The damage may have misled the search.
                     Arrival::Seek(key, seqno) => return self.seek_in(key, seqno, true),
                     Arrival::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
                 }
@@ -281,7 +282,7 @@ impl TableCursor {
         }
     }
 
-    /// Stands at the start of a block, or nowhere behind the last one.
+    /// Moves to the start of a block, or past the end of the table.
     pub(super) fn stand_first(&mut self, number: usize) -> Result<()> {
         self.leave();
         if number >= self.table.blocks() {
@@ -295,7 +296,7 @@ impl TableCursor {
         self.stand(0, Arrival::First)
     }
 
-    /// Stands at the end of the block before `number`, or nowhere before the first one.
+    /// Moves to the end of the block before `number`, or before the start of the table.
     pub(super) fn stand_last_before(&mut self, number: usize) -> Result<()> {
         self.leave();
         let Some(number) = number.checked_sub(1) else { return Ok(()) };
@@ -307,7 +308,7 @@ impl TableCursor {
         self.stand(self.block_len().saturating_sub(1), Arrival::Last)
     }
 
-    /// Stands nowhere; the block stays.
+    /// Makes the cursor not valid; keeps the block.
     pub(super) fn leave(&mut self) {
         self.entry = None;
         if !planted::active(Bug::AimOutlivesItsSeek) {
@@ -318,28 +319,28 @@ impl TableCursor {
         }
     }
 
-    /// The index that leads the cursor to a key.
+    /// Returns the index for a key.
     #[inline]
     fn index_for(&self, key: &[u8]) -> Result<&Index> {
         let part = if self.distrusts { self.table.trusted_part_for(key) } else { self.table.part_for(key) };
         part.map(|part| &part.index)
     }
 
-    /// The index that names a block.
+    /// Returns the index that names a block.
     fn index_of(&self, number: usize) -> Result<&Index> {
         let part = if self.distrusts { self.table.trusted_part_of(number) } else { self.table.part_of(number) };
         part.map(|part| &part.index)
     }
 
-    /// What leads the cursor to a key, if that is in memory.
+    /// Returns the index partition for a key, if it is in memory.
     #[inline]
     pub(super) fn part_in_memory_for(&self, key: &[u8]) -> Option<&Part> {
         let guide = if self.distrusts { self.table.spare.get()? } else { &self.table.guide };
         guide.part_in_memory_for(key, &self.table.order)
     }
 
-    /// Enters the block where (`key`, `seqno`) belongs and answers its place there, at most one behind the last entry.
-    /// None: behind the last block, or the block is damaged (it is entered then).
+    /// Enters the block where (`key`, `seqno`) belongs, and returns the position there, which may be one past the last
+    /// entry. Returns `None` past the last block, and if the block is damaged (it is entered then).
     #[inline]
     fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
         let aimed = self.aimed;
@@ -386,24 +387,25 @@ impl TableCursor {
         Ok(None)
     }
 
-    /// True if the index leads behind its last block, and does not prove that the key is there.
+    /// Returns true if the index places the key past its last block, and its checksum does not prove that.
     #[inline]
     fn is_led_beyond(&self, number: usize, key: &[u8]) -> Result<bool> {
         let index = self.index_for(key)?;
         Ok(number == index.end() && !index.proves(number, key, false, &self.table.order))
     }
 
-    /// Searches the block that is held, if the key is certainly between its first and its last one: the index then has nothing to say.
+    /// Searches the current block, if the key is certainly between its first and last key. The index is then not
+    /// needed.
     #[inline]
     fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
         let block = self.block.as_deref().filter(|block| block.surrounds(key))?;
         let spot = self.search(self.number, (key, seqno), None, None, false).ok()??;
-        // At an edge what said so was hit.
+        // A result at an edge contradicts `surrounds`: the heads or the block are damaged.
         (spot.at > 0 && spot.at < block.len()).then_some(spot)
     }
 
-    /// Searches the current block, from where its heads have led if that is known; answers also whether versions of the key may go on
-    /// in the next. None: what was found does not agree with what stands around it.
+    /// Searches the current block, starting at the position given by its heads if that is known. Also returns whether
+    /// versions of the key may continue in the next block. `None`: the position contradicts its neighbors.
     #[inline]
     fn search(
         &self,
@@ -436,7 +438,7 @@ impl TableCursor {
         Ok(is_proved.then_some(spot))
     }
 
-    /// What a search met does not agree with itself: finds out what was hit, and searches again.
+    /// A search found a contradiction: determines what is damaged, and searches again.
     #[cold]
     #[inline(never)]
     fn search_anew(&mut self, number: usize, key: &[u8], seqno: Seqno) -> Result<Anew> {
@@ -462,7 +464,7 @@ impl TableCursor {
         }
     }
 
-    /// Where a key belongs by an index that is right, if the one that leads the cursor is not.
+    /// Finds the block of a key with an undamaged index, if the cursor's own is damaged.
     #[cold]
     fn find_anew(&mut self, key: &[u8]) -> Result<Option<usize>> {
         let trusted = &self.table.trusted_part_for(key)?.index;
@@ -474,7 +476,7 @@ impl TableCursor {
         Ok(Some(number))
     }
 
-    /// `sound`: the block was just made whole, and nothing of it is checked again.
+    /// `sound`: the block was just repaired and is not checked again.
     #[inline]
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.proves() && !sound).then_some(Side::Before);
@@ -485,7 +487,7 @@ impl TableCursor {
             Some(spot) if sound => self.stand_named(spot.at),
             Some(spot) => {
                 let placed = match spot.found {
-                    // What stands there has the key that was sought, byte for byte.
+                    // The entry has exactly the key that was sought.
                     Some(entry) if self.table.order.is_bytewise() => {
                         self.key.set(key);
                         (self.at, self.entry) = (spot.at, Some(entry));
@@ -498,7 +500,7 @@ impl TableCursor {
         }
     }
 
-    /// The same, backwards.
+    /// As `seek_in`, backwards.
     #[inline]
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.proves() && !sound).then_some(Side::Both(false));
@@ -516,7 +518,7 @@ impl TableCursor {
         }
     }
 
-    /// Stands on an entry of a block that was just made whole.
+    /// Positions the cursor on an entry of a block that was just repaired.
     fn stand_named(&mut self, at: usize) -> Result<()> {
         self.place(at).map_err(|error| self.table.named(error, self.number))
     }
@@ -526,7 +528,7 @@ impl TableCursor {
         self.block.as_deref().map_or(0, Block::len)
     }
 
-    /// A step out of the block, or among what is left of one.
+    /// Steps out of the block, or among the items of a damaged one.
     #[cold]
     #[inline(never)]
     pub(super) fn step_out(&mut self, forward: bool) -> Result<()> {

@@ -1,29 +1,31 @@
-//! Cutting: what a writer notes on its way, so that index and filter of a table that becomes large can be cut by ranges of keys.
+//! Partition builder: records, while a table is written, where its index and filter may be partitioned by key range.
 //!
-//! In:    the places between blocks where a range may end: so many blocks behind the one before, and between two keys.
-//! Out:   the ranges of a table of more than twice as many blocks; of any other none, and nothing of it is cut.
-//! Holds: no key stands in two ranges, however many versions it has. Nothing is written twice: the body of an index part is a stretch of
-//!        the body that the whole index would have.
+//! In:    the possible partition ends, each between two blocks and between two keys, at least `part_blocks` blocks
+//!        after the previous end.
+//! Out:   the partitions of a table of more than twice `part_blocks` blocks. A smaller table has none, and its index
+//!        stays whole.
+//! Holds: no key is in two partitions, however many versions it has. Nothing is written twice: the body of an index
+//!        partition is a slice of the whole index's body.
 
 use super::format::Handle;
 use super::index::{Builder, Mark, Range};
 use super::top::{Span, sum_of};
 
-/// The ends of ranges so far.
+/// The partition ends so far.
 #[derive(Debug)]
 pub(super) struct Cutter {
     part_blocks: usize,
     ends: Vec<End>,
 }
 
-/// Where a range ends.
+/// The end of a partition.
 #[derive(Debug)]
 pub(super) struct End {
-    /// How far the index has come.
+    /// Position in the index body.
     pub(super) mark: Mark,
-    /// How many keys have been hashed.
+    /// Number of keys hashed so far.
     pub(super) hashes: usize,
-    /// Where the last block ends.
+    /// End offset of the last block.
     pub(super) offset: u64,
     /// The last separator.
     pub(super) bound: Vec<u8>,
@@ -34,19 +36,19 @@ impl Cutter {
         Cutter { part_blocks: part_blocks.max(1), ends: Vec::new() }
     }
 
-    /// True if there are enough blocks for a range to end behind them.
+    /// Returns true if the current partition has enough blocks to end after the last one.
     #[inline]
     pub(super) fn is_due(&self, index: &Builder) -> bool {
         let before = self.ends.last().map_or(0, |end| end.mark.count);
         (index.count() - before) as usize >= self.part_blocks
     }
 
-    /// A range ends here.
+    /// Ends a partition here.
     pub(super) fn end(&mut self, end: End) {
         self.ends.push(end);
     }
 
-    /// The ends of all ranges; none if the table is not to be cut.
+    /// Returns the ends of all partitions; empty if the table is not partitioned.
     pub(super) fn finish(&mut self, last: End) -> Vec<End> {
         if self.ends.is_empty() || last.mark.count as usize <= 2 * self.part_blocks {
             return Vec::new();
@@ -56,7 +58,7 @@ impl Cutter {
     }
 }
 
-/// Makes the ranges one after the other.
+/// Builds the partition ranges in order.
 pub(super) struct Ranges<'a> {
     crcs: &'a [u32],
     range: Range,
@@ -65,12 +67,13 @@ pub(super) struct Ranges<'a> {
 }
 
 impl<'a> Ranges<'a> {
-    /// `crcs`: of all data blocks.
+    /// `crcs`: the CRCs of all data blocks.
     pub(super) fn new(crcs: &'a [u32]) -> Ranges<'a> {
         Ranges { crcs, range: Range { is_last: false, ..Range::whole() }, mark: Mark::START, hashes: 0 }
     }
 
-    /// The next range, without its parts; the marks between which its part of the index lies, and which hashes its filter is of.
+    /// Returns the next range (without the handles of its blocks), the marks that delimit its slice of the index, and
+    /// the hashes for its filter.
     pub(super) fn next(&mut self, end: End, is_last: bool) -> (Span, (Mark, Mark), std::ops::Range<usize>) {
         let (from, hashes) = (std::mem::replace(&mut self.mark, end.mark), self.hashes..end.hashes);
         self.hashes = end.hashes;

@@ -1,16 +1,17 @@
-//! Packing the blocks of a table: with LZ4, or with zstd and a dictionary that the table brings along. docs/format.md, section 4.7.
+//! Compression of a table's blocks: with LZ4, or with zstd and a dictionary stored in the table. See docs/format.md,
+//! section 4.7.
 //!
-//! A block of 4 KiB holds little that repeats; what it shares with the blocks beside it stands in the dictionary. A job that writes the
-//! bottom level trains one from blocks of its inputs before it writes, and each of its tables keeps a copy, so that a table
-//! needs no other file.
+//! A block of 4 KiB contains little repetition; a dictionary holds the content that it shares with neighboring blocks.
+//! A job that writes the bottom level first trains a dictionary from blocks of its inputs. Each of its output tables
+//! stores a copy, so that a table depends on no other file.
 //!
-//! In:    bodies of blocks; or the bytes of a dictionary that a CRC covers, which may still be anything.
-//! Out:   packed bodies; unpacked ones, exactly as long as they were said to be.
-//! Holds: nothing here is believed. A dictionary that does not load, or is lost, is an error of the blocks that need it; the others of
-//!        the table are read as ever.
+//! In:    bodies of blocks; or the bytes of a dictionary, whose CRC matches but whose content is arbitrary.
+//! Out:   compressed bodies; or decompressed bodies of exactly the declared length.
+//! Holds: no input is trusted. If a dictionary is invalid or lost, blocks compressed with it return an error; the
+//!        table's other blocks stay readable.
 //!
-//! Without the feature `zstd` the types are there and nothing can be made of them: a table that needs them is refused by the feature
-//! bit in its header.
+//! Without the feature `zstd` the types exist but cannot be constructed: a table that needs zstd is refused by the
+//! feature bit in its header.
 
 use std::sync::Arc;
 
@@ -28,38 +29,38 @@ use crate::order::Order;
 use crate::planted::{Bug, active};
 use crate::seam::{Check, Companions, Protection};
 
-/// A dictionary is at most so long: the most that is read, and the most that is trained.
+/// Maximum length of a dictionary, both for reading and for training.
 pub(super) const MOST_BYTES: usize = 64 * KIB;
 
-/// What a trained dictionary begins with.
+/// The first bytes of a trained dictionary.
 const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// Trained to an eighth of the samples, but not to more than this.
+/// Maximum length of a trained dictionary. Training aims at an eighth of the samples' length.
 #[cfg(feature = "zstd")]
 const TRAINED_BYTES: usize = 16 * KIB;
 
-/// Samples at most, and at least.
+/// Maximum and minimum total length of the samples.
 const SAMPLE_BYTES: usize = 1024 * KIB;
 const LEAST_SAMPLE_BYTES: usize = 2 * KIB;
 
-/// What training takes in memory, about: samples twice, and zstd's counts of what is in them.
+/// Approximate memory for training: the samples twice, and zstd's statistics over them.
 pub const TRAINING_BYTES: usize = 2 * SAMPLE_BYTES + 12 * 1024 * KIB;
 
-/// So many blocks confirm a correction.
+/// Number of blocks that must confirm a correction.
 const CONFIRMED_BY: usize = 8;
 
-/// A block does not unpack to more than so many bytes for each of its own, and as many again: what may be allocated for it is
-/// bounded by what was read.
+/// Returns true if a block of `stored_len` bytes may decompress to `raw_len`: at most 255 bytes per stored byte, plus a
+/// constant. Thus the bytes read bound the allocation.
 pub(super) fn may_unpack_to(raw_len: usize, stored_len: usize) -> bool {
     raw_len as u64 <= most_unpacked(stored_len as u64)
 }
 
-/// What so many bytes of a file unpack to at most.
+/// Returns the maximum decompressed length of so many stored bytes.
 pub(super) fn most_unpacked(stored_len: u64) -> u64 {
     stored_len.saturating_mul(255).saturating_add(64)
 }
 
-/// The dictionary of a table, ready for both directions.
+/// The dictionary of a table, ready for compression and decompression.
 pub struct Dictionary {
     bytes: Vec<u8>,
     #[cfg(feature = "zstd")]
@@ -67,7 +68,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Makes one ready; any bytes will do, but not more than there may be.
+    /// Prepares a dictionary of any content, up to the maximum length.
     pub(super) fn of(bytes: &[u8]) -> Result<Dictionary> {
         if bytes.is_empty() || bytes.len() > MOST_BYTES {
             return Err(Error::structural("a dictionary has another length than one may have"));
@@ -79,7 +80,7 @@ impl Dictionary {
         })
     }
 
-    /// That of a table whose own cannot be read: nothing unpacks with it.
+    /// Returns the dictionary of a table whose own cannot be read: every decompression with it fails.
     pub(super) fn lost() -> Dictionary {
         Dictionary {
             bytes: Vec::new(),
@@ -88,7 +89,8 @@ impl Dictionary {
         }
     }
 
-    /// What was read of it, or that it is lost: its blocks are lost with it, not the table. Errors: those that are no corruption.
+    /// Replaces a corrupt dictionary by a lost one: this loses the blocks that need it, but not the table. Errors: any
+    /// error other than corruption.
     pub(super) fn or_lost(read: Result<Dictionary>) -> Result<Dictionary> {
         match read {
             Err(error) if error.is_corruption() => Ok(Dictionary::lost()),
@@ -96,7 +98,7 @@ impl Dictionary {
         }
     }
 
-    /// True if it is one as the trainer makes them, and loads: no other bytes are likely to.
+    /// Returns true if this is a valid dictionary in the trainer's format. Arbitrary bytes are unlikely to pass.
     pub(super) fn is_trained(&self) -> bool {
         #[cfg(feature = "zstd")]
         let loads = self.unpack.is_some();
@@ -105,12 +107,12 @@ impl Dictionary {
         loads && self.bytes.starts_with(&MAGIC)
     }
 
-    /// False if it cannot be read.
+    /// Returns false for a lost dictionary.
     pub(super) fn is_whole(&self) -> bool {
         !self.bytes.is_empty()
     }
 
-    /// One that fits blocks like these; none if there are too few to learn from.
+    /// Trains a dictionary for blocks like the samples; `None` if there are too few samples.
     fn trained(samples: &[u8], lengths: &[usize]) -> Option<Dictionary> {
         if samples.len() < LEAST_SAMPLE_BYTES || lengths.iter().sum::<usize>() != samples.len() {
             return None;
@@ -119,17 +121,17 @@ impl Dictionary {
         Dictionary::of(&bytes).ok()
     }
 
-    /// As it stands in the table.
+    /// Returns the bytes as stored in the table.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What a table that is packed with it brings along.
+    /// Returns the bytes to store in a table that is compressed with this dictionary.
     pub(super) fn to_bring(&self) -> &[u8] {
         if active(Bug::DictionaryOfAnotherTable) { &self.bytes[self.bytes.len() / 2..] } else { &self.bytes }
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         #[cfg(feature = "zstd")]
         let unpack = self.unpack.as_ref().map_or(0, |unpack| unpack.sizeof());
@@ -139,8 +141,10 @@ impl Dictionary {
     }
 }
 
-/// A dictionary for a job that packs what stands in these tables into tables of about `table_bytes`, each of which brings it along; none if it
-/// does not pack with zstd, there is too little to learn from, or too little to be saved. Reads some blocks of each, spread over it; one that cannot be read teaches nothing, and is met again by the job itself.
+/// Trains a dictionary for a job that merges `tables` into tables of about `table_bytes`, each of which stores a copy.
+/// Returns `None` if the job does not compress with zstd, the samples are too few, or the dictionary would not save its
+/// own size. Samples blocks evenly spread over each table. A block that cannot be read is skipped here; the job itself
+/// reports it.
 pub fn train_for<'a>(
     compression: Compression,
     table_bytes: u64,
@@ -153,7 +157,8 @@ pub fn train_for<'a>(
     let (mut samples, mut lengths) = (Vec::new(), Vec::new());
     for table in tables {
         let raw = |number: usize| table.handle(number).map_or(0, |handle| handle.raw_len as usize);
-        // As many of its blocks as its share of all, each so far from the next; blocks are taken to be of one size.
+        // Sample each table in proportion to its share of the blocks, evenly spaced, assuming that blocks have equal
+        // size.
         let wanted = (SAMPLE_BYTES / raw(0).max(1)).clamp(1, 4096);
         for number in (0..table.blocks()).step_by((all / wanted).max(1)) {
             let before = samples.len();
@@ -170,7 +175,7 @@ pub fn train_for<'a>(
     lesson.pays(compression, &dictionary, raw.min(table_bytes)).then_some(dictionary)
 }
 
-/// Blocks to learn from, and every eighth kept back to see what was learned.
+/// Training samples. Every eighth block is kept back to evaluate the result.
 struct Lesson<'a> {
     samples: Vec<u8>,
     lengths: Vec<usize>,
@@ -194,7 +199,7 @@ impl<'a> Lesson<'a> {
         lesson
     }
 
-    /// Whether a dictionary saves more than it takes in `raw` bytes of blocks like those that were kept back.
+    /// Returns true if the dictionary saves more than its own size in `raw` bytes of blocks like those kept back.
     fn pays(&self, compression: Compression, dictionary: &Arc<Dictionary>, raw: u64) -> bool {
         let mut without = Packer::new(compression);
         let mut with = Packer::new(compression).with(Some(dictionary.clone()));
@@ -212,8 +217,8 @@ impl<'a> Lesson<'a> {
     }
 }
 
-/// A dictionary whose bits were hit, corrected by its CRC, and where it stands; if blocks that are packed with it confirm that by every
-/// seal of theirs.
+/// Corrects bit flips in a dictionary by its CRC. Returns the dictionary and its offset if blocks compressed with it
+/// confirm the correction by all their seals.
 #[cold]
 pub(super) fn corrected(
     name: &str,
@@ -265,7 +270,7 @@ impl Table {
     }
 }
 
-/// Packs the blocks of one table, or the values of one file, one after the other.
+/// Compresses the blocks of one table, or the values of one blob file, in sequence.
 pub(crate) struct Packer {
     compression: Compression,
     dictionary: Option<Arc<Dictionary>>,
@@ -274,7 +279,7 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// One without a dictionary.
+    /// Creates a packer without a dictionary.
     pub(crate) fn new(compression: Compression) -> Packer {
         Packer {
             compression,
@@ -284,27 +289,27 @@ impl Packer {
         }
     }
 
-    /// The same with one, before anything was packed. Only zstd takes it.
+    /// Sets the dictionary, before any block is compressed. Only zstd uses it.
     pub(super) fn with(self, dictionary: Option<Arc<Dictionary>>) -> Packer {
         Packer { dictionary: dictionary.filter(|_| self.uses_zstd()), ..self }
     }
 
-    /// What the table has to bring along.
+    /// Returns the dictionary that the table must store.
     pub(super) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
 
-    /// Whether anything may come out shorter than it is.
+    /// Returns true if blocks may be compressed at all.
     pub(crate) fn packs(&self) -> bool {
         self.compression != Compression::None
     }
 
-    /// Whether blocks may come out as zstd frames.
+    /// Returns true if blocks may be compressed with zstd.
     pub(crate) fn uses_zstd(&self) -> bool {
         matches!(self.compression, Compression::Zstd(_))
     }
 
-    /// Appends `body` packed and answers its codec; or appends nothing if that does not save an eighth.
+    /// Appends `body` compressed and returns its codec. If compression saves less than an eighth, appends nothing.
     pub(super) fn pack(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
         match self.compression {
             Compression::None => Ok(None),
@@ -327,7 +332,7 @@ impl Packer {
             return Ok(Some(super::format::ZSTD));
         }
         out.truncate(start);
-        // What zstd packs better than a reader may believe, LZ4 packs as far as it may.
+        // If zstd exceeds the compression ratio that readers accept, use LZ4, whose ratio is within that limit.
         if length < body.len() / 8 && cfg!(feature = "lz4") { super::format::pack_lz4(body, out) } else { Ok(None) }
     }
 
@@ -337,7 +342,8 @@ impl Packer {
     }
 }
 
-/// A context for a level and a dictionary. The frames do not name the dictionary: the table does.
+/// Creates a context for a level and a dictionary. Frames do not store a dictionary id, since each table has its own
+/// dictionary.
 #[cfg(feature = "zstd")]
 fn context(level: i32, dictionary: Option<&Dictionary>) -> Result<zstd::zstd_safe::CCtx<'static>> {
     use zstd::zstd_safe::{CCtx, CParameter};
@@ -368,7 +374,7 @@ fn train(_: &[u8], _: &[usize]) -> Option<Vec<u8>> {
     None
 }
 
-/// Unpacks a frame to exactly the length of `out`.
+/// Decompresses a frame to exactly the length of `out`.
 #[cfg(feature = "zstd")]
 pub(super) fn unpack_zstd(packed: &[u8], dictionary: Option<&Dictionary>, out: &mut [u8]) -> Result<()> {
     use std::cell::RefCell;
@@ -402,7 +408,7 @@ pub(super) fn unpack_zstd(_: &[u8], _: Option<&Dictionary>, _: &mut [u8]) -> Res
     ))
 }
 
-/// The length that a frame says it unpacks to, as far as it may be believed.
+/// Returns the decompressed length that a frame declares, if it is within the accepted ratio.
 #[cfg(feature = "zstd")]
 pub(super) fn zstd_length(packed: &[u8]) -> Option<usize> {
     let length = zstd::zstd_safe::get_frame_content_size(packed).ok()??;

@@ -1,9 +1,13 @@
-//! The ends of a table file: header, footer, and what the footer names, which is everything but the data blocks.
+//! The metadata of a table file: header, footer, and all blocks that the footer names. This is everything except the
+//! data blocks.
 //!
-//! In:    an open file and what the manifest says of it. Out: index, filter and properties, checked; of a cut index its top.
-//! Costs: two reads for a table whose index and filter are small or cut, header and tail; one more for each block that reaches out of the
-//!        tail. A tail that cannot be read as a whole is read piece by piece: a bad page among the data takes nothing along.
-//! Holds: no length is believed before it was held against the file's (I10), and nothing before its sum was checked.
+//! In:    an open file, and its entry in the manifest.
+//! Out:   the checked index, filter and properties. For a partitioned index, only its top level.
+//! Costs: two reads, header and tail, for a table whose index and filter are small or partitioned; one more read for
+//!        each block that is not within the tail. If the tail cannot be read in one piece, each block is read by
+//!        itself, so that a bad page in the data does not affect the metadata.
+//! Holds: every length is checked against the file's length before use (I10), and every block's CRC before its content
+//!        is used.
 
 use std::borrow::Cow;
 use std::io;
@@ -26,10 +30,10 @@ use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::record::Seqno;
 
-/// Bytes at the end of a file that are read at once: footer, properties, and of a small table index and filter.
+/// Length of the tail that is read at once: footer, properties, and the index and filter of a small table.
 const TAIL_BYTES: u64 = 16 * 1024;
 
-/// Everything of a table but its records.
+/// All of a table except its records.
 pub(super) struct Parts {
     pub(super) base: Seqno,
     pub(super) properties: Properties,
@@ -39,30 +43,30 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// True if there is a dictionary that cannot be read.
+    /// Returns true if the table has a dictionary but it cannot be read.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole())
     }
 }
 
-/// The last bytes of a file, read at once. Not yet believed.
+/// The last bytes of a file, read at once and not yet checked.
 pub(super) struct Tail {
     from: u64,
     bytes: Vec<u8>,
 }
 
 impl Tail {
-    /// Reads it; where that fails it holds nothing.
+    /// Reads the tail. If that fails, the tail is empty.
     pub(super) fn read(file: &dyn File, size: u64) -> Tail {
         let from = size - size.min(TAIL_BYTES);
         if from > 0 {
-            // The header is read next: a disk brings both in the time of one.
+            // The header is read next: let a disk fetch both in one pass.
             file.advise(0, HEADER_BYTES as u64, true);
         }
         Tail { from, bytes: read_exact(file, from, (size - from) as usize).unwrap_or_default() }
     }
 
-    /// Bytes of the file: from here, or read.
+    /// Returns bytes of the file, from the tail or by a read.
     fn or_read(&self, file: &dyn File, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>> {
         let start = offset.checked_sub(self.from).and_then(|start| usize::try_from(start).ok());
         let held = start.and_then(|start| self.bytes.get(start..start.checked_add(length)?));
@@ -70,7 +74,7 @@ impl Tail {
     }
 }
 
-/// An error of the operating system while reading; an early end is damage, since lengths are checked before.
+/// Converts an error of the operating system. An early end of file is corruption, since lengths were checked before.
 pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return Error::structural("the file ends too early").in_file(name, offset);
@@ -94,7 +98,7 @@ pub(super) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &Tail) -> 
     Ok((header, footer.map_err(|error| error.in_file(name, footer_at))?))
 }
 
-/// Reads and checks everything but the data blocks.
+/// Reads and checks everything except the data blocks.
 pub(super) fn read_parts(
     name: &str,
     file: &dyn File,
@@ -159,7 +163,7 @@ pub(super) fn read_parts(
     Ok(Parts { base: footer.base_seqno, properties, guide, policed, dictionary })
 }
 
-/// What the digest of a cut table must be.
+/// Computes the digest of a partitioned table.
 fn digest_of_cut(top: &Top, footer: &Footer) -> u64 {
     let parts = top.spans().iter().flat_map(|span| [&span.index, &span.filter]);
     let sides = [&footer.side].into_iter().chain(parts).chain([&footer.filter, &footer.properties, &footer.index]);
@@ -167,7 +171,7 @@ fn digest_of_cut(top: &Top, footer: &Footer) -> u64 {
     top::digest(top.spans().iter().map(|span| span.sum), crcs)
 }
 
-/// The blocks of a file that are not data.
+/// Reads the blocks of a file that are not data blocks.
 struct Blocks<'a> {
     name: &'a str,
     file: &'a dyn File,
@@ -177,7 +181,7 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Index and filter of a table that is not cut.
+    /// Reads index and filter of a table that is not partitioned.
     fn read_whole(&self, footer: &Footer, properties: &Properties, order: &Order) -> Result<Part> {
         let data_end = footer.sides().map(|handle| handle.offset).into_iter();
         let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(self.end);
@@ -194,7 +198,7 @@ impl Blocks<'_> {
         Ok(Part { index, filter })
     }
 
-    /// The top of a cut index, whose parts lie between the data and the rest.
+    /// Reads the top level of a partitioned index. The partitions are between the data blocks and the rest.
     fn read_top(&self, footer: &Footer, order: &Order) -> Result<Top> {
         let behind = (!footer.side.is_absent()).then(|| footer.side.end());
         let next = if footer.filter.is_absent() { footer.properties.offset } else { footer.filter.offset };

@@ -1,7 +1,7 @@
-//! Entries: how records stand in the body of a data block. docs/format.md, section 4.2.
+//! Entries: the encoding of records in the body of a data block. See docs/format.md, section 4.2.
 //!
-//! `Builder` makes a body, `steps` reads one front to back and holds every byte of it against the format, `Entry` reads one
-//! entry of a body that was walked before.
+//! `Builder` writes a body. `steps` scans a body and validates every byte of it. `Entry` reads one entry of a body that
+//! was already validated.
 
 use super::format::{COMPANION_BYTES, WORD_BYTES, word_of};
 use crate::codec::{Reader, put_varint, varint_bytes};
@@ -12,27 +12,27 @@ use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 /// Count, interval, flags and padding at the end of a body.
 const TAIL_BYTES: usize = 8;
 
-/// The least an entry takes: kind and four varints.
+/// Minimum length of an entry: kind and four varints.
 pub(super) const LEAST_ENTRY_BYTES: usize = 5;
 
-/// The fixed part of an entry.
+/// The header of an entry, decoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
-    /// Bytes of the key that are the restart's.
+    /// Length of the prefix shared with the restart's key.
     pub(super) shared: usize,
-    /// Where the rest of the key begins.
+    /// Offset of the rest of the key.
     pub(super) suffix_at: usize,
-    /// Where the value begins: behind the suffix.
+    /// Offset of the value, directly after the key suffix.
     pub(super) value_at: usize,
-    /// Where the companions begin: behind the value.
+    /// Offset of the companions, directly after the value.
     pub(super) value_end: usize,
-    /// The seqno as it stands in the block.
+    /// The seqno as encoded in the block.
     seq: u64,
 }
 
 impl Entry {
-    /// Reads the entry at `at`; its suffix and value lie within `bytes`.
+    /// Reads the entry at `at`. Its suffix and value are within `bytes`.
     #[inline(always)]
     pub(super) fn read(bytes: &[u8], at: usize) -> Result<Entry> {
         match Entry::short(bytes, at) {
@@ -41,13 +41,13 @@ impl Entry {
         }
     }
 
-    /// The same, if each of the lengths takes a byte, as nearly always; none if it is to be read in another way.
+    /// Reads an entry whose lengths take one byte each, as nearly all do; `None` if another decoder is needed.
     #[inline(always)]
     pub(super) fn short(bytes: &[u8], at: usize) -> Option<Entry> {
         Entry::short_of(bytes, at, Kind::from_byte)
     }
 
-    /// The same for values alone.
+    /// As `short`, for puts only.
     #[inline(always)]
     pub(super) fn short_put(bytes: &[u8], at: usize) -> Option<Entry> {
         Entry::short_of(bytes, at, |byte| (byte == Kind::Put as u8).then_some(Kind::Put))
@@ -55,7 +55,7 @@ impl Entry {
 
     #[inline(always)]
     fn short_of(bytes: &[u8], at: usize, kind: impl Fn(u8) -> Option<Kind>) -> Option<Entry> {
-        // What ends a body leaves room for eight bytes of seqno.
+        // The end of a body leaves room to load eight bytes for the seqno.
         let &[byte, shared, unshared, value_len, ref seq @ ..] = bytes.get(at..)?.first_chunk::<12>()?;
         if (shared | unshared | value_len) >= 0x80 {
             return None;
@@ -69,7 +69,7 @@ impl Entry {
         is_within.then_some(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq })
     }
 
-    /// The same where the value's length takes more than a byte.
+    /// Reads an entry whose value length takes more than one byte.
     #[inline(never)]
     fn read_longer(bytes: &[u8], at: usize) -> Result<Entry> {
         if let Some(&[kind, shared, unshared, ref lengths @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<11>)
@@ -103,20 +103,20 @@ impl Entry {
         Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end: value_at + value_len as usize, seq })
     }
 
-    /// The entry's seqno; `walk` has checked that it is one.
+    /// Returns the entry's seqno; `walk` has validated its range.
     #[inline]
     pub(super) fn seqno(&self, base: Seqno) -> Seqno {
         if self.seq == 0 { 0 } else { base.wrapping_add(self.seq - 1) }
     }
 }
 
-/// A place and the eight bytes there, if there are so many.
+/// Returns the offset and the eight bytes there, if the slice is long enough.
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> Option<(usize, u64)> {
     Some((at, u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)))
 }
 
-/// A varint of up to eight bytes at the low end of a word, and its length; none if it is longer.
+/// Decodes a varint of up to eight bytes at the low end of a word, and returns its length too; `None` if it is longer.
 #[inline(always)]
 fn varint_of(word: u64) -> Option<(u64, usize)> {
     const ENDS: u64 = 0x8080_8080_8080_8080;
@@ -125,24 +125,25 @@ fn varint_of(word: u64) -> Option<(u64, usize)> {
         return None;
     }
     let mut x = word & (ends ^ (ends - 1)) & !ENDS;
-    // Closes the gaps of one bit between seven, of two between fourteen, of four between twenty-eight.
+    // Close the gaps: one bit between groups of seven, two between groups of fourteen, four between groups of
+    // twenty-eight.
     x = x & 0x007f_007f_007f_007f | (x & 0x7f00_7f00_7f00_7f00) >> 1;
     x = x & 0x0000_3fff_0000_3fff | (x & 0x3fff_0000_3fff_0000) >> 2;
     x = x & 0x0000_0000_0fff_ffff | (x & 0x0fff_ffff_0000_0000) >> 4;
     Some((x, ends.trailing_zeros() as usize / 8 + 1))
 }
 
-/// The end of a body: how many entries there are and where the restart offsets stand.
+/// The trailer of a body: the number of entries, and the position of the restart offsets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     pub(super) count: u32,
     pub(super) interval: u8,
-    /// Entries end here, restart offsets begin.
+    /// End of the entries and start of the restart offsets.
     pub(super) entries_end: u32,
 }
 
 impl Shape {
-    /// Reads the end of a body, beside which stands a column of companions of that length, if there is one.
+    /// Reads the trailer of a body; `column` is the length of the block's companion column, if it has one.
     pub(super) fn of(body: &[u8], column: Option<usize>) -> Result<Shape> {
         let shape = Shape::read(body)?;
         match column.is_some_and(|length| length != shape.count as usize * WORD_BYTES) {
@@ -151,14 +152,14 @@ impl Shape {
         }
     }
 
-    /// Where the restart by which an entry goes begins, as the body says.
+    /// Returns the offset of the restart of an entry, as stored in the body.
     #[inline]
     pub(super) fn restart(&self, body: &[u8], index: usize) -> Option<u32> {
         let place = self.entries_end as usize + index / self.interval as usize * 4;
         body.get(place..).and_then(<[u8]>::first_chunk::<4>).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// Reads the end of a body.
+    /// Reads the trailer of a body.
     pub(super) fn read(body: &[u8]) -> Result<Shape> {
         let short = || Error::structural("a data block ends too early");
         let tail_at = body.len().checked_sub(TAIL_BYTES).ok_or_else(short)?;
@@ -177,7 +178,7 @@ impl Shape {
     }
 }
 
-/// The seqno of an entry that nobody has walked.
+/// Returns the seqno of an entry in a body that was not validated.
 pub(super) fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
     match entry.seq {
         0 => Ok(0),
@@ -197,12 +198,12 @@ pub(super) struct Builder {
     restarts: Vec<u32>,
     restart_key: Vec<u8>,
     count: u32,
-    /// Records with nothing but a seal beside them.
+    /// Number of records whose companion is exactly one seal.
     seals: usize,
 }
 
 impl Builder {
-    /// An empty builder; an interval outside of 1 to 255 is drawn to the nearer end.
+    /// Creates an empty builder; the interval is clamped to 1 to 255.
     pub(super) fn new(interval: usize, base: Seqno) -> Builder {
         Builder {
             interval: interval.clamp(1, 255) as u8,
@@ -215,22 +216,23 @@ impl Builder {
         }
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Bytes of the body if it ended here.
+    /// Length of the body if it ended here.
     pub(super) fn bytes(&self) -> usize {
         if self.count == 0 { 0 } else { self.entries.len() + self.restarts.len() * 4 + TAIL_BYTES }
     }
 
-    /// The same without seals: they do not count for where a block ends, so that sealed records lie in the blocks of plain ones.
+    /// As `bytes`, without seals. Block boundaries ignore seals, so that sealed and unsealed records form the same
+    /// blocks.
     pub(super) fn bytes_beside_seals(&self) -> usize {
         self.bytes() - self.seals * COMPANION_BYTES
     }
 
-    /// Most bytes that one more record can add.
+    /// Returns the maximum number of bytes that one more record adds.
     pub(super) fn grows_by(record: &Record<'_>) -> usize {
         let lengths = varint_bytes(record.key.len() as u64) + varint_bytes(record.value.len() as u64);
         1 + 1 + lengths + 8 + record.key.len() + record.value.len() + record.companion.len() + 4
@@ -248,7 +250,7 @@ impl Builder {
         };
         let suffix = &record.key[shared..];
         let seq = if record.seqno == 0 { 0 } else { record.seqno - self.base + 1 };
-        // Nearly always the three lengths take a byte each.
+        // Nearly always the three lengths take one byte each.
         if (shared | suffix.len() | record.value.len()) < 0x80 {
             let lengths = [record.kind as u8, shared as u8, suffix.len() as u8, record.value.len() as u8];
             self.entries.extend_from_slice(&lengths);
@@ -266,7 +268,7 @@ impl Builder {
         self.seals += usize::from(word_of(companion).is_some());
     }
 
-    /// Ends the body and lends it; `clear` starts the next.
+    /// Ends the body and returns it; `clear` starts the next one.
     pub(super) fn finish(&mut self) -> &[u8] {
         for restart in &self.restarts {
             self.entries.extend_from_slice(&restart.to_le_bytes());
@@ -306,7 +308,7 @@ mod tests {
         #[test]
         fn all_ways_to_read_an_entry_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400), small: [u8; 3], long: bool) {
             let mut bytes = bytes;
-            // One way is for lengths of a byte, one for values that are longer.
+            // One decoder is for one-byte lengths, one for longer values.
             let lengths = small.map(|byte| byte % 8);
             let longer = [lengths[0], lengths[1], small[2] | 0x80, lengths[2] % 2];
             let lengths = if long { &longer[..] } else { &lengths[..] };

@@ -1,4 +1,4 @@
-//! A walk over a table that goes on where something is damaged: for verifying, scrubbing, repair and salvage.
+//! A full table scan that continues past damage: for verification, scrubbing, repair and salvage.
 
 use super::heal::{Recovered, TRIES};
 use super::remains::Item;
@@ -9,34 +9,35 @@ use crate::fence::Fence;
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Companions, Source};
 
-/// What a walk comes by.
+/// An item of the scan.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A record that may be given out, what its companion says, and where it stands.
+    /// A readable record, the result of its check, and its location.
     Record(&'a Record<'a>, Check, Source<'a>),
-    /// Records may have been lost in this span.
+    /// A key range in which records may have been lost.
     Gap(&'a Fence),
-    /// The device did not give a block, however often it was asked: so the gap that follows.
+    /// The device could not read a block, even after retries; this causes the gap that follows.
     Refused {
         /// Offset of the block in the file.
         offset: u64,
-        /// What it said.
+        /// The device's error.
         error: &'a Error,
     },
-    /// The block at this offset was made whole; its records follow.
+    /// The block at this offset was repaired; its records follow.
     Healed {
         /// Offset of the block in the file.
         offset: u64,
-        /// What helped.
+        /// The repair that succeeded.
         by: Remedy,
     },
 }
 
 impl Table {
-    /// Walks all records in order, past the cache and what readers know of damage, and shows what cannot be had as gaps between them. With `heal` a block
-    /// that is not right is read again and corrected if that goes; without, it is taken as it lies.
+    /// Visits all records in order, bypassing the cache and the list of known bad blocks. Ranges that cannot be read
+    /// are visited as gaps between the records. With `heal`, a damaged block is read again and corrected if possible;
+    /// without, it is used as it is.
     ///
-    /// Errors: what `visit` answers ends the walk. A block that the device does not give is a gap.
+    /// Errors: an error of `visit` ends the scan. A block that the device cannot read is a gap, not an error.
     pub fn examine(
         &self,
         keeper: &dyn Companions,
@@ -86,7 +87,7 @@ impl Table {
         Ok(())
     }
 
-    /// Tells of a part that leads to this block and those behind it, and is not as it was written.
+    /// Reports a damaged index partition when the scan reaches its first block.
     fn examine_part(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
         let Some(span) = self.guide.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
         match self.check_part(span) {

@@ -1,8 +1,11 @@
-//! How a cursor comes by its blocks: from the cache, from the file, or from what was read ahead of it.
+//! Loads a cursor's blocks: from the cache, from the file, or from its readahead buffer.
 //!
-//! In:     the number of a block. Out: the block as the current one, or what is left of it, or an error; the cursor stands nowhere.
-//! Holds:  one that fills no cache serves jobs that must have every record: it checks what it takes from the cache, and reads the file in
-//!         large pieces. A user's tells the operating system what it will read once it has read some blocks in a row.
+//! In:    the number of a block.
+//! Out:   the block, or the readable part of a damaged block, as the current one; or an error. The cursor is then not
+//!        valid.
+//! Holds: a cursor that does not fill the cache serves jobs that need every record. It checks blocks that it takes from
+//!        the cache, and reads the file in large chunks. A user's cursor advises the operating system of its next reads
+//!        after it has read some blocks in sequence.
 
 use std::sync::Arc;
 
@@ -20,13 +23,13 @@ use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::options::KIB;
 
-/// What a cursor that fills no cache reads at once.
+/// Read size of a cursor that does not fill the cache.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
 
-/// How far ahead the operating system is told to read during a scan.
+/// Readahead distance that a scan advises to the operating system.
 const ADVISED_BYTES: u64 = 512 * KIB as u64;
 
-/// Blocks read one after the other before a walk counts as a scan.
+/// Number of consecutive block reads after which a walk counts as a scan.
 const SCAN_BLOCKS: i32 = 2;
 
 impl TableCursor {
@@ -43,7 +46,7 @@ impl TableCursor {
             self.hold(block);
         } else {
             self.streak = self.streak_to(number);
-            // Before the next one is read, which is read into what it leaves.
+            // Release the old block before the next read, which reuses its buffer.
             self.let_go();
             match self.fetch(number)? {
                 Fetched::Whole(block) => {
@@ -57,13 +60,13 @@ impl TableCursor {
         Ok(())
     }
 
-    /// True if a block, or what is left of it, is the current one.
+    /// Returns true if this block, or its readable part, is the current one.
     #[inline]
     pub(super) fn holds(&self, number: usize) -> bool {
         self.number == number && (self.block.is_some() || self.wreck.is_some())
     }
 
-    /// Makes a block the current one if it is in the cache, and a user is to see it.
+    /// Makes a cached block the current one. Only for users' cursors, which use cached blocks unchecked.
     #[inline]
     pub(super) fn takes_cached(&mut self, number: usize) -> bool {
         if !self.may_take(number) {
@@ -71,7 +74,7 @@ impl TableCursor {
         }
         let slot = self.table.slots.slot(number).load();
         if let Some(block) = &*slot {
-            // Its counters are written to next: the lines that a search reads come meanwhile.
+            // The next step writes to its reference counters: prefetch the lines that a search reads meanwhile.
             block.prefetch();
         }
         let Some(block) = Guard::into_inner(slot) else { return false };
@@ -79,13 +82,13 @@ impl TableCursor {
         true
     }
 
-    /// True if there is such a block, and one in the cache is taken as it is.
+    /// Returns true if the block exists, and the cursor may use a cached copy as it is.
     #[inline]
     pub(super) fn may_take(&self, number: usize) -> bool {
         self.fill_cache && number < self.table.blocks()
     }
 
-    /// Makes a block of the cache the current one.
+    /// Makes a block from the cache the current one.
     #[inline]
     pub(super) fn takes(&mut self, number: usize, block: Arc<Block>) {
         block.touch();
@@ -93,7 +96,7 @@ impl TableCursor {
         (self.number, self.wreck) = (number, None);
     }
 
-    /// The streak with another block read.
+    /// Returns the streak after another block is read.
     fn streak_to(&self, number: usize) -> i32 {
         let beside = self.block.is_some();
         match number {
@@ -104,7 +107,7 @@ impl TableCursor {
         }
     }
 
-    /// Another block is the current one; whoever knows that no cache may keep it says so then.
+    /// Sets the current block. The caller sets `is_passing` afterwards if the block may be uncached.
     #[inline]
     pub(super) fn hold(&mut self, block: Arc<Block>) {
         if self.is_passing {
@@ -114,7 +117,7 @@ impl TableCursor {
         self.key.forget();
     }
 
-    /// No block is the current one.
+    /// Releases the current block.
     #[inline]
     pub(super) fn let_go(&mut self) {
         let block = self.block.take();
@@ -143,7 +146,7 @@ impl TableCursor {
         Ok(Fetched::Whole(block))
     }
 
-    /// A block for a job that must have all of it, if it can be made whole.
+    /// Repairs a block for a job that needs all of it.
     #[cold]
     fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
         match self.table.restore(number)? {
@@ -152,7 +155,7 @@ impl TableCursor {
         }
     }
 
-    /// A block from the cache for a job that must have all of it.
+    /// Returns a cached block for a job, after checking all its records.
     fn trusted(&self, number: usize, block: Arc<Block>) -> Result<Arc<Block>> {
         if !self.table.is_judged || self.table.serves_all(&block) {
             return Ok(block);
@@ -160,14 +163,14 @@ impl TableCursor {
         self.whole_again(number, Error::structural("a block that does not match its companions"))
     }
 
-    /// The error of a block that cannot be made whole.
+    /// Returns the error for a block that cannot be repaired.
     #[cold]
     pub(super) fn lost(&self, remains: &Remains, number: usize) -> Error {
         let whole = || Error::structural("a block is damaged");
         self.table.named(remains.first_gap().map_or_else(whole, Fence::error), number)
     }
 
-    /// Tells the operating system what a scan will read next.
+    /// Advises the operating system of the next reads of a scan.
     fn advise(&mut self, number: usize) {
         let Ok(handle) = self.table.handle(number) else { return };
         if self.streak == SCAN_BLOCKS || self.streak == -SCAN_BLOCKS {
@@ -182,7 +185,7 @@ impl TableCursor {
         }
     }
 
-    /// Takes the block from the bytes read ahead, after reading more of them if need be.
+    /// Takes the block from the readahead buffer, refilling that if needed.
     fn fetch_chunked(&mut self, number: usize) -> Result<Block> {
         let table = &self.table;
         let handle = &table.handle(number)?;

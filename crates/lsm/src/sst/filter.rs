@@ -1,7 +1,7 @@
-//! The filter: which keys are certainly not in a table. docs/format.md, section 4.4.
+//! The Bloom filter of a table. See docs/format.md, section 4.4.
 //!
-//! One line of the processor's cache per key. A "no" hides records, so it counts only from a line whose own check holds;
-//! a damaged line says "maybe" and is counted.
+//! Each key uses one cache line. A negative answer hides records, so it counts only if the line's own checksum matches;
+//! a damaged line answers "maybe" and is counted.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,16 +14,16 @@ use crate::prefetch::prefetch;
 /// The name of this filter in the properties.
 pub(super) const NAME: &str = "wax.bloom.1";
 
-/// Bits of a line that keys set.
+/// Bits of a line that keys may set.
 const LINE_BITS: usize = 480;
-/// Their bytes; four bytes of check follow.
+/// Bytes of those bits; a 4-byte checksum follows.
 const LINE_BYTES: usize = LINE_BITS / 8;
-/// Number of lines, probes, zeros.
+/// Length of the header: number of lines, number of probes, zeros.
 const HEAD_BYTES: usize = 16;
-/// Most probes a filter makes; at 32 bits a key there are 22.
+/// Maximum number of probes; 32 bits per key need 22.
 const MAX_PROBES: u8 = 30;
 
-/// 64 bytes that lie in one line of the processor's cache.
+/// 64 bytes, aligned to one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u8; 64]);
@@ -51,7 +51,7 @@ impl Filter {
         Ok(Filter { lines, probes, damaged: AtomicU64::new(0) })
     }
 
-    /// A filter of no keys, which denies all of them.
+    /// Returns a filter of no keys, which answers "no" for every key.
     pub(super) fn of_nothing() -> Filter {
         let mut line = [0; 64];
         let (bits, check) = line.split_at_mut(LINE_BYTES);
@@ -59,7 +59,7 @@ impl Filter {
         Filter { lines: vec![Line(line)], probes: 1, damaged: AtomicU64::new(0) }
     }
 
-    /// False if no key with this hash is in the table.
+    /// Returns false if the table has no key with this hash.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         if planted::active(Bug::FilterSaysNo) && hash.is_multiple_of(64) {
@@ -72,7 +72,7 @@ impl Filter {
         }
     }
 
-    /// Asks for the line of a key with this hash.
+    /// Prefetches the line of a key with this hash.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         if let Some(line) = self.lines.get(line_of(hash, self.lines.len())) {
@@ -80,7 +80,7 @@ impl Filter {
         }
     }
 
-    /// Whether a line that says "no" is as it was written.
+    /// Returns whether a line that answers "no" matches its checksum.
     #[inline]
     fn believed(&self, line: &Line, number: usize) -> bool {
         let (bits, check) = line.0.split_at(LINE_BYTES);
@@ -91,7 +91,7 @@ impl Filter {
         whole
     }
 
-    /// Turns over bits of a byte, for tests of what finds it.
+    /// Flips bits of a byte, for tests of corruption detection.
     pub(super) fn damage(&mut self, at: usize, mask: u8) {
         let count = self.lines.len().max(1);
         if let Some(line) = self.lines.get_mut(at / 64 % count) {
@@ -99,27 +99,28 @@ impl Filter {
         }
     }
 
-    /// How often a damaged line was met since the table was opened.
+    /// Returns how often a damaged line was read since the table was opened.
     pub(super) fn damaged(&self) -> u64 {
         self.damaged.load(Relaxed)
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         self.lines.len() * size_of::<Line>()
     }
 }
 
-/// Hashes of a table's keys, a sixteenth of its bytes where records are small, in pieces: a list that doubles takes twice that, and an
-/// allocator that has seen so large a buffer come and go keeps as much for every thread (glibc: up to twice the largest).
+/// Hashes of a table's keys, stored in pieces. For small records they take a sixteenth of the table's size. A growing
+/// `Vec` would need twice that, and an allocator that has freed so large a buffer keeps memory of that size per thread
+/// (glibc: up to twice the largest).
 #[derive(Debug, Default)]
 pub(super) struct Hashes(Vec<Vec<u64>>);
 
-/// Hashes in a piece: 64 KiB.
+/// Number of hashes per piece: 64 KiB.
 const PIECE: usize = 8 * 1024;
 
 impl Hashes {
-    /// Adds a key's, unless it is that of the last key.
+    /// Adds the hash of a key, unless it equals the last one.
     #[inline]
     pub(super) fn add(&mut self, hash: u64) {
         match self.0.last_mut() {
@@ -137,16 +138,16 @@ impl Hashes {
         self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
     }
 
-    /// Those of a range.
+    /// Returns the hashes in a range.
     pub(super) fn range(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
         range.map(|at| self.0[at / PIECE][at % PIECE])
     }
 }
 
-/// Makes a filter body for keys with these hashes.
+/// Builds a filter body for keys with these hashes.
 pub(super) fn build(hashes: impl ExactSizeIterator<Item = u64>, bits_per_key: usize) -> Vec<u8> {
     let count = (hashes.len() * bits_per_key).div_ceil(LINE_BITS).max(1);
-    // 0.69 bits a key is where half of the bits are set.
+    // 0.69 probes per bit of a key set half of all bits, the optimum.
     let probes_made = ((bits_per_key * 69 + 50) / 100).clamp(1, MAX_PROBES as usize) as u8;
     let mut body = vec![0; HEAD_BYTES + count * 64];
     body[..4].copy_from_slice(&(count as u32).to_le_bytes());

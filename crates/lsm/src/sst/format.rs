@@ -1,8 +1,9 @@
-//! The frame around every block, the handles that name blocks, and the footer. docs/format.md, sections 4.1 and 4.6.
+//! The frame around every block, block handles, and the footer. See docs/format.md, sections 4.1 and 4.6.
 //!
-//! In:  bytes of a file, nothing about them known yet.
-//! Out: bytes that their CRC covers, under a seed that only this file, place and role have; or corruption.
-//! A length is believed only after it was held against the file's own (I10).
+//! In:  unchecked bytes of a file.
+//! Out: bytes whose CRC matches, with a seed that is unique to this file, offset and role; or corruption.
+//!
+//! Every length is checked against the file's length before use (I10).
 
 use super::dictionary::{Dictionary, Packer, may_unpack_to, unpack_zstd, zstd_length};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
@@ -14,14 +15,14 @@ use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::record::companion;
 
-/// Codec and CRC behind the stored bytes of a block.
+/// Codec and CRC, after the stored bytes of a block.
 pub(super) const TRAILER_BYTES: usize = 5;
 
-/// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
+/// Minimum length of a data block: one byte (if its content is in a dictionary), codec and CRC.
 pub(super) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
 
-/// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
-/// what separates it from the next may be a key of the next.
+/// Replaces the CRC of a block that was not found. It is deliberately not the CRC stored after those bytes: such a
+/// block must never pass its check, since the separator between it and the next block may be a key of the next block.
 pub(super) const LOST: u32 = 0;
 
 /// Length of the footer.
@@ -30,61 +31,62 @@ pub(super) const FOOTER_BYTES: usize = 136;
 /// The last bytes of a table.
 const MAGIC: &[u8; 8] = b"WAXTABLE";
 
-/// Codec: stored as it is.
+/// Codec: uncompressed.
 const PLAIN: u8 = 0;
 /// Codec: LZ4 block.
 const LZ4: u8 = 1;
-/// Codec: zstd frame, packed with the dictionary of the table if that has one.
+/// Codec: zstd frame, compressed with the table's dictionary if there is one.
 pub(super) const ZSTD: u8 = 2;
-/// Flag of the codec byte: the block's 8-byte companions stand as one column behind the packed body.
+/// Flag in the codec byte: the block's 8-byte companions follow the compressed body as one column.
 const COLUMN: u8 = 0x80;
 
 /// Bytes of one companion in a column on disk.
 pub(super) const WORD_BYTES: usize = 8;
 
-/// Bytes of one companion of a column in memory: its kind, then its word, as it would stand behind its record.
+/// Bytes of one companion of a column in memory: its kind and its word, as it would be stored inline.
 pub(super) const COMPANION_BYTES: usize = 1 + WORD_BYTES;
 
-/// Where a block is and what it must be.
+/// Location, length and CRC of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Handle {
     /// Offset of the stored bytes in the file.
     pub(crate) offset: u64,
     /// Their length, without the trailer.
     pub(crate) stored_len: u32,
-    /// Length of the body before packing.
+    /// Uncompressed length of the body.
     pub(crate) raw_len: u32,
-    /// A copy of the block's CRC.
+    /// Copy of the block's CRC.
     pub(crate) crc: u32,
 }
 
 impl Handle {
-    /// Stored bytes and trailer.
+    /// Length of stored bytes and trailer.
     pub(super) fn bytes(&self) -> usize {
         self.stored_len as usize + TRAILER_BYTES
     }
 
-    /// True if the block is shorter than its body, which is packed then. A column of companions may hide that.
+    /// Returns true if the block is shorter than its body, which is compressed then. A companion column may hide that.
     pub(super) fn is_packed(&self) -> bool {
         self.stored_len < self.raw_len
     }
 
-    /// The first byte behind the block.
+    /// Offset of the first byte after the block.
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes() as u64)
     }
 
-    /// True for a handle of zeros: there is no such block.
+    /// Returns true for a handle of zeros, which means that there is no such block.
     pub(super) fn is_absent(&self) -> bool {
         *self == Handle::default()
     }
 
-    /// Refuses a handle that points outside of the blocks' part of the file, or claims more than its bytes can unpack to.
+    /// Rejects a handle that points outside of the file's blocks, or declares a length that its bytes cannot decompress
+    /// to.
     pub(super) fn check_within(&self, end: u64) -> Result<()> {
         if self.offset < HEADER_BYTES as u64 || self.end() > end {
             return Err(Error::structural("a block handle points outside of the file"));
         }
-        // An LZ4 sequence makes at most 255 bytes of each of its own, and nothing is packed better than that.
+        // An LZ4 sequence yields at most 255 bytes per stored byte; no codec is accepted with a higher ratio.
         if !may_unpack_to(self.raw_len as usize, self.stored_len as usize) {
             return Err(Error::structural("a block claims to unpack to more than its bytes can hold"));
         }
@@ -103,7 +105,7 @@ impl Handle {
     }
 }
 
-/// What stands at the end of a table.
+/// The footer of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Footer {
     pub(super) index: Handle,
@@ -111,14 +113,14 @@ pub(super) struct Footer {
     pub(super) properties: Handle,
     pub(super) range_deletes: Handle,
     pub(super) side: Handle,
-    /// Seqnos in blocks count from here.
+    /// The base that seqnos in blocks are relative to.
     pub(super) base_seqno: u64,
-    /// Hash of the CRCs of all blocks; the manifest repeats it.
+    /// Hash of the CRCs of all blocks; the manifest stores it too.
     pub(super) digest: u64,
 }
 
 impl Footer {
-    /// The blocks behind the data, in the order of the file.
+    /// Returns the blocks after the data blocks, in file order.
     pub(super) fn sides(&self) -> [&Handle; 4] {
         [&self.side, &self.filter, &self.properties, &self.index]
     }
@@ -138,7 +140,7 @@ impl Footer {
         out
     }
 
-    /// Reads a footer; the uid is the header's, so that the two ends of a file belong together.
+    /// Reads a footer. Its check covers the header's uid, so that both ends of a file belong together.
     pub(super) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
         let mut reader = Reader::new(bytes);
         let covered = reader.bytes(FOOTER_BYTES - 16)?;
@@ -168,13 +170,14 @@ fn footer_check(covered: &[u8], uid: &Uid) -> u64 {
     hash(&[covered, &uid.0].concat())
 }
 
-/// The digest of a table: the hash of its blocks' CRCs in file order.
+/// Computes the digest of a table: the hash of its blocks' CRCs in file order.
 pub(super) fn digest(crcs: impl Iterator<Item = u32>) -> u64 {
     let bytes: Vec<u8> = crcs.flat_map(u32::to_le_bytes).collect();
     hash(&bytes)
 }
 
-/// Checks stored bytes with their trailer against the block's own CRC and its copy in the handle; answers stored bytes and codec.
+/// Checks stored bytes against the CRC in their trailer and its copy in the handle. Returns the stored bytes and the
+/// codec.
 pub(super) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: &Handle) -> Result<(&'a [u8], u8)> {
     let Some((covered, own)) = block.split_last_chunk::<4>() else {
         return Err(Error::structural("a block ends too early"));
@@ -196,7 +199,8 @@ pub(super) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: &Handle)
     }
 }
 
-/// The parts of stored bytes: the packed body, its codec, and the column of companions (eight bytes each), if there is one.
+/// Stored bytes, split into the compressed body, its codec, and the companion column (eight bytes per record), if there
+/// is one.
 pub(super) struct Stored<'a> {
     pub(super) packed: &'a [u8],
     pub(super) column: Option<&'a [u8]>,
@@ -218,13 +222,13 @@ impl<'a> Stored<'a> {
         Ok(Stored { packed, column: Some(column), codec })
     }
 
-    /// True if the body is not as it lies here.
+    /// Returns true if the body is compressed.
     pub(super) fn is_packed(&self) -> bool {
         self.codec != PLAIN
     }
 
-    /// The body, unpacked into `scratch` if it is packed. `raw_len` was checked by `Handle::check_within`, `dictionary` is that of
-    /// the table.
+    /// Returns the body, decompressed into `scratch` if necessary. `Handle::check_within` has checked `raw_len`;
+    /// `dictionary` is the table's.
     pub(super) fn body<'b>(
         &self,
         raw_len: u32,
@@ -256,12 +260,13 @@ impl<'a> Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// True for a zstd frame.
+    /// Returns true for a zstd frame.
     pub(super) fn is_zstd(&self) -> bool {
         self.codec == ZSTD
     }
 
-    /// The body where no handle says how long it is. What it takes is bounded by what the stored bytes can unpack to.
+    /// Returns the body if no handle gives its length. The length is bounded by what the stored bytes can decompress
+    /// to.
     pub(super) fn body_of_any_length<'b>(
         &'b self,
         scratch: &'b mut Vec<u8>,
@@ -279,12 +284,12 @@ impl Stored<'_> {
     }
 }
 
-/// Fails if there is no memory to unpack so many bytes.
+/// Fails if there is not enough memory to decompress so many bytes.
 fn room_for(raw_len: u32) -> Result<()> {
     check_room(raw_len as usize).map_err(|error| Error::io("unpacking a block", error))
 }
 
-/// The bytes that stored ones stand for, where there is no column: those themselves, or unpacked into `scratch`.
+/// Returns the body of stored bytes without a column: the bytes themselves, or decompressed into `scratch`.
 pub(crate) fn unpack_block<'b>(
     packed: &'b [u8],
     codec: u8,
@@ -297,7 +302,7 @@ pub(crate) fn unpack_block<'b>(
     Stored { packed, column: None, codec }.body(raw_len, scratch, None)
 }
 
-/// Unpacks into room that grows until it is enough, or more than the bytes can unpack to.
+/// Decompresses into a buffer that is enlarged until it suffices, up to the maximum that the bytes can decompress to.
 #[cfg(feature = "lz4")]
 fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let most = packed.len().saturating_mul(255) + 64;
@@ -323,8 +328,8 @@ fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
     unpack_lz4(packed, out)
 }
 
-/// The body of a block that did not pass, as far as it can be had, and its column. What the codec byte says is not believed where
-/// the lengths say otherwise.
+/// Returns the readable part of the body of a block that failed its check, and its column. The codec byte is not
+/// trusted if the lengths contradict it.
 pub(super) fn unpack_what_goes(
     stored: &[u8],
     codec: u8,
@@ -341,7 +346,8 @@ pub(super) fn unpack_what_goes(
     };
     let (packed, column) = match Stored::split(stored, codec) {
         Ok(Stored { packed, column, .. }) => (packed, column),
-        // The count at the end of the column is hit: a plain body says by its length where the column begins.
+        // The count at the end of the column is damaged: for an uncompressed body, its length tells where the column
+        // begins.
         Err(_) => match stored.split_at_checked(raw_len) {
             Some((packed, rest)) if codec == PLAIN | COLUMN => (packed, rest.get(..rest.len().saturating_sub(4))),
             _ => (stored, None),
@@ -350,7 +356,7 @@ pub(super) fn unpack_what_goes(
     let column = column.map(<[u8]>::to_vec);
     match codec & !COLUMN {
         LZ4 => (unpack_start(packed, raw_len), column),
-        // A frame is one piece: all of it or nothing.
+        // A frame cannot be decompressed in part.
         ZSTD => {
             let mut body = vec![0; raw_len];
             let whole = unpack_zstd(packed, dictionary, &mut body).is_ok();
@@ -360,7 +366,7 @@ pub(super) fn unpack_what_goes(
     }
 }
 
-/// Unpacks as far as it goes: what two decoders write the same who begin with different bytes.
+/// Decompresses as far as possible: keeps the bytes on which two runs agree that start with different buffer contents.
 fn unpack_start(packed: &[u8], raw_len: usize) -> Vec<u8> {
     let (mut zeros, mut ones) = (vec![0; raw_len], vec![0xff; raw_len]);
     let whole = unpack_lz4(packed, &mut zeros).is_ok();
@@ -385,7 +391,8 @@ fn unpack_lz4(_: &[u8], _: &mut [u8]) -> Result<()> {
     Err(Error::of(crate::error::ErrorKind::FormatTooNew, "a block is packed with LZ4, which this build has not"))
 }
 
-/// Appends a framed block to `out`: packs `body` if that saves an eighth, then column, codec and CRC. `at` is its offset in the file.
+/// Appends a framed block to `out`: the body, compressed if that saves an eighth, then column, codec and CRC. `at` is
+/// its file offset.
 pub(super) fn put_block(
     out: &mut Vec<u8>,
     body: &[u8],
@@ -397,7 +404,7 @@ pub(super) fn put_block(
     put_packed(out, body, column, &mut Packer::new(compression), seed, at)
 }
 
-/// The same by a packer that packs one block after the other.
+/// As `put_block`, with a packer that compresses blocks in sequence.
 pub(crate) fn put_packed(
     out: &mut Vec<u8>,
     body: &[u8],
@@ -425,7 +432,7 @@ pub(crate) fn put_packed(
     Ok(Handle { offset: at, stored_len, raw_len, crc: sum })
 }
 
-/// Appends `body` packed, or nothing if that does not save an eighth.
+/// Appends `body` compressed with LZ4, or nothing if that saves less than an eighth.
 #[cfg(feature = "lz4")]
 pub(super) fn pack_lz4(body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
     let start = out.len();
@@ -443,7 +450,7 @@ pub(super) fn pack_lz4(_: &[u8], _: &mut Vec<u8>) -> Result<Option<u8>> {
     Err(Error::invalid("this build has no lz4"))
 }
 
-/// A column's eight bytes as a companion that follows its record.
+/// Returns a column's eight bytes as an inline companion.
 pub(super) fn companion_of(word: &[u8]) -> [u8; COMPANION_BYTES] {
     let mut out = [0; COMPANION_BYTES];
     out[0] = companion::WORD8;
@@ -453,7 +460,7 @@ pub(super) fn companion_of(word: &[u8]) -> [u8; COMPANION_BYTES] {
     out
 }
 
-/// The eight bytes of a companion sequence that is exactly one word.
+/// Returns the eight bytes of a companion that is exactly one word.
 pub(super) fn word_of(companion: &[u8]) -> Option<&[u8]> {
     match companion.split_first() {
         Some((&companion::WORD8, word)) if word.len() == WORD_BYTES => Some(word),
@@ -461,7 +468,7 @@ pub(super) fn word_of(companion: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Bytes that are whole but do not belong here.
+/// The error for valid bytes that belong elsewhere.
 pub(super) fn misplaced(message: &str) -> Error {
     Error::corruption(Damage { verdict: Verdict::Misplaced, ..Damage::default() }, message)
 }
@@ -501,7 +508,7 @@ mod tests {
             let mut scratch = Vec::new();
             prop_assert_eq!(stored.body(handle.raw_len, &mut scratch, None).unwrap(), &body[..]);
             prop_assert_eq!(stored.column, column.as_deref());
-            // Another file, place or role does not pass.
+            // Another file, offset or role does not pass.
             prop_assert!(check(&out, &Uid([4; 16]), Role::Data, &handle).is_err());
             prop_assert!(check(&out, &UID, Role::Index, &handle).is_err());
             let wrong = [Handle { offset: 65, ..handle }, Handle { crc: handle.crc ^ 1, ..handle }];

@@ -1,7 +1,8 @@
-//! Given: a file as far as its device gives it, and what it did not give.
+//! Reading a file past device errors.
 //!
-//! In:     a file. Out: its bytes, zeros in the place of pages that cannot be read; the first error of the device.
-//! Holds:  what is damaged is none of it: a file that ends too early has said all there is.
+//! In:    a file.
+//! Out:   its bytes, with zeros for pages that cannot be read; and the first device error.
+//! Holds: only device errors are recorded here, no corruption: a file that ends too early has been read completely.
 
 use std::cell::RefCell;
 
@@ -10,11 +11,11 @@ use crate::env::{File, check_room, read_exact, read_into};
 use crate::error::{Error, Result};
 use crate::frame::PAGE_BYTES;
 
-/// A file, as far as the device gives it.
+/// A file, and the device errors met while reading it.
 pub(super) struct Given<'a> {
     name: &'a str,
     pub(super) file: &'a dyn File,
-    /// The first that it did not give.
+    /// The first device error.
     refused: RefCell<Option<Error>>,
 }
 
@@ -23,7 +24,7 @@ impl<'a> Given<'a> {
         Given { name, file, refused: RefCell::new(None) }
     }
 
-    /// What is right; what was refused is noted.
+    /// Returns a successful result; records a device error.
     pub(super) fn noted<T>(&self, read: Result<T>) -> Option<T> {
         let error = match read {
             Ok(read) => return Some(read),
@@ -35,7 +36,7 @@ impl<'a> Given<'a> {
         None
     }
 
-    /// Part of the file that must lie within it.
+    /// Reads a part of the file that must be within its length.
     pub(super) fn part(&self, at: u64, length: u64, size: u64) -> Result<Vec<u8>> {
         if at.checked_add(length).is_none_or(|end| end > size) {
             return Err(Error::structural("the file ends too early"));
@@ -44,8 +45,8 @@ impl<'a> Given<'a> {
         self.noted(read).ok_or_else(|| Error::structural("a part of the file is not read"))
     }
 
-    /// Bytes of the file, with zeros where a page cannot be read. The range was checked against the file's length. Nothing if there is no
-    /// memory for so many.
+    /// Reads bytes of the file, with zeros for pages that cannot be read. The range was checked against the file's
+    /// length. Returns nothing if there is not enough memory.
     pub(super) fn read(&self, at: u64, length: usize) -> Vec<u8> {
         if check_room(length).is_err() {
             return Vec::new();
@@ -63,7 +64,7 @@ impl<'a> Given<'a> {
         bytes
     }
 
-    /// The first that it did not give.
+    /// Returns the first device error.
     pub(super) fn refused(self) -> Option<Error> {
         self.refused.into_inner()
     }

@@ -1,10 +1,11 @@
-//! Gleaning: what can be believed of a damaged block (`remains`), and the walk over its body that keeps it. Pure.
+//! Block salvage: extracts the trustworthy entries of a damaged block (`remains`) from its body. Pure.
 //!
-//! Costs: whatever it takes up to `MOST_WORK`; this is no path that anything waits on for its speed.
+//! Costs: up to `MOST_WORK` of hashing; no fast path waits for this.
 //!
-//! Packed bodies are taken as far as the decoder gives anything. In a plain body the walk goes on behind an entry that cannot be believed: at its end if it says one, else byte by byte until an entry
-//! stands there that its seal confirms. Entries share the start of their key with the first of their group; if that one is hit, the start
-//! is looked for among the keys around it.
+//! A compressed body is used as far as its decoder gets. In an uncompressed body, the scan continues after an
+//! unreadable entry: at the entry's declared end if it has one, else byte by byte until it finds an entry whose seal
+//! matches. Entries share a prefix with the restart of their group; if the restart is damaged, the prefix is guessed
+//! from the keys around it.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,29 +18,29 @@ use crate::codec::Reader;
 use crate::record::{Kind, MAX_KEY_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Protection};
 
-/// Bytes that may be hashed for one block in search of what was hit.
+/// Maximum number of bytes to hash for one block.
 const MOST_WORK: usize = 32 << 20;
 
-/// Single flipped bits are looked for in records up to this size.
+/// Maximum size of a record for which single bit flips are tried.
 const SEARCHED_BYTES: usize = 4096;
 
-/// The most a header of an entry takes.
+/// Maximum length of an entry header.
 const HEADER_BYTES: usize = 1 + 4 * 10;
 
-/// Offsets behind the entries take four bytes each, count and the rest eight.
+/// Length of the body's trailer after the restart offsets: count and the rest.
 const TAIL_BYTES: usize = 8;
 
-/// What is left of a framed block.
+/// Salvages a framed block.
 pub(super) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remains {
     if site.keeper.protection() == Protection::None && !site.fits {
-        return nothing(site); // nobody can tell what is right in it
+        return nothing(site); // without seals no record can be verified
     }
     let Some((stored, trailer)) = framed.split_at_checked(framed.len().saturating_sub(TRAILER_BYTES)) else {
         return nothing(site);
     };
     let codec = trailer.first().copied().unwrap_or(0);
     if !site.fits && trailer.get(1..) != Some(&handle.crc.to_le_bytes()) {
-        return nothing(site); // as likely another block as this one, damaged
+        return nothing(site); // the stored bytes may as well be another block, damaged
     }
     let (body, column) = unpack_what_goes(stored, codec, handle, site.dictionary);
     let plain = (body.len() + column.as_ref().map_or(0, Vec::len) <= stored.len()).then_some(stored);
@@ -49,7 +50,7 @@ pub(super) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remains 
     if explained { walk.finish() } else { nothing(site) }
 }
 
-/// An entry as it seems to stand in the body.
+/// An apparent entry of the body.
 #[derive(Clone, Debug)]
 struct Seeming {
     kind: Kind,
@@ -57,32 +58,32 @@ struct Seeming {
     suffix: Range<usize>,
     value: Range<usize>,
     seqno: Seqno,
-    /// Where its companions end, if they are inline.
+    /// End of its companions, if they are inline.
     end: usize,
 }
 
-/// A walk over a damaged body.
+/// The scan of a damaged body.
 struct Walk<'a> {
     site: &'a Site<'a>,
     body: Vec<u8>,
-    /// The column's words.
+    /// The words of the column.
     column: Option<Vec<u8>>,
-    /// What the end of the body says, if it can be read at all.
+    /// The body's trailer, if it can be read.
     shape: Option<Shape>,
-    /// Offsets of restarts, as far as they ascend.
+    /// Offsets of restarts, as long as they ascend.
     restarts: Vec<usize>,
     items: Vec<Item>,
-    /// Offsets of the entries that were kept.
+    /// Offsets of the salvaged entries.
     kept_at: Vec<usize>,
-    /// Key and seqno of the entry kept last.
+    /// Key and seqno of the last salvaged entry.
     last: Option<(Vec<u8>, Seqno)>,
-    /// The start of keys that entries of this group were found to share, if their restart is lost.
+    /// The prefix that entries of this group were found to share, if their restart is lost.
     found_start: Vec<u8>,
-    /// Where the restart stands that was believed last, and its key.
+    /// Offset and key of the last trusted restart.
     restart: Option<(usize, Vec<u8>)>,
-    /// Something was hit that cost no record.
+    /// Damage was found that cost no record.
     hit_beside: bool,
-    /// The place in the column of the next entry.
+    /// Column position of the next entry.
     index: usize,
     work: usize,
 }
@@ -110,11 +111,12 @@ impl<'a> Walk<'a> {
 
     fn run(&mut self) {
         let mut at = 0;
-        // The entry at `at` begins where the one kept last ends; and: an entry must begin there.
+        // `beside`: the entry at `at` begins where the last salvaged one ends. `here`: an entry must begin at `at`.
         let (mut beside, mut here) = (true, true);
         loop {
             if let Some(end) = self.take(at, beside, here) {
-                // What reaches over the beginning of a group, or was hit beside its word, may have swallowed what is missing.
+                // An entry that overlaps the start of a group, or whose companion list is damaged, may have swallowed a
+                // missing entry.
                 let is_sure = !self.reaches_over(at, end) && !self.may_have_swallowed();
                 (at, beside, here) = (end, is_sure, true);
                 continue;
@@ -136,8 +138,8 @@ impl<'a> Walk<'a> {
             }
         }
         if !(beside && self.is_end(at, beside)) {
-            // One entry that is missing from its group was the last one, hit where it stands. Else, or where what is left of its place
-            // are zeros, the loss may lie anywhere in the group.
+            // If one entry is missing from its group, the last one was damaged in place. If more are missing, or only
+            // zeros are left there, the loss may be anywhere in the group.
             let end = self.shape.map(|shape| shape.entries_end as usize).filter(|end| *end != at);
             let place = end.map(|end| self.body.get(at..end).unwrap_or_default());
             let is_blank = !self.site.fits && place.is_some_and(|place| place.iter().all(|byte| *byte == 0));
@@ -153,7 +155,8 @@ impl<'a> Walk<'a> {
         Remains { items: self.items }
     }
 
-    /// What stood between what was kept last and this place is lost; if no record can stand there, none is.
+    /// Records the loss of everything between the last salvaged entry and this position. If no record fits between
+    /// them, nothing is lost.
     fn lose_up_to(&mut self, to: (Vec<u8>, Seqno)) {
         let from = self.behind_last();
         match self.site.order.compare_internal((&from.0, from.1), (&to.0, to.1)) {
@@ -162,7 +165,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Something is lost or was hit, which is why the sum of the block does not fit.
+    /// Returns true if an entry is lost or damaged, which explains the CRC mismatch.
     fn has_losses(&self) -> bool {
         self.hit_beside
             || self.items.iter().any(|item| match item {
@@ -171,7 +174,7 @@ impl<'a> Walk<'a> {
             })
     }
 
-    /// With the bits turned back that were found, the sum fits.
+    /// Returns true if the CRC matches after the bit corrections made.
     fn fits_now(&self, stored: &[u8], codec: u8, handle: &Handle) -> bool {
         let behind = stored.get(self.body.len()..).unwrap_or_default();
         crc(self.site.seed, &[&self.body, behind, &[codec]]) == handle.crc
@@ -184,7 +187,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Keeps the entry at `at` if it can be believed there, and answers where it ends.
+    /// Salvages the entry at `at` if it can be trusted there, and returns its end.
     fn take(&mut self, at: usize, beside: bool, here: bool) -> Option<usize> {
         let seeming = self.seeming(at);
         if let Some(entry) = &seeming
@@ -199,7 +202,7 @@ impl<'a> Walk<'a> {
         if reach > SEARCHED_BYTES {
             return None;
         }
-        // Much of what is left to be done is for what stands behind.
+        // Reserve most of the work budget for the rest of the block.
         let spared = self.work - self.work / 4;
         self.work -= spared;
         let found = self.one_bit(at, reach);
@@ -209,7 +212,8 @@ impl<'a> Walk<'a> {
         self.keep(at, &entry, key, (Check::Validated, index), beside)
     }
 
-    /// The one bit that makes what stands at `at` a record that its seal confirms, and that record. If two do, none does.
+    /// Finds the single bit flip that makes the entry at `at` match its seal, and returns that entry. Returns none if
+    /// two flips match.
     fn one_bit(&mut self, at: usize, reach: usize) -> Option<(usize, Seeming, Vec<u8>, usize)> {
         let mut survivor: Option<(usize, Seeming, Vec<u8>, usize)> = None;
         for bit in at * 8..(at + reach).min(self.body.len()) * 8 {
@@ -224,7 +228,7 @@ impl<'a> Walk<'a> {
             }
             survivor = survivor.or(found);
         }
-        survivor.filter(|_| self.work > 0) // else not all of them were tried
+        survivor.filter(|_| self.work > 0) // otherwise not all flips were tried
     }
 
     fn keep(
@@ -264,8 +268,8 @@ impl<'a> Walk<'a> {
         Some(entry.end)
     }
 
-    /// Where the group begins of which something is missing or too much, and nobody can say where: the entry at `at` lies across the
-    /// beginning of the next group, or stands at the beginning of one without being its first.
+    /// Returns the start of a group with an entry missing or added at an unknown position: the entry at `at` overlaps
+    /// the start of the next group, or is at the start of a group without being a restart.
     fn misplaced(&self, at: usize, entry: &Seeming) -> Option<usize> {
         if self.site.fits {
             return None;
@@ -278,14 +282,14 @@ impl<'a> Walk<'a> {
         (follows || across).then(|| self.restarts[from])
     }
 
-    /// True if an entry at `at` that ends at `end` lies across the beginning of the next group.
+    /// Returns true if an entry from `at` to `end` overlaps the start of the next group.
     fn reaches_over(&self, at: usize, end: usize) -> bool {
         let passed = self.restarts.partition_point(|restart| *restart <= at);
         !self.site.fits && self.restarts.get(passed).is_some_and(|restart| *restart < end)
     }
 
-    /// Where the group begins that ends at `at`, if it has too few entries, though they stand side by side: companions whose length was hit
-    /// reach over a record, and nobody can say over which.
+    /// Returns the start of the group that ends at `at`, if its entries are contiguous but too few. Then a companion
+    /// with a damaged length covers a record, and it is unknown which one.
     fn swallowed_before(&self, at: usize) -> Option<usize> {
         let shape = self.shape.filter(|_| !self.site.fits)?;
         let ends = if shape.entries_end as usize == at {
@@ -302,13 +306,13 @@ impl<'a> Walk<'a> {
         (kept.first() == Some(&first) && side_by_side && is_short).then_some(first)
     }
 
-    /// Gives up what was kept behind the beginning of a group, for a gap to take its place; the entry that stands there too if what reaches
-    /// over others may be what became of its list.
+    /// Drops the entries salvaged after the start of a group, and leaves a gap instead. Also drops the restart itself
+    /// if its companion list may have grown over the others.
     fn lose_behind(&mut self, group: usize) {
         self.lose_all_but(self.kept_at.partition_point(|at| *at < group + usize::from(!self.site.more_beside)));
     }
 
-    /// Gives up all but so many of what was kept.
+    /// Drops all but the first `count` salvaged entries.
     fn lose_all_but(&mut self, count: usize) {
         while self.kept_at.len() > count {
             self.kept_at.pop();
@@ -323,15 +327,17 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// True if what stands beside the record kept last was hit, so that its end may be that of another one.
+    /// Returns true if the last salvaged record's companion list is damaged, so that its end may belong to another
+    /// record.
     fn may_have_swallowed(&self) -> bool {
         let hit = |kept: &Kept| kept.check == Check::CompanionDamaged && !companion::is_bare(kept.record().companion);
         self.column.is_none() && matches!(self.items.last(), Some(Item::Whole(kept)) if hit(kept))
     }
 
-    /// True if the record kept last may not be all that stood there: what cannot be believed where it ends, at `at`, may be what is left of
-    /// its companions. It is not like a record that was hit, which has a key that can come next and ends where another one, or nothing,
-    /// begins. Of a record without a seal nothing but what follows says where its value ends.
+    /// Returns true if the last salvaged record may be incomplete: the unreadable bytes at its end, `at`, may be the
+    /// rest of its companions. They are not a damaged record, which would have a possible next key and end where
+    /// another entry, or the entries, end. For a record without a seal, only the bytes after it show where its value
+    /// ends.
     fn lacks_something(&self, at: usize) -> bool {
         let is_unsealed = |item: &Item| matches!(item, Item::Whole(kept) if kept.check == Check::Unverified);
         if self.site.fits || !self.site.more_beside || self.column.is_some() {
@@ -346,7 +352,7 @@ impl<'a> Walk<'a> {
         !self.seeming(at).is_some_and(|entry| (is_last(entry.end) || begins(entry.end)) && could_be_next(&entry))
     }
 
-    /// The entry that seems to stand at `at`.
+    /// Returns the apparent entry at `at`.
     fn seeming(&self, at: usize) -> Option<Seeming> {
         let entry = Entry::read(&self.body, at).ok()?;
         let seqno = checked_seqno(&entry, self.site.base).ok()?;
@@ -363,8 +369,8 @@ impl<'a> Walk<'a> {
         within.then_some(Seeming { kind: entry.kind, shared: entry.shared, suffix, value, seqno, end })
     }
 
-    /// How many bytes of what stands like companions behind a value can be its record's own. The kind of the next record may have been
-    /// hit into a companion's.
+    /// Returns how many bytes of an apparent companion list can belong to its record. Damage may have turned the next
+    /// record's kind byte into a companion's.
     fn own(&self, companions: &[u8]) -> usize {
         match companions.first() {
             _ if self.site.more_beside => companion::up_to_a_second_word(companions),
@@ -374,9 +380,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The key, the word of its companion and the place in the column under which an entry can be believed.
-    /// `here`: an entry must stand at this place, so that one is believed with less than a seal. `guess`: the start of its key
-    /// may be looked for.
+    /// Returns the key, the check result and the column position with which an entry can be trusted. `here`: an entry
+    /// must begin at this offset, so weaker evidence than a seal suffices. `guess`: the shared prefix of its key may be
+    /// guessed.
     fn believed(&mut self, at: usize, entry: &Seeming, here: bool, guess: bool) -> Option<(Vec<u8>, Check, usize)> {
         let here = here || (self.site.fits && self.restarts.binary_search(&at).is_ok());
         for start in self.starts(at, entry.shared) {
@@ -391,7 +397,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// Starts of keys that an entry may share.
+    /// Returns candidates for the shared prefix of an entry's key.
     fn starts(&self, at: usize, shared: usize) -> Vec<Vec<u8>> {
         if shared == 0 {
             return vec![Vec::new()];
@@ -407,7 +413,7 @@ impl<'a> Walk<'a> {
         starts
     }
 
-    /// Keys that may begin as those of the group at `at` do, the likeliest first.
+    /// Returns keys that may share a prefix with the group at `at`, the likeliest first.
     fn keys_around(&self, at: usize) -> Vec<Vec<u8>> {
         let suffix = |at: usize| self.seeming(at).map(|entry| self.body[entry.suffix].to_vec());
         let passed = self.restarts.partition_point(|restart| *restart <= at);
@@ -420,14 +426,14 @@ impl<'a> Walk<'a> {
         keys
     }
 
-    /// True if the restart of the group at `at` was kept.
+    /// Returns true if the restart of the group at `at` was salvaged.
     fn has_restart(&self, at: usize) -> bool {
         let passed = self.restarts.partition_point(|restart| *restart <= at);
         let own = passed.checked_sub(1).map(|own| self.restarts[own]);
         own.is_some() && own == self.restart.as_ref().map(|(at, _)| *at)
     }
 
-    /// Looks for the start of an entry's key one byte away from the keys around.
+    /// Guesses the shared prefix of an entry's key by changing one byte of candidates.
     fn guessed(&mut self, at: usize, entry: &Seeming) -> Option<(Vec<u8>, Check, usize)> {
         for base in self.starts(at, entry.shared) {
             for place in (0..base.len()).rev() {
@@ -445,7 +451,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// Whether an entry under this start of its key is in place and right, and its place in the column.
+    /// Checks an entry with this key prefix for its position and its seal. Returns the result and the column position.
     fn confirmed(&mut self, start: &[u8], entry: &Seeming, here: bool) -> Option<(Check, usize)> {
         let key = [start, &self.body[entry.suffix.clone()]].concat();
         if !self.is_in_place(&key, entry.seqno) {
@@ -453,7 +459,7 @@ impl<'a> Walk<'a> {
         }
         let hash = hash_key(&key);
         let words = self.column.as_ref().map_or(1, |column| (column.len() / 8).saturating_sub(self.index));
-        // In a column the next word is the entry's, unless entries before it were lost.
+        // In a column, the next word belongs to the entry, unless entries before it were lost.
         for skipped in 0..words.min(if here { 1 } else { 64 }) {
             let cost = key.len() + entry.value.len() + 64;
             self.work = self.work.saturating_sub(cost);
@@ -485,7 +491,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// True if a record at this place may come next.
+    /// Returns true if a record at this position may come next in order.
     fn is_in_place(&self, key: &[u8], seqno: Seqno) -> bool {
         let order = self.site.order;
         let [from, to] = &self.site.span;
@@ -496,11 +502,11 @@ impl<'a> Walk<'a> {
             && self.last.as_ref().is_none_or(|last| order.compare_internal((&last.0, last.1), place) == Ordering::Less)
     }
 
-    /// Where to go on behind an entry at `at` that is lost: where a record stands that its seal confirms.
-    /// Answers also whether one must stand there.
+    /// Finds where to continue after a lost entry at `at`: at the next record whose seal matches. Also returns whether
+    /// an entry must begin there.
     fn resume(&mut self, at: usize) -> Option<(usize, bool)> {
         let end = self.shape.map_or(self.body.len(), |shape| shape.entries_end as usize).max(at + 1);
-        // Where a sum is right an entry ends where it says.
+        // In a block whose CRC matches, an entry ends where it says.
         let said = self.seeming(at).map(|entry| entry.end).filter(|_| self.site.fits);
         let last = self.body.len().min(end).saturating_sub(LEAST_ENTRY_BYTES);
         for next in at + 1..=last {
@@ -516,7 +522,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// True if the entries end at `at`.
+    /// Returns true if the entries end at `at`.
     fn is_end(&self, at: usize, beside: bool) -> bool {
         if self.shape.is_some_and(|shape| shape.entries_end as usize == at) {
             return true;
@@ -528,7 +534,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The offsets of a body's restarts, as far as they ascend within its entries.
+/// Returns the offsets of a body's restarts, as long as they ascend within its entries.
 fn restarts(body: &[u8], shape: &Shape) -> Vec<usize> {
     let end = shape.entries_end as usize;
     let words = body[end..body.len() - TAIL_BYTES].chunks_exact(4);
@@ -542,8 +548,8 @@ fn restarts(body: &[u8], shape: &Shape) -> Vec<usize> {
     ascending
 }
 
-/// True if what stands behind these entries, which are all there are from the start on, is the end of their body, though part
-/// of it may be hit: two of its three parts must say so.
+/// Returns true if the bytes after these entries are the trailer of their body, possibly damaged. The entries must be
+/// all entries from the start; two of the trailer's three parts must match them.
 fn ends_here(body: &[u8], at: usize, entries: &[usize]) -> bool {
     let Some(words) = body.len().checked_sub(TAIL_BYTES + at) else { return false };
     let count = words / 4;

@@ -1,18 +1,20 @@
-//! The guide: what leads a reader to a block, index and filter. Of a small table all of it is in memory while the table is open. Of a
-//! large one (`top`) the part of a range comes when a key or a block of that range is first asked for, and stays until the table is
-//! closed.
+//! Loads index and filter. Those of a small table are in memory while the table is open. Those of a large one are
+//! partitioned (`top`): a partition is loaded at the first access to a key or block of its range, and stays until the
+//! table is closed.
 //!
-//! In:     a key, or the number of a block. Out: the part that names the block, with the filter of its range.
-//! Holds:  a part is believed only if it is as the top says: its sum, its place, its bounds, and the word over the sums of its blocks. One
-//!         that is not is read again; then its index is made anew from the blocks of its range (`rebuild`), and its filter denies nothing.
-//!         What cannot be found among those blocks is named like a block that does not fit its sum: whoever reads there treats it as
-//!         any damaged block, so that the loss is that range's alone, told by every read that meets it (law 9), and absence is proved
-//!         as in any block (law 12).
-//!         Memory may be hit behind a search of the top. A filter's "no" from a part counts, where it is to be believed, only if the
-//!         part itself says that the key is in its range; a "maybe" leads to a block, whose neighbours are proved.
-//! Costs:  a part that is in memory: one search among the ranges, one load. One that is not: one read of some tens of KB, which is charged
-//!         to the cache and to the bound on what open tables take. No lock; two threads that come first at once both read, and one
-//!         of the two parts is used.
+//! In:    a key, or the number of a block.
+//! Out:   the partition that names the block, with the filter of its range.
+//! Holds: a partition is used only if it matches the top level: its CRC, position, bounds, and the checksum over its
+//!        blocks' CRCs. If it does not, it is read again. If that fails, its index is rebuilt from the blocks of its
+//!        range (`rebuild`), and its filter excludes no key. A block that is not found by the rebuild is listed with a
+//!        CRC that never matches. Readers then treat it as any damaged block: the loss is limited to that range, every
+//!        read of it reports it (law 9), and absence is verified as in any block (law 12). Memory may be corrupted
+//!        after a search of the top level. A negative filter answer from a partition therefore counts, where
+//!        verification is on, only if the partition itself confirms that the key is in its range. A "maybe" leads to a
+//!        block, whose neighbors are verified.
+//! Costs: for a partition in memory, one search among the ranges and one load. Otherwise one read of some tens of KB,
+//!        charged to the cache and to the limit on open tables' memory. No lock: if two threads load a partition at
+//!        once, both read it, and one copy is kept.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +33,7 @@ use crate::error::{Error, Remedy, Result};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 
-/// Index and filter of a range of keys.
+/// Index and filter of one key range (a partition).
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) index: Index,
@@ -39,28 +41,28 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// False if no key of its range has this hash.
+    /// Returns false if no key of its range has this hash.
     #[inline]
     pub(super) fn may_contain(&self, key_hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         size_of::<Part>() + self.index.memory() + self.filter.as_ref().map_or(0, Filter::memory)
     }
 }
 
-/// What leads to the blocks of a table.
+/// The index and filter of a table.
 #[derive(Debug)]
 pub(super) enum Guide {
-    /// All of it.
+    /// Not partitioned.
     Whole(Part),
-    /// A part for each range, those that were asked for.
+    /// Partitioned; partitions are loaded on demand.
     Cut(Cut),
 }
 
-/// The parts of a cut index, as far as they are in memory.
+/// A partitioned index, with the partitions loaded so far.
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) top: Top,
@@ -73,12 +75,12 @@ impl Cut {
         Cut { top, parts }
     }
 
-    /// Puts a part in its place, for tests of what is hit in memory.
+    /// Replaces a partition, for tests of memory corruption.
     pub(super) fn put(&mut self, at: usize, part: Part) {
         self.parts[at] = OnceLock::from(Arc::new(part));
     }
 
-    /// The part of a range, if it is in memory.
+    /// Returns a partition, if it is in memory.
     #[inline]
     fn loaded(&self, at: usize) -> Option<&Arc<Part>> {
         self.parts.get(at)?.get()
@@ -95,7 +97,7 @@ impl Guide {
         }
     }
 
-    /// Where the data blocks end.
+    /// End offset of the data blocks.
     pub(super) fn data_end(&self) -> u64 {
         match self {
             Guide::Whole(part) => part.index.data_end(),
@@ -103,7 +105,7 @@ impl Guide {
         }
     }
 
-    /// Bytes that are in memory as long as the table is open.
+    /// Size of the memory held while the table is open.
     pub(super) fn memory(&self) -> usize {
         match self {
             Guide::Whole(part) => part.memory(),
@@ -111,7 +113,7 @@ impl Guide {
         }
     }
 
-    /// The parts in memory.
+    /// Returns the partitions in memory.
     pub(super) fn loaded(&self) -> impl Iterator<Item = &Part> {
         let (whole, parts) = match self {
             Guide::Whole(part) => (Some(part), &[][..]),
@@ -120,7 +122,7 @@ impl Guide {
         whole.into_iter().chain(parts.iter().filter_map(|part| part.get().map(|part| &**part)))
     }
 
-    /// The ranges of a cut one.
+    /// Returns the key ranges of a partitioned index; empty otherwise.
     pub(super) fn spans(&self) -> &[Span] {
         match self {
             Guide::Whole(_) => &[],
@@ -128,7 +130,7 @@ impl Guide {
         }
     }
 
-    /// The part that names a block, if it is in memory.
+    /// Returns the partition that names a block, if it is in memory.
     pub(super) fn part_in_memory(&self, block: usize) -> Option<&Part> {
         match self {
             Guide::Whole(part) => Some(part),
@@ -136,7 +138,7 @@ impl Guide {
         }
     }
 
-    /// The part that a key leads to, if it is in memory.
+    /// Returns the partition for a key, if it is in memory.
     #[inline]
     pub(super) fn part_in_memory_for(&self, key: &[u8], order: &Order) -> Option<&Part> {
         match self {
@@ -145,7 +147,7 @@ impl Guide {
         }
     }
 
-    /// False if memory was hit: the search that leads to a part, or the part.
+    /// Returns false if memory corruption is detected in the top level or the partition.
     pub(super) fn is_sound(&self, index: &Index, order: &Order) -> bool {
         let leads = match self {
             Guide::Whole(_) => true,
@@ -156,7 +158,7 @@ impl Guide {
 }
 
 impl Table {
-    /// The part where a key is looked for. For a key behind the table the last one.
+    /// Returns the partition for a key. For a key past the end of the table, this is the last one.
     #[inline]
     pub(super) fn part_for(&self, key: &[u8]) -> Result<&Part> {
         self.part_for_in(&self.guide, key)
@@ -187,7 +189,7 @@ impl Table {
         }
     }
 
-    /// The part that names a block.
+    /// Returns the partition that names a block.
     #[inline]
     pub(super) fn part_of(&self, block: usize) -> Result<&Part> {
         self.part_of_in(&self.guide, block)
@@ -206,7 +208,8 @@ impl Table {
         self.loaded_or_read(cut, cut.top.range_of(block).ok_or_else(unnamed)?)
     }
 
-    /// The part that names a block, for a job that goes over the table once: one that is not in memory is not kept there.
+    /// Returns the partition that names a block, for a job that scans the table once. If it is not in memory, it is not
+    /// kept there.
     pub(super) fn part_passing(&self, block: usize) -> Result<Passing<'_>> {
         if let Some(part) = self.guide.part_in_memory(block) {
             return Ok(Passing::Kept(part));
@@ -216,8 +219,8 @@ impl Table {
         self.read_part(&cut.top.spans()[at], false).map(|part| Passing::Own(Box::new(part)))
     }
 
-    /// Reads every part of a cut index that is not in memory yet, and keeps it there: what comes after that needs nothing of the file but its
-    /// blocks. `by_data`: what the device does not give of them is made anew, like what is damaged. Errors: else `Io`.
+    /// Loads all partitions of the index, so that later reads access only data blocks. `by_data`: partitions that the
+    /// device cannot read are rebuilt from the data, as damaged ones are. Errors: otherwise `Io`.
     pub fn read_guide(&self, by_data: bool) -> Result<()> {
         let Guide::Cut(cut) = &self.guide else { return Ok(()) };
         for (slot, span) in cut.parts.iter().zip(cut.top.spans()) {
@@ -228,12 +231,12 @@ impl Table {
         Ok(())
     }
 
-    /// The handle of a data block.
+    /// Returns the handle of a data block.
     pub(super) fn handle(&self, block: usize) -> Result<Handle> {
         self.part_of(block)?.index.handle(block).copied().ok_or_else(unnamed)
     }
 
-    /// Where a block begins, as far as that is known without a read.
+    /// Returns the offset of a block, as precisely as is known without a read.
     pub(super) fn offset_of(&self, block: usize) -> u64 {
         let named = self.guide.part_in_memory(block).and_then(|part| part.index.handle(block));
         named.map_or_else(|| self.spans_offset(block), |handle| handle.offset)
@@ -246,7 +249,8 @@ impl Table {
         }
     }
 
-    /// A part that is not to be told from one that was just read, and names a block; from the spare where memory was hit.
+    /// Returns the partition that names a block, checked for memory corruption. If it is corrupted, returns the spare,
+    /// read again.
     pub(super) fn trusted_part_of(&self, block: usize) -> Result<&Part> {
         let part = self.part_of(block)?;
         if self.guide.is_sound(&part.index, &self.order) {
@@ -256,7 +260,7 @@ impl Table {
         }
     }
 
-    /// The same for the part that a key leads to.
+    /// As `trusted_part_of`, for the partition of a key.
     pub(super) fn trusted_part_for(&self, key: &[u8]) -> Result<&Part> {
         let part = self.part_for(key)?;
         if self.guide.is_sound(&part.index, &self.order) {
@@ -266,7 +270,7 @@ impl Table {
         }
     }
 
-    /// Index and filter read from the file again.
+    /// Reads index and filter from the file again.
     fn spare_guide(&self) -> Result<&Guide> {
         if self.spare.get().is_none() {
             let parts = self.read_parts().map_err(|error| error.in_family(self.watch.family(), None))?;
@@ -277,7 +281,7 @@ impl Table {
         self.spare.get().ok_or_else(|| self.disagree(0))
     }
 
-    /// Reads the part of a range and keeps it.
+    /// Reads a partition and keeps it.
     #[cold]
     #[inline(never)]
     fn load_part<'a>(&self, cut: &'a Cut, at: usize) -> Result<&'a Part> {
@@ -289,7 +293,7 @@ impl Table {
         Ok(self.keep(slot, part))
     }
 
-    /// Keeps a part in its place, if none has come there meanwhile.
+    /// Keeps a partition, unless another thread has stored it meanwhile.
     fn keep<'a>(&self, slot: &'a OnceLock<Arc<Part>>, part: Part) -> &'a Part {
         let part = Arc::new(part);
         let kept = slot.get_or_init(|| part.clone());
@@ -299,15 +303,15 @@ impl Table {
         kept
     }
 
-    /// So many bytes of index and filter have come into memory.
+    /// Accounts for index and filter bytes added to memory.
     fn keeps(&self, bytes: usize) {
         self.slots.pin_more(bytes);
         self.loaded_bytes.fetch_add(bytes, Relaxed);
         self.watch.grew(bytes);
     }
 
-    /// Reads the part of a range, again if it does not pass, and makes it anew from the blocks of the range if that does not help; with
-    /// `by_data` also if the device does not give it.
+    /// Reads a partition, retries if its check fails, and rebuilds it from the blocks of its range as a last resort.
+    /// With `by_data`, also rebuilds it if the device cannot read it.
     fn read_part(&self, span: &Span, by_data: bool) -> Result<Part> {
         let is_lost = |error: &Error| by_data || error.is_corruption();
         let from = self.part_source();
@@ -332,7 +336,7 @@ impl Table {
         let filter = match filter {
             Err(error) if is_lost(&error) => {
                 self.watch.damaged(&self.in_range(error, span));
-                None // every key may be there
+                None // without a filter, every key may be present
             }
             filter => filter?,
         };
@@ -346,7 +350,7 @@ impl Table {
         }
     }
 
-    /// The part of the index that names the blocks of a range, from these blocks.
+    /// Rebuilds a partition's index from the blocks of its range.
     fn index_anew(&self, from: &PartSource<'_>, span: &Span, error: Error) -> Result<Index> {
         let (index, is_it, refused) = rebuilt_part(from, span, self.dictionary.as_deref())?;
         refused.into_iter().for_each(|refused| drop(self.refused.set(refused)));
@@ -357,13 +361,13 @@ impl Table {
         Ok(index)
     }
 
-    /// Names family and keys in an error of a range.
+    /// Adds family and key range to an error of a partition.
     fn in_range(&self, error: Error, span: &Span) -> Error {
         let floor = span.range.floor.as_ref().unwrap_or(&self.properties.smallest);
         error.in_family(self.watch.family(), Some((&floor[..], &span.bound[..])))
     }
 
-    /// What the file says of a range, without any remedy: for whoever verifies.
+    /// Reads a partition without any repair, for verification.
     pub(super) fn check_part(&self, span: &Span) -> Result<Part> {
         let (index, filter) = self.part_source().read(span);
         Ok(Part { index: index?, filter: filter? })
@@ -375,26 +379,26 @@ impl Table {
     }
 }
 
-/// A part for one who passes.
+/// A partition for a one-time scan.
 pub(super) enum Passing<'a> {
     /// It is in memory anyway.
     Kept(&'a Part),
-    /// It goes with whoever asked.
+    /// It is owned by the caller.
     Own(Box<Part>),
 }
 
-/// Where parts are read from.
+/// Reads partitions from a file.
 pub(super) struct PartSource<'a> {
     pub(super) name: &'a str,
     pub(super) file: &'a dyn File,
     pub(super) uid: Uid,
     pub(super) order: &'a Order,
-    /// Filters are asked: their keys are hashed as the table's order wants it.
+    /// Filters are used: their hashes match the table's order.
     pub(super) filtered: bool,
 }
 
 impl PartSource<'_> {
-    /// Both parts of a range, which stand side by side, in one read; or by themselves if that fails.
+    /// Reads both blocks of a partition, which are adjacent, in one read; or one by one if that fails.
     pub(super) fn read(&self, span: &Span) -> (Result<Index>, Result<Option<Filter>>) {
         let wants_filter = self.filtered && !span.filter.is_absent();
         let together = match wants_filter {
@@ -434,7 +438,7 @@ impl PartSource<'_> {
         Filter::decode(body)
     }
 
-    /// Lets the operating system forget what it holds of the parts of a range.
+    /// Drops the operating system's cached pages of a partition.
     fn forget(&self, span: &Span) {
         let from = span.index.offset / PAGE_BYTES * PAGE_BYTES;
         let end = if span.filter.is_absent() { span.index.end() } else { span.filter.end() };

@@ -1,9 +1,11 @@
-//! The ladder of one block that is not right: read again past what memory holds of it, corrected, or what is left of it.
+//! Block repair, for one damaged block: read it again bypassing memory and page cache, correct it, or salvage its
+//! readable part.
 //!
-//! In:    the number of a block whose sum does not fit, or a record of which does not match its companion.
-//! Out:   the block whole, and what helped; or its remains, and what was wrong.
-//! Holds: a block is whole if its sum fits, it reads as the format says, and every record may be given out. A correction is
-//!        accepted if every record is confirmed by its seal besides. Index and properties are not corrected here.
+//! In:    the number of a block whose CRC does not match, or with a record that does not match its companion.
+//! Out:   the whole block, and the repair that succeeded; or its readable part, and the error.
+//! Holds: a block is whole if its CRC matches, its format is valid, and every record may be returned. A correction is
+//!        accepted only if, in addition, every record is confirmed by its seal. Index and properties are not corrected
+//!        here.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,42 +27,43 @@ use crate::planted::{self, Bug};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection};
 
-/// How often a block is read again.
+/// Number of rereads of a block.
 pub(super) const TRIES: usize = 3;
 
-/// Pages that a block lies in are dropped whole.
+/// Page size: the page cache drops whole pages of a block.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Damaged blocks whose remains are kept in memory for one table, and their bytes.
+/// Maximum number, and bytes, of damaged blocks whose readable parts are kept in memory for one table.
 const MOST_WOUNDS: usize = 64;
 const MOST_WOUND_BYTES: usize = 4 << 20;
 
-/// Hears what readers of a table come by. Calls come from the reading threads, off their fast paths, with no lock held.
+/// Receives notifications from readers of a table. Calls come from reader threads, outside of their fast paths, with no
+/// lock held.
 pub trait Watch: Send + Sync {
-    /// The family whose table it is; errors name it.
+    /// Returns the family of the table, for error messages.
     fn family(&self) -> &str {
         ""
     }
-    /// Something did not pass its check, and is looked into.
+    /// A check failed, and the cause is being examined.
     fn doubted(&self) {}
-    /// A block was made whole.
+    /// A block was repaired.
     fn healed(&self, _file: &str, _offset: u64, _by: Remedy) {}
-    /// A block cannot be made whole. Told once of each.
+    /// A block cannot be repaired. Called once per block.
     fn damaged(&self, _error: &Error) {}
-    /// A read came upon a gap in such a block.
+    /// A read reached a gap in such a block.
     fn gap_met(&self) {}
-    /// So many bytes of index and filter have come into memory, and stay until the table is closed.
+    /// Index and filter bytes were loaded, and stay in memory until the table is closed.
     fn grew(&self, _bytes: usize) {}
-    /// So many of them went, with their table.
+    /// Index and filter bytes were freed together with their table.
     fn shrank(&self, _bytes: usize) {}
 }
 
-/// Nobody listens.
+/// A `Watch` that ignores all notifications.
 pub(super) struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// What is known of the damaged blocks of a table.
+/// The known bad blocks of a table.
 #[derive(Default)]
 pub(super) struct Wounds {
     any: AtomicBool,
@@ -72,12 +75,12 @@ struct Known {
     /// The oldest first.
     broken: Vec<(usize, Arc<Remains>)>,
     bytes: usize,
-    /// Blocks of which it was told already that they are damaged.
+    /// Blocks that were already reported as damaged.
     told: BTreeSet<usize>,
 }
 
 impl Wounds {
-    /// The remains of a block that is known to be damaged.
+    /// Returns the readable part of a block that is known to be damaged.
     pub(super) fn find(&self, number: usize) -> Option<Arc<Remains>> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -85,7 +88,7 @@ impl Wounds {
         lock(&self.known).broken.iter().find(|(known, _)| *known == number).map(|(_, remains)| remains.clone())
     }
 
-    /// Remembers what is left of a block; true if it was not known to be damaged.
+    /// Adds the readable part of a block; returns true if the block was not reported before.
     fn add(&self, number: usize, remains: &Arc<Remains>) -> bool {
         let mut known = lock(&self.known);
         self.any.store(true, Ordering::Release);
@@ -100,7 +103,7 @@ impl Wounds {
         known.told.insert(number)
     }
 
-    /// A block is whole after all.
+    /// Removes a block that turned out to be whole.
     pub(super) fn remove(&self, number: usize) {
         if self.any.load(Ordering::Acquire) {
             let mut known = lock(&self.known);
@@ -114,30 +117,31 @@ impl Wounds {
 
 /// A block for a reader.
 pub(super) enum Fetched {
-    /// As it was written.
+    /// The whole block.
     Whole(Arc<Block>),
-    /// What is left of it.
+    /// The readable part of a damaged block.
     Broken(Arc<Remains>),
 }
 
-/// What a block was found to be.
+/// The result of a block repair.
 #[expect(clippy::large_enum_variant, reason = "lives for a moment")]
 pub(super) enum Recovered {
-    /// Whole; what made it so if it was not at first; what all of its records were found to be, where that is the same.
+    /// The whole block; the repair that was needed, if any; the check result of its records, if all have the same.
     Whole(Block, Option<Remedy>, Option<Check>),
-    /// Not to be made whole; what was wrong.
+    /// The readable part of a block that cannot be repaired; the error.
     Broken(Remains, Error),
 }
 
-/// A longer gap of a rebuilt table is not taken into memory as one block: nothing in it can be told from anything else.
+/// Maximum length of a rebuilt table's gap that is loaded as one block: a longer one contains nothing that can be
+/// distinguished.
 const MOST_GAP_BYTES: usize = 4 << 20;
 
-/// Corrections are held against every seal of the block.
+/// Corrections must be confirmed by every seal of the block.
 fn is_confirmed() -> bool {
     !planted::active(Bug::HealedBlockNotConfirmed)
 }
 
-/// How a record that may not be given out is reported.
+/// Returns the error for a record that must not be returned.
 #[cold]
 pub(super) fn mismatch(record: &Record<'_>, check: Check) -> Error {
     let damage = Damage {
@@ -149,7 +153,7 @@ pub(super) fn mismatch(record: &Record<'_>, check: Check) -> Error {
 }
 
 impl Table {
-    /// A point read in a block that is not in memory.
+    /// Performs a point read in a block that is not in memory.
     #[inline(never)]
     pub(super) fn look_up(
         &self,
@@ -164,7 +168,7 @@ impl Table {
         self.look_at(fetched, number, wanted, visit)
     }
 
-    /// A point read in a block that was just fetched, and is let go then.
+    /// Performs a point read in a block that was just loaded, and releases it afterwards.
     pub(super) fn look_at(
         &self,
         fetched: Fetched,
@@ -182,7 +186,7 @@ impl Table {
         }
     }
 
-    /// A point read after a block, or what leads to it, was found not to agree with itself.
+    /// Repeats a point read after a contradiction in a block or its index.
     #[cold]
     #[inline(never)]
     pub(super) fn get_healed(
@@ -193,7 +197,7 @@ impl Table {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         if let Err(error) = doubt {
-            return Err(self.named(error, number)); // of the file, and what can be done was done
+            return Err(self.named(error, number)); // a file error: everything possible was tried
         }
         self.watch.doubted();
         if !self.guide.is_sound(wanted.index, &self.order) {
@@ -216,7 +220,7 @@ impl Table {
         Ok(false)
     }
 
-    /// The index says that a key is behind the last block: mostly true only of an index that was hit.
+    /// Handles an index that places a key past the last block; mostly this means that the index is corrupted.
     #[cold]
     pub(super) fn get_beyond(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         if wanted.index.proves(wanted.index.end(), wanted.key, false, &self.order) {
@@ -226,7 +230,7 @@ impl Table {
         self.get_anew(wanted, visit)
     }
 
-    /// The filter of another range has said that a key is not there: what led to it was hit.
+    /// Handles a negative answer from the filter of another range: the search that led there was corrupted.
     #[cold]
     #[inline(never)]
     pub(super) fn get_misled(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
@@ -234,7 +238,7 @@ impl Table {
         self.get_anew(wanted, visit)
     }
 
-    /// A point read by an index that was read again: the one in memory was hit.
+    /// Performs a point read with an index that was read again, because the one in memory is corrupted.
     fn get_anew(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         let index = &self.trusted_part_for(wanted.key)?.index;
         let mut wanted = Wanted { index, follows: false, ..*wanted };
@@ -269,7 +273,7 @@ impl Table {
         self.named(Error::structural("a block and its index do not agree on where a key is"), number)
     }
 
-    /// What is left of a block answers.
+    /// Answers a point read from the readable part of a block.
     fn look_among(
         &self,
         remains: &Remains,
@@ -290,13 +294,13 @@ impl Table {
         })
     }
 
-    /// True if a block that is about to be read is to be kept.
+    /// Returns true if a block that is about to be read would be cached.
     pub(super) fn admits(&self, number: usize) -> bool {
         let bytes = self.handle(number).map_or(0, |handle| handle.raw_len as usize);
         self.slots.admits(number, bytes + size_of::<Block>())
     }
 
-    /// A block that is not in memory, or what is left of it.
+    /// Loads a block that is not in memory, or its readable part.
     #[cold]
     pub(super) fn fetch(&self, number: usize, checks: Checks) -> Result<Fetched> {
         if let Some(remains) = self.wounds.find(number) {
@@ -314,7 +318,7 @@ impl Table {
         }
     }
 
-    /// Puts a block in the place of the one in memory, which is not to be believed; or what is left of it.
+    /// Replaces an untrusted block in memory by a repaired one, or by its readable part.
     #[cold]
     pub(super) fn restore(&self, number: usize) -> Result<Fetched> {
         if let Some(remains) = self.wounds.find(number) {
@@ -343,7 +347,7 @@ impl Table {
         }
     }
 
-    /// The record that stands last before a block, where that says more than the index does.
+    /// Returns the last record before a block, if that is more precise than the index.
     fn last_before(&self, number: usize) -> Option<(Vec<u8>, Seqno)> {
         let left = number.checked_sub(1).filter(|_| self.properties.versions != Some(0))?;
         if let Some(remains) = self.wounds.find(left) {
@@ -355,21 +359,21 @@ impl Table {
         self.read_block(left, false).and_then(|block| block.last()).ok()
     }
 
-    /// True if every record of a block may be given out.
+    /// Returns true if every record of a block may be returned.
     pub(super) fn serves_all(&self, block: &Block) -> bool {
         let judge = self.judge();
         (0..block.len()).all(|at| block.is_whole(at, judge, |_, _| true))
     }
 
-    /// Names file, block and family in an error.
+    /// Adds file, block and family to an error.
     #[cold]
     pub(super) fn named(&self, error: Error, number: usize) -> Error {
         let error = self.at_block(error, number);
         if self.watch.family().is_empty() { error } else { error.in_family(self.watch.family(), None) }
     }
 
-    /// Reads a block from its file, up to `tries` times again past the page cache, and corrects it if that does not help
-    /// and it may be tried (`tries` is not 0). `before`: the record that stands in front of the block, if that is known.
+    /// Reads a block from its file. If its check fails, rereads it up to `tries` times bypassing the page cache, then
+    /// tries to correct it (unless `tries` is 0). `before`: the record directly before the block, if known.
     pub(super) fn recover(
         &self,
         number: usize,
@@ -393,7 +397,7 @@ impl Table {
                     return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
                 }
                 Ok((Err(found), framed)) => (bytes, error) = (framed, Some(found)),
-                // What was read before says more than a device that does not answer now.
+                // The bytes of an earlier read are more useful than a current device error.
                 Err(found) => error = error.or(Some(found)),
             }
         }
@@ -412,8 +416,8 @@ impl Table {
         Ok(Recovered::Broken(left, error))
     }
 
-    /// Reads a block with its trailer. A long gap of a rebuilt table is read piece by piece, and nothing of it is kept. Errors: what the
-    /// device does not give.
+    /// Reads a block with its trailer. A long gap of a rebuilt table is only probed piece by piece, and its bytes are
+    /// discarded. Errors: device errors.
     pub(super) fn read_or_probe(&self, handle: &Handle) -> Result<Vec<u8>> {
         if handle.crc != LOST || handle.bytes() <= MOST_GAP_BYTES {
             return read_framed(&self.name, &*self.file, handle);
@@ -428,8 +432,8 @@ impl Table {
         Ok(Vec::new())
     }
 
-    /// The block, if its sum fits, it reads as it should and every record of it may be given out; and what all of them are, where that is
-    /// the same.
+    /// Returns the block, if its CRC matches, its format is valid and every record may be returned. Also returns the
+    /// records' check result, if it is the same for all.
     fn whole(
         &self,
         framed: &[u8],
@@ -449,7 +453,7 @@ impl Table {
         Ok((block, first.filter(|_| same)))
     }
 
-    /// Lets the keeper correct a block; every record of it must be confirmed by its seal.
+    /// Lets the protector correct a block; every record must then be confirmed by its seal.
     fn correct(&self, framed: &mut [u8], handle: &Handle, keeper: &dyn Companions, protection: Protection) -> bool {
         let seed = block_seed(&self.expected.uid, handle.offset, Role::Data);
         let mut key = Vec::new();
@@ -465,7 +469,7 @@ impl Table {
         })
     }
 
-    /// What is known of a block from elsewhere.
+    /// Collects the context of a block for salvage.
     fn site<'a>(
         &'a self,
         index: &Index,
@@ -478,7 +482,7 @@ impl Table {
         let from = match (number.checked_sub(1), before) {
             (None, _) => (self.properties.smallest.clone(), MAX_SEQNO),
             (Some(_), Some((key, seqno))) => after(&self.order, key, seqno, single),
-            // The last key of the block before may be its separator, with versions that go on here.
+            // The separator may be the last key of the block before, with versions that continue here.
             (Some(left), None) => (index.separator(left), if single { 0 } else { MAX_SEQNO }),
         };
         let to = match number + 1 == self.blocks() {
@@ -504,7 +508,7 @@ impl Table {
         }
     }
 
-    /// Lets the operating system forget what it holds of a block.
+    /// Drops the operating system's cached pages of a block.
     fn drop_pages(&self, handle: &Handle) {
         let from = handle.offset / PAGE_BYTES * PAGE_BYTES;
         let to = handle.end().next_multiple_of(PAGE_BYTES);

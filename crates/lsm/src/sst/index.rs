@@ -1,15 +1,16 @@
-//! The index: which block may hold a key. docs/format.md, section 4.3.
+//! The index: finds the block that may hold a key. See docs/format.md, section 4.3.
 //!
-//! In memory the separators are cut into groups. A group keeps the bytes common to its separators once, and of each
-//! separator a head taken after them and the tail. Thus heads decide whatever the keys begin with, and a table of long
-//! keys that differ late does not blow up in memory: no more than a group's length times what the file holds.
+//! In memory, separators are organized in groups. A group stores its separators' common prefix once, and for each
+//! separator a head taken after that prefix and the remaining tail. Thus heads decide most comparisons whatever the
+//! common prefixes, and a table of long similar keys needs little memory: at most the group size times the bytes in the
+//! file.
 //!
-//! The index of a large table is cut into parts (`guide`), and this is then the index of one: blocks keep the numbers they have in the
-//! table, and the separator before the first one stands beside the others, so that one part alone says where a key of its range is.
-//! The parts themselves are found by the same search (`top`).
+//! The index of a large table is partitioned (`guide`); an `Index` is then one partition. Blocks keep their numbers
+//! within the table, and the partition also stores the last separator of the previous one. One partition alone
+//! therefore determines the block of a key in its range. Partitions are found by the same search (`top`).
 //!
-//! Each group has a check word of its own in memory, over its separators. It is looked at where the index alone says that a key
-//! is not in a block beside the one that was searched, so that a bit that flips here hides no record.
+//! Each group has a checksum in memory over its separators. It is verified when only the index shows that a key is not
+//! in a neighbor of the searched block, so that a bit flip in the index hides no record.
 
 use std::cmp::Ordering;
 
@@ -24,13 +25,13 @@ use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::{LINE, prefetch};
 use crate::record::MAX_KEY_BYTES;
 
-/// Separators of one group.
+/// Number of separators per group.
 const GROUP: usize = 64;
 
-/// Heads in a line of memory.
+/// Number of heads per cache line.
 const HEADS_IN_LINE: usize = LINE / size_of::<u64>();
 
-/// The least an entry takes: four varints and a CRC.
+/// Minimum length of an entry: four varints and a CRC.
 const LEAST_ENTRY_BYTES: usize = 8;
 
 /// Builds the body of an index.
@@ -46,7 +47,7 @@ impl Builder {
         Builder { body: vec![0; 4], before: Vec::new(), count: 0 }
     }
 
-    /// Adds the separator of the next block.
+    /// Adds the separator and handle of the next block.
     pub(super) fn add(&mut self, separator: &[u8], handle: &Handle) {
         let shared = common_prefix(&self.before, separator);
         put_varint(&mut self.body, shared as u64);
@@ -65,24 +66,24 @@ impl Builder {
         self.count
     }
 
-    /// How far the body has come.
+    /// Returns the current position in the body.
     pub(super) fn mark(&self) -> Mark {
         Mark { at: self.body.len(), count: self.count }
     }
 
-    /// The body of the part between two marks.
+    /// Returns the body of the partition between two marks.
     pub(super) fn part(&self, from: Mark, to: Mark) -> Vec<u8> {
         [&(to.count - from.count).to_le_bytes()[..], &self.body[from.at..to.at]].concat()
     }
 
-    /// The body.
+    /// Returns the body.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.body[..4].copy_from_slice(&self.count.to_le_bytes());
         self.body
     }
 }
 
-/// A place between two blocks in a body that is built.
+/// A position between two blocks in an index body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     at: usize,
@@ -90,51 +91,51 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Before the first block.
+    /// The position before the first block.
     pub(super) const START: Mark = Mark { at: 4, count: 0 };
 }
 
-/// Where a part of an index stands in its table.
+/// The position of an index partition in its table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     /// The number of its first block.
     pub(super) first: usize,
-    /// Where that begins in the file.
+    /// File offset of that block.
     pub(super) offset: u64,
-    /// The last separator of the part before; none: it is the first.
+    /// The last separator of the previous partition; `None` for the first one.
     pub(super) floor: Option<Vec<u8>>,
-    /// No part follows.
+    /// True for the last partition.
     pub(super) is_last: bool,
 }
 
 impl Range {
-    /// All of a table.
+    /// The range of a whole table.
     pub(super) fn whole() -> Range {
         Range { first: 0, offset: HEADER_BYTES as u64, floor: None, is_last: true }
     }
 }
 
-/// An index in memory, or a part of one.
+/// An index in memory, or one partition of it.
 #[derive(Debug)]
 pub(super) struct Index {
     range: Range,
-    /// Heads of all separators, each after its group's common bytes; empty for other orders than bytewise.
+    /// Heads of all separators, each after its group's common prefix; empty for orders other than bytewise.
     heads: Vec<u64>,
-    /// Heads of the last separator of each group, after the bytes common to the table.
+    /// Heads of each group's last separator, after the table's common prefix.
     group_heads: Vec<u64>,
-    /// Bytes common to all separators.
+    /// Common prefix of all separators.
     common: Vec<u8>,
     groups: Vec<Group>,
-    /// Common bytes and tails.
+    /// Common prefixes and tails.
     keys: Vec<u8>,
-    /// Where each tail begins in `keys`; one more for the end.
+    /// Start of each tail in `keys`, plus the end.
     tails: Vec<u32>,
     handles: Vec<Handle>,
-    /// One for each group.
+    /// Checksum of each group.
     checks: Vec<u64>,
 }
 
-/// Where the bytes common to a group's separators stand in `keys`.
+/// Position in `keys` of a group's common prefix.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     common_at: u32,
@@ -142,12 +143,12 @@ struct Group {
 }
 
 impl Index {
-    /// Reads a body; `data_end` is where the data blocks must end at the latest.
+    /// Reads an index body; `data_end` is the upper limit for the end of the data blocks.
     pub(super) fn decode(body: &[u8], order: &Order, data_end: u64) -> Result<Index> {
         Index::decode_part(body, order, data_end, Range::whole())
     }
 
-    /// Reads the body of a part, which belongs to this range.
+    /// Reads the body of the partition with this range.
     pub(super) fn decode_part(body: &[u8], order: &Order, data_end: u64, range: Range) -> Result<Index> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
@@ -194,39 +195,39 @@ impl Index {
         self.handles.len()
     }
 
-    /// True if no other part stands beside it.
+    /// Returns true if the index is not partitioned.
     #[inline]
     pub(super) fn is_whole(&self) -> bool {
         self.range.is_last && self.range.first == 0
     }
 
-    /// Where it stands in its table.
+    /// Its position in the table.
     pub(super) fn range(&self) -> &Range {
         &self.range
     }
 
-    /// The number behind that of its last block.
+    /// One past the number of its last block.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.range.first + self.handles.len()
     }
 
-    /// The handle of a data block.
+    /// Returns the handle of a data block.
     pub(super) fn handle(&self, number: usize) -> Option<&Handle> {
         self.handles.get(number.checked_sub(self.range.first)?)
     }
 
-    /// All handles, in file order.
+    /// Returns all handles, in file order.
     pub(super) fn handles(&self) -> &[Handle] {
         &self.handles
     }
 
-    /// Where the data blocks end.
+    /// End offset of the data blocks.
     pub(super) fn data_end(&self) -> u64 {
         self.handles.last().map_or(self.range.offset, Handle::end)
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         let words = self.heads.len() + self.group_heads.len() + self.groups.len();
         (words + self.checks.len()) * 8
@@ -236,13 +237,14 @@ impl Index {
             + self.handles.len() * size_of::<Handle>()
     }
 
-    /// The first block whose separator is not below `key`: the only one where versions of `key` can begin. `end` if there is none.
+    /// Returns the first block whose separator is not less than `key`: the only block where versions of `key` can
+    /// begin. `end` if there is none.
     #[inline]
     pub(super) fn find(&self, key: &[u8], order: &Order) -> usize {
         self.range.first + self.find_here(key, order)
     }
 
-    /// The same, counted from the first block here.
+    /// As `find`, counted from the first block of this partition.
     #[inline]
     pub(super) fn find_here(&self, key: &[u8], order: &Order) -> usize {
         if !order.is_bytewise() {
@@ -256,7 +258,7 @@ impl Index {
         let Some(Group { common_at, common_len }) = self.groups.get(group).copied() else {
             return self.len();
         };
-        // A search waits for one line after the other unless it asks for all of them before.
+        // Prefetch all lines at once: the search would otherwise wait for them one after the other.
         self.heads[from..to].iter().step_by(HEADS_IN_LINE).chain(&self.heads[to - 1..to]).for_each(prefetch);
         let common_len = common_len as usize;
         if !self.shares(key, group, common_len) {
@@ -276,8 +278,8 @@ impl Index {
         partition(from + low, from + low + equal, |at| self.tail(at) < rest)
     }
 
-    /// True if a key that begins as all separators do also begins as all of a group, by the head of the last one, which was just looked at.
-    /// False: it may.
+    /// Returns true if `key`, which has the table's common prefix, certainly has the group's common prefix too. This is
+    /// decided by the head of the group's last separator, which was just loaded. False means unknown.
     #[inline]
     fn shares(&self, key: &[u8], group: usize, common_len: usize) -> bool {
         let further = common_len.wrapping_sub(self.common.len());
@@ -288,7 +290,7 @@ impl Index {
         other.leading_zeros() as usize >= further * 8
     }
 
-    /// The first group whose last separator is not below a key that begins as all separators do.
+    /// Returns the first group whose last separator is not less than a key that has the table's common prefix.
     fn find_group(&self, key: &[u8]) -> usize {
         let wanted = head(key, self.common.len());
         let low = first_not_below(&self.group_heads, wanted);
@@ -303,12 +305,12 @@ impl Index {
         })
     }
 
-    /// Whether the block at `number` is where a key must be if it is not in the block before. `follows`: that was searched, and ends
-    /// with the key. Believes only separators whose check holds.
+    /// Returns whether a key must be in block `number` if it is not in the block before. `follows`: the block before
+    /// was searched and ends with the key. Uses only separators whose checksum matches.
     pub(super) fn proves(&self, number: usize, key: &[u8], follows: bool, order: &Order) -> bool {
         let behind = |number: usize| self.compare_checked(number, key, order);
         let starts = follows || number.checked_sub(1).is_none_or(|left| behind(left) == Some(Ordering::Less));
-        // Behind the last separator of the table there is no block.
+        // No block follows the table's last separator.
         let ends = match number == self.end() {
             true => self.range.is_last,
             false => behind(number).is_some_and(|order| order != Ordering::Less),
@@ -316,13 +318,14 @@ impl Index {
         starts && ends
     }
 
-    /// True if a key lies in the range of this part, by bytes that no search for the part has read.
+    /// Returns true if a key is in the range of this partition, according to bytes that the search for the partition
+    /// did not read.
     pub(super) fn holds(&self, key: &[u8], order: &Order) -> bool {
         let above = self.range.floor.as_ref().is_none_or(|floor| order.compare(floor, key) == Ordering::Less);
         above && (self.range.is_last || self.compare_last(key, order) != Ordering::Less)
     }
 
-    /// False if the block before `number` may end with a version of `key`.
+    /// Returns false if the block before `number` may end with a version of `key`.
     pub(super) fn begins_at(&self, number: usize, key: &[u8], order: &Order) -> bool {
         let Some(left) = number.checked_sub(1) else { return true };
         let Some(here) = left.checked_sub(self.range.first) else {
@@ -330,7 +333,7 @@ impl Index {
         };
         let Group { common_at, common_len } = self.groups[here / GROUP];
         let common = self.keys.get(common_at as usize..).and_then(|rest| rest.get(..common_len as usize));
-        // Nearly always the head says that it ends below, and agrees with the bytes it was made of.
+        // Nearly always the head shows that the separator is less, and the head matches the separator's bytes.
         if let (Some(common), Some(tail)) = (common, self.tail_in(here))
             && order.is_bytewise()
             && begins_with(key, common)
@@ -343,7 +346,7 @@ impl Index {
         self.compare_checked(left, key, order) == Some(Ordering::Less)
     }
 
-    /// True if every part of the index agrees with every other.
+    /// Returns true if all parts of the index are consistent.
     pub(super) fn is_sound(&self, order: &Order) -> bool {
         let groups = 0..self.groups.len();
         let heads = |group: usize| {
@@ -363,7 +366,8 @@ impl Index {
             && groups.clone().all(|group| self.bound(group).starts_with(&self.common))
     }
 
-    /// How the separator of a block compares with a key, if its group's check holds. Of the block before the first one too.
+    /// Compares the separator of a block with a key, if its group's checksum matches. Also works for the block before
+    /// the first one.
     fn compare_checked(&self, number: usize, key: &[u8], order: &Order) -> Option<Ordering> {
         let Some(here) = number.checked_sub(self.range.first) else {
             let floor = self.range.floor.as_ref().filter(|_| number + 1 == self.range.first && self.is_checked(0))?;
@@ -375,14 +379,14 @@ impl Index {
         Some(self.compare_here(here, key, order))
     }
 
-    /// How the last separator compares with a key.
+    /// Compares the last separator with a key.
     fn compare_last(&self, key: &[u8], order: &Order) -> Ordering {
         self.compare_here(self.len() - 1, key, order)
     }
 
     fn compare_here(&self, here: usize, key: &[u8], order: &Order) -> Ordering {
         if !order.is_bytewise() {
-            return order.compare(self.tail(here), key); // all of it is its tail
+            return order.compare(self.tail(here), key); // the tail is the whole separator
         }
         let Group { common_at, common_len } = self.groups[here / GROUP];
         let common = self.keys.get(common_at as usize..common_at as usize + common_len as usize).unwrap_or_default();
@@ -394,7 +398,7 @@ impl Index {
         self.checks.get(group) == Some(&self.check_of(group))
     }
 
-    /// A sum over the separators of a group, where each begins, and the handles of its blocks.
+    /// Computes a checksum over the separators of a group, their positions, and the handles of their blocks.
     fn check_of(&self, group: usize) -> u64 {
         let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
         let Group { common_at, common_len } = self.groups[group];
@@ -413,13 +417,14 @@ impl Index {
         self.tail_in(at).unwrap_or_default()
     }
 
-    /// None only if memory was hit since the index was read.
+    /// Returns `None` only if memory was corrupted since the index was read.
     #[inline]
     fn tail_in(&self, at: usize) -> Option<&[u8]> {
         self.keys.get(self.tails[at] as usize..self.tail_end(at))
     }
 
-    /// Turns over bits of a head, of one or of a group, or behind those of a byte of the separators: for tests of what finds it.
+    /// Flips bits of a separator's head, a group's head, or a byte of the separators. For tests of corruption
+    /// detection.
     pub(super) fn damage(&mut self, at: usize, mask: u64) {
         let count = self.heads.len() + self.group_heads.len();
         let at = at % (count + self.keys.len()).max(1);
@@ -433,7 +438,7 @@ impl Index {
         }
     }
 
-    /// A tail ends where the next begins, or where the next group's common bytes do.
+    /// Returns the end of a tail: the start of the next tail, or of the next group's common prefix.
     fn tail_end(&self, at: usize) -> usize {
         match self.groups.get((at + 1) / GROUP) {
             Some(group) if (at + 1).is_multiple_of(GROUP) => group.common_at as usize,
@@ -441,7 +446,7 @@ impl Index {
         }
     }
 
-    /// The last separator of a group, in two pieces.
+    /// Returns the last separator of a group in two pieces.
     fn bound_parts(&self, group: usize) -> (&[u8], &[u8]) {
         let Group { common_at, common_len } = self.groups[group];
         let common = self.keys.get(common_at as usize..(common_at + common_len) as usize).unwrap_or_default();
@@ -453,7 +458,7 @@ impl Index {
         [common, tail].concat()
     }
 
-    /// The separator of a block, or of the one before the first.
+    /// Returns the separator of a block, or of the block before the first one.
     pub(super) fn separator(&self, number: usize) -> Vec<u8> {
         let Some(here) = number.checked_sub(self.range.first) else {
             return self.range.floor.clone().unwrap_or_default();
@@ -464,7 +469,7 @@ impl Index {
     }
 }
 
-/// An index that is put together of separators and handles, in their order.
+/// Builds an index from separators and handles in order.
 pub(super) struct Filling<'a> {
     index: Index,
     group: Run,
@@ -472,7 +477,7 @@ pub(super) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// An empty one, with room for so many separators of so many bytes in all.
+    /// Creates an empty one, with capacity for `count` separators of `bytes` bytes in total.
     pub(super) fn new(range: Range, order: &Order, (count, bytes): (usize, usize)) -> Filling<'_> {
         let index = Index {
             range,
@@ -502,7 +507,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The index. Errors: there is nothing in it.
+    /// Returns the index. Errors: it has no entries.
     pub(super) fn finish(mut self) -> Result<Index> {
         self.end_group()?;
         let mut index = self.index;
@@ -522,7 +527,7 @@ impl Filling<'_> {
     }
 }
 
-/// The first of `from..to` that is not `below`; `to` if there is none.
+/// Returns the first of `from..to` for which `below` is false; `to` if there is none.
 fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (from, to);
     while low < high {
@@ -532,7 +537,7 @@ fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// Separators of one group, one behind the other in bytes that are used again.
+/// Separators of one group, concatenated in a reusable buffer.
 #[derive(Default)]
 struct Run {
     bytes: Vec<u8>,
@@ -627,7 +632,7 @@ mod tests {
         }
     }
 
-    /// An order of keys of eight bytes, which knows no others.
+    /// An order on keys of exactly eight bytes.
     struct Words;
 
     impl Comparator for Words {
@@ -654,7 +659,7 @@ mod tests {
         assert!(Index::decode(&built(&falling), &order, u64::MAX).is_err());
     }
 
-    /// A few bytes name a key of 65,533 bytes once more: a file of 3 MB would be an index of 8 GB.
+    /// A few bytes can repeat a key of 65,533 bytes: a file of 3 MB would decode to an index of 8 GB.
     #[test]
     fn a_separator_longer_than_the_keys_beside_it_is_refused() {
         let long = vec![b'k'; 65_533];

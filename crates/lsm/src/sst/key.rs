@@ -1,44 +1,44 @@
-//! The whole key of the entry under a cursor: the start of its restart's key, then bytes of its own.
+//! The whole key of the entry under a cursor: the prefix shared with its restart, then its own suffix.
 //!
-//! In:     a block, a place in it, and the entry there.
-//! Out:    the key in one piece, until the next is put together.
-//! Costs:  two copies of sixteen bytes, where neither part is longer; no call, no allocation. The restart is looked up when a walk
-//!         comes among its entries, not for each of them.
-//! Holds:  a restart that was looked up is of the block shown last: `forget` it when another block takes its place.
+//! In:    a block, a position in it, and the entry there.
+//! Out:   the contiguous key, valid until the next one is assembled.
+//! Costs: two 16-byte copies if neither part is longer; no call, no allocation. The restart is looked up once per
+//!        restart group, not once per entry.
+//! Holds: a cached restart belongs to the current block: call `forget` when another block replaces it.
 
 use super::block::{Block, Restart};
 use super::entry::Entry;
 use crate::error::Result;
 
-/// Keys up to this length stand beside the rest of a cursor.
+/// Maximum length of a key that is stored inline in the cursor.
 const NEAR_BYTES: usize = 96;
 
-/// Parts up to this length are copied whole strides at a time, with whatever stands behind them.
+/// Parts up to this length are copied as one 16-byte chunk, including the bytes after them.
 const STRIDE: usize = 16;
 
-/// See the head of the file.
+/// The assembled key; see the module documentation.
 pub(super) struct WholeKey {
     near: [u8; NEAR_BYTES],
-    /// Room for longer keys.
+    /// Buffer for longer keys.
     far: Vec<u8>,
     len: usize,
-    /// The restart among whose entries the walk is.
+    /// The restart of the walk's current group.
     restart: Restart,
 }
 
 impl WholeKey {
-    /// The empty key.
+    /// Creates an empty key.
     pub(super) fn new() -> WholeKey {
         WholeKey { near: [0; NEAR_BYTES], far: Vec::new(), len: 0, restart: Restart::default() }
     }
 
-    /// Another block takes the place of the one before.
+    /// Forgets the cached restart, because another block replaces the current one.
     #[inline]
     pub(super) fn forget(&mut self) {
         self.restart = Restart::default();
     }
 
-    /// The key that was put together last.
+    /// Returns the key that was assembled last.
     #[inline]
     pub(super) fn get(&self) -> &[u8] {
         match self.near.get(..self.len) {
@@ -47,7 +47,7 @@ impl WholeKey {
         }
     }
 
-    /// Takes a key that is known whole.
+    /// Stores a key that is already complete.
     #[inline]
     pub(super) fn set(&mut self, key: &[u8]) {
         self.len = key.len();
@@ -60,7 +60,7 @@ impl WholeKey {
         }
     }
 
-    /// Puts the key of the entry at a place together. An error leaves the key as it was.
+    /// Assembles the key of the entry at a position. On error, the key is unchanged.
     #[inline]
     pub(super) fn put(&mut self, block: &Block, at: usize, entry: &Entry) -> Result<()> {
         let (shared, own) = (entry.shared, entry.value_at - entry.suffix_at);
@@ -86,7 +86,7 @@ impl WholeKey {
         self.put_longer(block, at, entry)
     }
 
-    /// The same for any lengths, and for an entry of another restart.
+    /// As `put`, for any lengths and for an entry of another restart group.
     #[inline(never)]
     fn put_longer(&mut self, block: &Block, at: usize, entry: &Entry) -> Result<()> {
         let (shared, suffix) = (entry.shared, block.suffix(entry));
@@ -115,7 +115,7 @@ impl WholeKey {
     }
 }
 
-/// As many bytes from a place on, if there are so many.
+/// Returns the 16 bytes at a position, if the slice is long enough.
 #[inline]
 fn stride(bytes: &[u8], at: usize) -> Option<&[u8; STRIDE]> {
     bytes.get(at..)?.first_chunk()
