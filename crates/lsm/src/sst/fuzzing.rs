@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: any bytes are decoded or refused, without a panic and without unbounded memory.
+//! Entry points for fuzzers: any bytes are either decoded or rejected, without a panic and with bounded memory.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::order::Order;
 use crate::record::MAX_SEQNO;
 use crate::seam::Plain;
 
-/// Loads bytes as a data block (first byte: the codec) and reads every entry of it.
+/// Loads bytes as a data block (first byte: the codec) and reads every entry.
 pub fn fuzz_block(bytes: &[u8]) {
     let Some((codec, stored)) = bytes.split_first() else { return };
     let raw_len = if codec & 0xf == 0 { stored.len() as u32 } else { 4096 };
@@ -47,7 +47,8 @@ pub fn fuzz_block(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as a dictionary (its length first, two bytes; then the length that is to come out) and a frame that is packed with it.
+/// Reads bytes as a dictionary and a frame compressed with it. The first two bytes are the dictionary's length, the
+/// next two the decompressed length.
 pub fn fuzz_dictionary(bytes: &[u8]) {
     let Some((lengths, rest)) = bytes.split_first_chunk::<4>() else { return };
     let [length, raw_len] = [[lengths[0], lengths[1]], [lengths[2], lengths[3]]].map(u16::from_le_bytes);
@@ -63,7 +64,7 @@ pub fn fuzz_dictionary(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as the bodies of index, top, part of an index, filter, properties and dictionary.
+/// Decodes bytes as the body of an index, top index, index partition, filter, properties and dictionary.
 pub fn fuzz_properties(bytes: &[u8]) {
     let _ = Properties::decode(bytes);
     let _ = Dictionary::of(bytes).map(|dictionary| unpack_zstd(bytes, Some(&dictionary), &mut [0; 64]));
@@ -86,7 +87,7 @@ pub fn fuzz_properties(bytes: &[u8]) {
     }
 }
 
-/// Opens bytes as a whole file, walks it in both directions, looks each key up and verifies it.
+/// Opens bytes as a whole file, scans it in both directions, looks up each key and verifies the table.
 pub fn fuzz_table(bytes: &[u8]) {
     let file = Arc::new(Bytes(bytes.to_vec()));
     let Ok(expected) = Table::identify("fuzzed", &*file) else { return };
@@ -106,7 +107,7 @@ pub fn fuzz_table(bytes: &[u8]) {
     while moved.is_ok() && cursor.valid() {
         moved = cursor.prev();
     }
-    // What a job reads is what a reader reads, as far as both get.
+    // A job's stream returns the same records as a reader's cursor, up to the first error of either.
     let (mut stream, mut moved) = (table.stream(), cursor.first());
     let mut streamed = stream.first();
     while moved.is_ok() && streamed.is_ok() && cursor.valid() && stream.valid() {
@@ -116,18 +117,19 @@ pub fn fuzz_table(bytes: &[u8]) {
     assert!(moved.is_err() || streamed.is_err() || cursor.valid() == stream.valid());
 }
 
-/// Where memory can be hit behind a table's back, for tests of who notices.
+/// Where to corrupt a table's memory, for tests of corruption detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
-    /// A head of the index, or behind the heads a byte of its separators; of a cut index those of its top, or of one of its parts.
+    /// A head or separator byte of the index. For a partitioned index, of its top level or of one partition.
     Index,
     /// A byte of the filter.
     Filter,
 }
 
 impl Table {
-    /// Turns over bits of a byte of a block in memory; behind its bytes come those of its heads. The block is read if it is not there.
-    /// Answers false, having done nothing, if there is no such block or byte, or the block cannot be kept.
+    /// Flips bits of one byte of a cached block, or of its heads, which are numbered after its bytes. Loads the block
+    /// first if necessary. Returns false without any effect if the block or byte does not exist, or the block cannot be
+    /// cached.
     pub fn damage_cached(&self, block: usize, byte: usize, mask: u8) -> Result<bool> {
         if block >= self.blocks() {
             return Ok(false);
@@ -166,13 +168,13 @@ impl Table {
         Ok(())
     }
 
-    /// The same table, opened anew and hit in memory; what its own index and filter say is not changed.
+    /// Returns the same table, opened again with corrupted memory; this table's index and filter are not changed.
     pub fn damaged(&self, site: Site, at: usize, mask: u8) -> Result<Arc<Table>> {
         self.opened_anew(|guide| self.damage_guide(guide, site, at, mask))
     }
 }
 
-/// A file in memory that is only read.
+/// A read-only file in memory.
 #[derive(Debug)]
 struct Bytes(Vec<u8>);
 

@@ -1,13 +1,20 @@
-//! Large values in memory: they stand in the budget of blocks, and go in the same order.
+//! The cache for large values: values share the budget and the eviction order of blocks.
 //!
-//! In:    a pointer, as a record holds it. Out: the value that was read for that very pointer, or none.
-//! Holds: a value is found only by the whole of its pointer, so that no other file, place, length or hash passes for it. It is given out as
-//!        it lies in memory: whoever is asked to check, checks it at every read, as with blocks.
-//! Slots: one array for all value files of a cache, as long as its budget may hold values of the least usual length: it grows with neither
-//!        files nor data. A pointer has a few slots; where others stand in all of them, one that was not read lately makes way.
-//! Door:  a value is kept when it is read a second time within as many others as there are slots: to bring one into memory that was never touched costs
-//!        more than reading it out of the system's page cache saves in ten reads, so what is read once passes.
-//! Limit: a value above a 512th of the budget is not kept; small budgets keep those up to 64 KiB that are no more than a quarter.
+//! In:    a pointer, as a record holds it.
+//! Out:   the cached value that was read for exactly that pointer, or none.
+//! Holds: a value is found only by its entire pointer, so that a value of another file, offset, length or hash never
+//!        matches. Values are returned unchecked; a read that verifies checks the value every time, as with blocks.
+//!
+//! Slots: one array for all blob files of a cache. Its length is the number of values of the smallest usual length that
+//! fit into the budget, so it grows with neither files nor data. A pointer maps to a few slots. If all are taken, one
+//! that was not read recently is replaced.
+//!
+//! Admission: a value is cached when it is read a second time, with fewer other values read in between than there are
+//! slots. To fill memory that was never touched costs more than ten reads from the page cache save, so values read once
+//! are not cached.
+//!
+//! Limit: a value larger than 1/512 of the budget is not cached. Small budgets cache values of up to 64 KiB if they
+//! take at most 1/4.
 
 use std::fmt;
 use std::mem;
@@ -22,33 +29,34 @@ use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 
-/// The part of a budget that one value may take: half a megabyte of the usual one. A whole one is read from the page cache in less time than its room takes.
+/// Maximum share of the budget for one value: 512 KiB of the default budget. A larger value is read from the page cache
+/// faster than memory for it is made available.
 const SHARE: usize = 512;
 
-/// Small budgets keep values up to this, if they are no more than a part of it.
+/// With a small budget, values up to this size are cached if they take at most 1/4 of the budget.
 const SMALL: usize = 64 * KIB;
 const SMALL_SHARE: usize = 4;
 
-/// Bytes of the budget for which there is a slot.
+/// Budget bytes per slot.
 const SLOT_BYTES: usize = 4 * KIB;
 
-/// The most slots, enough for 16 GiB of values of the least usual length.
+/// Maximum number of slots, enough for 16 GiB of values of the smallest usual length.
 const MOST_SLOTS: usize = 4 * MIB;
 
-/// Slots of a pointer, one behind the other.
+/// Number of consecutive slots that a pointer maps to.
 const WAYS: usize = 8;
 
-/// A value in memory, as it was put.
+/// A cached value, uncompressed.
 pub struct Large {
     pointer: Pointer,
-    /// The value, and what else was read with it.
+    /// The value, followed by other bytes of the same read.
     bytes: Vec<u8>,
     length: usize,
     is_hot: AtomicBool,
 }
 
 impl Large {
-    /// The first `length` of these bytes; all of them, if there are fewer.
+    /// Creates a value from the first `length` of these bytes; from all of them if there are fewer.
     pub fn new(pointer: Pointer, bytes: Vec<u8>, length: usize) -> Large {
         Large { pointer, length: length.min(bytes.len()), bytes, is_hot: AtomicBool::new(false) }
     }
@@ -95,7 +103,7 @@ pub struct LargeValues {
     traces: OnceLock<Arc<Traces>>,
 }
 
-/// For each slot a trace of who was read there last.
+/// For each slot, a fingerprint of the pointer that was last read there.
 #[derive(Debug)]
 pub(super) struct Traces {
     last: Box<[AtomicU32]>,
@@ -103,23 +111,23 @@ pub(super) struct Traces {
 }
 
 impl LargeValues {
-    /// Those of a cache, which all who ask for it share.
+    /// Returns the large values of a cache; all callers share them.
     pub fn of(cache: Arc<Cache>) -> LargeValues {
         LargeValues { cache, slots: OnceLock::new(), traces: OnceLock::new() }
     }
 
-    /// Room that counts in the same budget, of no bytes yet.
+    /// Creates an empty charge to the same budget.
     pub fn charge(&self) -> Charge {
         Charge::new(self.cache.clone(), 0)
     }
 
-    /// True if a value of this length may be kept.
+    /// Returns true if a value of this length may be cached.
     pub fn keeps(&self, length: usize) -> bool {
         let budget = self.cache.most();
         length <= (budget / SHARE).max(SMALL.min(budget / SMALL_SHARE))
     }
 
-    /// True if the value of a pointer is to be kept now that it is read: it may be, and was read before.
+    /// Returns true if a value that is being read should be cached: its length permits it, and it was read before.
     pub fn invites(&self, pointer: &Pointer) -> bool {
         if !self.keeps(pointer.raw_len as usize) {
             return false;
@@ -130,12 +138,12 @@ impl LargeValues {
         last.get(place_of(name, last.len())).is_some_and(|last| last.swap(trace, Relaxed) == trace)
     }
 
-    /// A buffer for a value that is to be kept, of whatever bytes.
+    /// Returns a buffer, with any content, for a value to be cached.
     pub fn buffer(&self, length: usize) -> Vec<u8> {
         self.cache.spares.take(length)
     }
 
-    /// The value of a pointer, if it is in memory.
+    /// Returns the value of a pointer, if it is cached.
     #[inline]
     pub fn find(&self, pointer: &Pointer) -> Option<Arc<Large>> {
         let slots = self.slots.get()?;
@@ -149,7 +157,7 @@ impl LargeValues {
         })
     }
 
-    /// Keeps a value if there is room and none stands there for its pointer; answers it.
+    /// Caches a value if there is room and its pointer has no cached value; returns the value.
     pub fn keep(&self, large: Large) -> Arc<Large> {
         let slots = self.slots.get_or_init(|| self.shared());
         let (mut cold, mut first) = (None, None);
@@ -161,7 +169,7 @@ impl LargeValues {
                     slots.put(at, large.clone());
                     return large;
                 }
-                // What another thread has put there was not checked by this one.
+                // Keep this copy: another thread's value was not checked by this one.
                 Some(same) if same.pointer == large.pointer => return Arc::new(large),
                 Some(other) if cold.is_none() && !other.cool() => cold = Some((at, other)),
                 Some(other) => {
@@ -175,7 +183,7 @@ impl LargeValues {
         }
     }
 
-    /// Takes out a value that is not what its pointer says.
+    /// Removes a value that does not match its pointer.
     pub fn remove(&self, large: &Arc<Large>) {
         let Some(slots) = self.slots.get() else { return };
         for at in ways(slots, &large.pointer) {
@@ -185,7 +193,8 @@ impl LargeValues {
         }
     }
 
-    /// Turns over bits of a byte of a value in memory, for tests of what finds it. False if it is not there.
+    /// Flips bits of one byte of a cached value, for tests of corruption detection. Returns false if the value is not
+    /// cached.
     #[doc(hidden)]
     pub fn damage(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
         let Some(there) = self.find(pointer) else { return false };
@@ -220,19 +229,19 @@ impl LargeValues {
     }
 }
 
-/// Whether this is the value of a pointer.
+/// Returns whether this is the value of a pointer.
 fn is_of(large: &Large, pointer: &Pointer) -> bool {
     large.pointer == *pointer || planted::active(Bug::CachedValueOfAnotherPointer)
 }
 
-/// The slots where the value of a pointer may be.
+/// Returns the slots in which the value of a pointer may be.
 fn ways(slots: &Slots<Large>, pointer: &Pointer) -> impl Iterator<Item = usize> + use<> {
     let count = slots.count();
     let first = place_of(name_of(pointer), count);
     (first..first + WAYS).map(move |at| if at < count { at } else { at - count })
 }
 
-/// How many slots a cache has for large values, whatever budget it was given.
+/// Returns the number of slots for large values of a cache with its budget.
 fn slots_of(cache: &Cache) -> usize {
     (cache.most() / SLOT_BYTES).clamp(WAYS, MOST_SLOTS)
 }

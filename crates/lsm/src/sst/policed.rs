@@ -1,9 +1,10 @@
-//! Filters that others made, as they lie in a table. docs/format.md, section 4.4.
+//! Filters made by a user's filter policy, as stored in a table. See docs/format.md, section 4.4.
 //!
-//! In:    the keys of a table, each once, in order; a policy that makes opaque filters.
-//! Out:   parts of at most so many keys, each with its first key, its last, and its filter.
-//! Holds: a "no" hides records, so it counts only from a part whose own sum holds and between whose keys the asked one lies;
-//!        whatever of it was hit in memory, the answer is "maybe". What the policy itself says is believed.
+//! In:    the distinct keys of a table, in order; a policy that builds opaque filters.
+//! Out:   parts with a bounded number of keys, each with its first key, its last key and its filter.
+//! Holds: a negative answer hides records. It counts only if the part's own checksum matches and the key is between the
+//!        part's first and last keys. Memory corruption therefore always results in "maybe". The policy's own answer is
+//!        trusted.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,22 +16,24 @@ use crate::options::KIB;
 use crate::order::Order;
 use crate::policy::FilterPolicy;
 
-/// Keys of one part at most, and their bytes: what a policy sees at once is bounded, whatever the size of the table.
+/// Maximum number of keys of one part, and of their bytes. This bounds the keys passed to a policy at once, whatever
+/// the table's size.
 const PART_KEYS: usize = 4096;
 const PART_BYTES: usize = 256 * KIB;
 
-/// A part's sum.
+/// Length of a part's checksum.
 const SUM_BYTES: usize = 4;
 
-/// The name in the properties of tables whose filter a policy made. No policy's name becomes that of the engine's own filter.
+/// Returns the filter name stored in the properties of tables that use a policy. The prefix keeps it distinct from the
+/// engine's own filter.
 pub(super) fn name_of(policy: &dyn FilterPolicy) -> String {
     format!("policy.{}", policy.name())
 }
 
-/// Gathers keys and makes the body.
+/// Collects keys and builds the body.
 pub(super) struct Builder {
     policy: Arc<dyn FilterPolicy>,
-    /// The keys of the part so far, one behind the other, and where each ends.
+    /// The keys of the current part, concatenated, and the end of each.
     keys: Vec<u8>,
     ends: Vec<usize>,
     parts: u32,
@@ -42,13 +45,13 @@ impl Builder {
         Builder { policy, keys: Vec::new(), ends: Vec::new(), parts: 0, body: vec![0; 4] }
     }
 
-    /// Adds a key, which comes behind the one before or is that one again.
+    /// Adds a key that is equal to the previous one or follows it.
     pub(super) fn add(&mut self, key: &[u8], order: &Order) {
         if let Some(last) = self.last() {
             if last == key {
                 return;
             }
-            // Keys that the order takes for one stay in one part, so that the part that is asked has all of them.
+            // Keys that the order considers equal stay in one part, so that the queried part has all of them.
             let is_full = self.ends.len() >= PART_KEYS || self.keys.len() >= PART_BYTES;
             if is_full && order.compare(last, key) == Ordering::Less {
                 self.end_part();
@@ -58,7 +61,7 @@ impl Builder {
         self.ends.push(self.keys.len());
     }
 
-    /// The body; none if no key came.
+    /// Returns the body; `None` if there were no keys.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
         self.end_part();
         self.body[..4].copy_from_slice(&self.parts.to_le_bytes());
@@ -88,28 +91,28 @@ impl Builder {
     }
 }
 
-/// The filters of a table, with who made them.
+/// The filters of a table, and the policy that made them.
 #[derive(Debug)]
 pub(super) struct Policed {
     policy: Arc<dyn FilterPolicy>,
     body: Vec<u8>,
-    /// Where each part begins.
+    /// Offset of each part.
     starts: Vec<usize>,
 }
 
-/// One part, read.
+/// One decoded part.
 struct Part<'a> {
     first: &'a [u8],
     last: &'a [u8],
-    /// None: it denies nothing.
+    /// `None` if the policy made no filter: every key may be present.
     filter: Option<&'a [u8]>,
-    /// Everything its sum is of, and the sum.
+    /// The bytes covered by the checksum, and the checksum.
     bytes: &'a [u8],
     sum: u32,
 }
 
 impl Policed {
-    /// Reads a body that this policy's filters are in.
+    /// Reads a body of filters that this policy made.
     pub(super) fn decode(body: &[u8], policy: Arc<dyn FilterPolicy>) -> Result<Policed> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
@@ -124,12 +127,12 @@ impl Policed {
         Ok(Policed { policy, body: body.to_vec(), starts })
     }
 
-    /// Who is asked.
+    /// Returns the policy.
     pub(super) fn policy(&self) -> &Arc<dyn FilterPolicy> {
         &self.policy
     }
 
-    /// False if the policy says that the key is not in the table.
+    /// Returns false if the policy says that the key is not in the table.
     pub(super) fn may_contain(&self, key: &[u8], order: &Order) -> bool {
         let begins_before =
             |number: &usize| self.part(*number).is_some_and(|part| order.compare(part.first, key).is_le());
@@ -145,7 +148,7 @@ impl Policed {
         !is_within || self.policy.may_contain(filter, key) || part_sum(part.bytes, number) != part.sum
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         self.body.len() + self.starts.len() * size_of::<usize>()
     }
@@ -158,7 +161,7 @@ impl Policed {
 }
 
 impl<'a> Part<'a> {
-    /// Reads the part that the reader of `body` stands before.
+    /// Reads the part at the position of `reader` in `body`.
     fn read(body: &'a [u8], reader: &mut Reader<'a>) -> Result<Part<'a>> {
         let start = reader.position();
         let (first, last) = (reader.length_prefixed()?, reader.length_prefixed()?);
@@ -179,7 +182,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keeps the keys themselves: a filter without a false "maybe".
+    /// Stores the keys themselves: a filter without false positives.
     #[derive(Debug)]
     struct Exact;
 

@@ -1,4 +1,4 @@
-//! What a table says of itself. docs/format.md, section 4.5.
+//! The properties block of a table. See docs/format.md, section 4.5.
 
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
@@ -16,7 +16,7 @@ pub struct Properties {
     pub comparator: String,
     /// Name of its filter, if it has one.
     pub filter: Option<String>,
-    /// Counts and sums of its records, taken from its finished blocks.
+    /// Counts and sums of its records, computed from its finished blocks.
     pub ledger: Ledger,
     /// Smallest user key.
     pub smallest: Vec<u8>,
@@ -26,9 +26,9 @@ pub struct Properties {
     pub least_seqno: Seqno,
     /// Greatest seqno.
     pub greatest_seqno: Seqno,
-    /// Bytes of all keys, before packing.
+    /// Total length of all keys, uncompressed.
     pub key_bytes: u64,
-    /// Bytes of all values, before packing.
+    /// Total length of all values, uncompressed.
     pub value_bytes: u64,
     /// Number of data blocks.
     pub data_blocks: u64,
@@ -40,17 +40,17 @@ pub struct Properties {
     pub columns: Vec<u8>,
     /// Creation time in microseconds since 1970.
     pub created_micros: u64,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub creator: String,
-    /// Seal algorithm id, 0: none; `Carried::SEVERAL`.
+    /// Seal algorithm id; 0 if none, or `Carried::SEVERAL`.
     pub seal_algorithm: u64,
-    /// Records that were given their companions by a flush or compaction, at whatever time.
+    /// Number of records that received their companions from a flush or compaction.
     pub adopted: u64,
-    /// Records whose key has a newer version in the table; none if the file does not say.
+    /// Number of records whose key has a newer version in the table; `None` if the file does not say.
     pub versions: Option<u64>,
-    /// Records that have more beside them than one word; none if the file does not say.
+    /// Number of records whose companion is more than one word; `None` if the file does not say.
     pub beside: Option<u64>,
-    /// Value files that its records point into: uid, pointers, bytes of the entries that they point to.
+    /// Blob files that its records point into: uid, number of pointers, bytes of the entries they point to.
     pub values: Vec<(Uid, u64, u64)>,
 }
 
@@ -101,7 +101,7 @@ impl Properties {
         out
     }
 
-    /// Reads a body: tags ascend, unknown ones are skipped, those that every table has must be there.
+    /// Reads a body. Tags must ascend, unknown tags are skipped, and the tags that every table has are required.
     pub(super) fn decode(body: &[u8]) -> Result<Properties> {
         let mut properties = Properties::default();
         let mut reader = Reader::new(body);
@@ -167,34 +167,35 @@ impl Properties {
         Ok(())
     }
 
-    /// True if some record may have more beside it than one word.
+    /// Returns true if some record may have a companion of more than one word.
     pub(super) fn may_have_more_beside(&self) -> bool {
         self.beside.map_or(!self.providers.is_empty(), |records| records > 0)
     }
 }
 
-/// What the companions in a table are, as far as those know who write it.
+/// A description of the companions in a table, as far as its writer knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Their algorithm, 0: none.
+    /// Their algorithm; 0 if none.
     pub algorithm: u64,
-    /// What may stand in them, opaque.
+    /// Descriptions of the annotations that they may hold, opaque.
     pub descriptors: Vec<u8>,
-    /// True if all that they come from promised one for every record; asked only where nobody can judge them.
+    /// True if all inputs promised a companion for every record. Used only if no available protector can check the
+    /// companions.
     pub complete: bool,
 }
 
 impl Carried {
-    /// In place of an algorithm: several in one table, so that nobody can judge them.
+    /// In place of an algorithm: the table mixes several, so that no protector can check its companions.
     pub const SEVERAL: u64 = u64::MAX;
 
-    /// What a keeper makes.
+    /// Describes the companions that a protector makes.
     pub fn of_keeper(keeper: &dyn Companions) -> Carried {
         Carried { algorithm: keeper.algorithm(), descriptors: keeper.descriptors(), complete: true }
     }
 
-    /// What stands in a table that a keeper makes from these, oldest first: its own; or, where it does not know what some of them
-    /// hold, that, carried as it came.
+    /// Describes the companions of a table that a protector makes from these inputs, oldest first: its own; or, if it
+    /// does not know the algorithm of some inputs, theirs, copied unchanged.
     pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> Carried {
         let own = Carried::of_keeper(keeper);
         let mut strange: Option<Carried> = None;
@@ -225,7 +226,7 @@ impl Carried {
         }
     }
 
-    /// True if this keeper cannot judge them.
+    /// Returns true if this protector cannot check them.
     pub fn is_strange_to(&self, keeper: &dyn Companions) -> bool {
         self.algorithm != keeper.algorithm()
     }
@@ -241,7 +242,7 @@ fn varints(values: &[u64]) -> Vec<u8> {
     out
 }
 
-/// The kind byte that stands for all kinds but puts and tombstones.
+/// The kind byte that stands for all kinds except puts and tombstones.
 const OTHERS: u8 = 0;
 
 fn encode_ledger(ledger: &Ledger) -> Vec<u8> {
@@ -315,7 +316,7 @@ mod tests {
             };
             let mut bytes = properties.encode();
             prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);
-            // What a later version adds is skipped.
+            // Properties added by a later version are skipped.
             put_varint(&mut bytes, 77);
             put_bytes(&mut bytes, b"later");
             prop_assert_eq!(Properties::decode(&bytes).unwrap(), properties);

@@ -1,11 +1,11 @@
-//! What a point read believes: the record that it gives out, and that there is none where it finds none.
+//! Verification of point reads: of the returned record, and of the absence of a record.
 //!
-//! In:    a block in memory and the place of a search in it.
-//! Out:   whether what stands there may be given out; whether its neighbours bracket the key with nothing between them.
-//! Holds: nothing is believed that was not checked in the bytes it is taken from, in memory, at this very read. A verified read
-//!        touches the blocks that a plain one touches, and no others.
-//! Costs: of a hit one check of the record. Neighbours are checked where the key is not found behind a filter that says maybe,
-//!        or where the block holds several versions of a key, so that a newer one may have been hit.
+//! In:    a block in memory and the position of a search in it.
+//! Out:   whether the record there may be returned; or whether its neighbors bracket the key with nothing between them.
+//! Holds: every conclusion is based on bytes in memory that were checked during this read. A verified read accesses the
+//!        same blocks as an unverified one.
+//! Costs: for a hit, one check of the record. Neighbors are checked if the filter answers "maybe" but the key is not
+//!        found, or if the block holds several versions of a key, so that a newer one may have been damaged.
 
 use std::cmp::Ordering;
 
@@ -19,44 +19,45 @@ use crate::order::Order;
 use crate::record::{Record, Seqno, companion};
 use crate::seam::{Companions, Protection};
 
-/// What one read checks.
+/// The checks of one read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checks {
-    /// Every record that is given out, and that there is none where none is found.
+    /// Check every returned record, and verify the absence of a record if none is found.
     pub each: bool,
-    /// All records of a block when it is loaded from its file.
+    /// Check all records of a block when it is loaded from its file.
     pub loaded: bool,
-    /// Blocks that are loaded are used once, and not kept in the cache.
+    /// Loaded blocks are used once and not cached.
     pub passing: bool,
-    /// The block is asked for again by the same request: it is kept if it may be, whenever it was asked for before.
+    /// The same request asks for the block again: it is cached if possible, whenever it was requested before.
     pub again: bool,
 }
 
 impl Checks {
-    /// Nothing.
+    /// No checks.
     pub const NONE: Checks = Checks { each: false, loaded: false, passing: false, again: false };
-    /// What is given out, where it lies.
+    /// Check returned records in memory.
     pub const EACH: Checks = Checks { each: true, ..Checks::NONE };
-    /// Blocks, when they are loaded.
+    /// Check blocks when they are loaded.
     pub const LOADED: Checks = Checks { loaded: true, ..Checks::NONE };
 
-    /// True if a value that is read from its file is checked for what was put, not only for what was stored.
+    /// Returns true if a value read from its blob file is checked against the hash of the original value, not only
+    /// against its stored bytes.
     pub fn asks_values(&self) -> bool {
         self.each || self.loaded
     }
 }
 
-/// What a point read looks for in a block.
+/// The target of a point read in a block.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) key: &'a [u8],
     pub(super) key_hash: u64,
     pub(super) seqno: Seqno,
-    /// It is to be believed only after a check.
+    /// The result must be checked.
     pub(super) each: bool,
-    /// The index that led to the block.
+    /// The index that returned the block.
     pub(super) index: &'a Index,
-    /// The block before was searched; it ends with newer versions of the key.
+    /// The previous block was searched; it ends with newer versions of the key.
     pub(super) follows: bool,
 }
 
@@ -67,16 +68,16 @@ impl Wanted<'_> {
     }
 }
 
-/// What of the neighbours of a search's end is checked.
+/// The neighbors of a search position that are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The record before it, and the order of the one at it, which is checked by whoever stands there.
+    /// The record before it, and the order of the record at it. The caller checks the latter when it moves there.
     Before,
-    /// Both; true: the search has found a version of its key.
+    /// Both; true if the search found a version of its key.
     Both(bool),
 }
 
-/// By whom, and against what promise.
+/// The protector for checks, and the promised protection.
 #[derive(Clone, Copy)]
 pub(super) struct Judge<'a> {
     pub(super) keeper: &'a dyn Companions,
@@ -89,7 +90,7 @@ impl Judge<'_> {
         self.keeper.verify(record, key_hash, self.protection).serves()
     }
 
-    /// The same for a cursor, which has no hash of the key.
+    /// As `serves`, for a cursor, which has no hash of the key.
     #[inline]
     pub(super) fn passes(&self, record: &Record<'_>) -> bool {
         self.keeper.serves(record, self.protection)
@@ -102,7 +103,8 @@ impl Table {
         Judge { keeper: &*self.keeper, protection: self.protection }
     }
 
-    /// True if the record that was found may be given out: it is what was written, and no newer version of its key was passed over.
+    /// Returns true if a found record may be returned: it passes its check, and no newer version of its key was
+    /// skipped.
     #[inline]
     pub(super) fn believes(
         &self,
@@ -116,18 +118,18 @@ impl Table {
             && ((at > 0 && !block.has_versions) || self.is_newest(block, (number, at), wanted))
     }
 
-    /// True if nothing newer than what was found at a place was passed over.
+    /// Returns true if no version newer than the one found at this position was skipped.
     #[inline(never)]
     fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
         let left = match at.checked_sub(1) {
             Some(left) => block.is_before(left, wanted.place(), &self.order, self.judge()) && block.meet(left),
             None => wanted.follows || wanted.index.begins_at(number, wanted.key, &self.order),
         };
-        // Versions of a key have one head: what moved up into the place of the newest would pass for it.
+        // All versions of a key have the same head: another version in the newest one's position would go unnoticed.
         left && (!block.has_versions || block.stands(at, self.judge()))
     }
 
-    /// True if a block ends with a version of the key that is newer than wanted.
+    /// Returns true if a block ends with a version of the key that is newer than the one sought.
     pub(super) fn goes_on(&self, block: &Block, wanted: &Wanted<'_>) -> bool {
         let last = block.len() - 1;
         block.ends_behind(last)
@@ -136,7 +138,7 @@ impl Table {
             })
     }
 
-    /// True if what stands around the place of a search in vain shows that nothing is missing there.
+    /// Returns true if the neighbors of an unsuccessful search's position show that no record is missing there.
     #[inline(never)]
     pub(super) fn proves_absence(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
         let (order, judge) = (&self.order, self.judge());
@@ -146,7 +148,7 @@ impl Table {
                 && if at == block.len() { block.ends_behind(left) } else { block.meet(left) }
         });
         let right = at == block.len() || block.is_behind(at, key, order, judge);
-        // At an edge the index alone says that the key is in no other block.
+        // At an edge, only the index shows that the key is in no other block.
         let edge = match at {
             0 => block.begins_at_its_start() && wanted.index.proves(number, key, follows, order),
             at if at == block.len() => wanted.index.proves(number, key, follows, order),
@@ -155,8 +157,8 @@ impl Table {
         left && right && edge && block.stands(at.min(block.len() - 1), judge)
     }
 
-    /// True if a search for a place in internal order has rightly ended where it did: what stands before it there is before it.
-    /// `spills`: the block ends with versions of the key, and the search goes on.
+    /// Returns true if a search ended at the right position in internal order: the record before it is less. `spills`:
+    /// the block ends with versions of the key, and the search continues.
     pub(super) fn places(
         &self,
         block: &Block,
@@ -172,7 +174,7 @@ impl Table {
         let right = at == block.len()
             || match side {
                 Side::Before => block.is_not_before(at, place, &self.order),
-                // A search that has found no version of the key has found a greater one.
+                // A search that found no version of the key has found a greater key.
                 Side::Both(found) => block.is_whole(at, self.judge(), |key, seqno| match found {
                     true => self.order.compare_internal((key, seqno), place) != Ordering::Less,
                     false => self.order.compare(key, place.0) == Ordering::Greater,
@@ -185,17 +187,18 @@ impl Table {
 }
 
 impl Block {
-    /// True if the record at a place is whole and stands before another place in internal order.
+    /// Returns true if the record at a position passes its check and is before another position in internal order.
     fn is_before(&self, at: usize, place: (&[u8], Seqno), order: &Order, judge: Judge<'_>) -> bool {
         self.is_whole(at, judge, |key, seqno| order.compare_internal((key, seqno), place) == Ordering::Less)
     }
 
-    /// True if the record at a place is whole and has a greater key than this: no version of this stands there or behind it.
+    /// Returns true if the record at a position passes its check and has a greater key. Then no version of `key` is
+    /// there or after it.
     fn is_behind(&self, at: usize, key: &[u8], order: &Order, judge: Judge<'_>) -> bool {
         self.is_whole(at, judge, |found, _| order.compare(found, key) == Ordering::Greater)
     }
 
-    /// True if the record at a place is what was written and its key and seqno pass.
+    /// Returns true if the record at a position passes its check and `pass` accepts its key and seqno.
     pub(super) fn is_whole(&self, at: usize, judge: Judge<'_>, pass: impl FnOnce(&[u8], Seqno) -> bool) -> bool {
         let Ok(entry) = self.entry(at) else { return false };
         let mut short = [0; 256];
@@ -208,8 +211,8 @@ impl Block {
             && pass(key, record.seqno)
     }
 
-    /// True if nothing speaks against it that all records stand where they stood when the block was loaded: then the last one does
-    /// whose place heads cannot tell from the others', or the last one of all where there are no heads.
+    /// Returns true if no evidence contradicts that all records are where they were when the block was loaded. Checks
+    /// the last record whose head equals that of the one at `at`; without heads, the block's last record.
     fn stands(&self, at: usize, judge: Judge<'_>) -> bool {
         let last = match self.alike(at) {
             Some(alike) if alike.len() < 2 => return true,
@@ -219,7 +222,7 @@ impl Block {
         self.is_whole(last, judge, |_, _| true)
     }
 
-    /// The whole key of an entry, put together in one of two rooms.
+    /// Assembles the whole key of an entry in one of two buffers.
     fn key_in<'a>(
         &'a self,
         at: usize,
@@ -247,36 +250,37 @@ impl Block {
         }
     }
 
-    /// False if the offset behind a record, which was hit, leaves out some of what stands beside it: each of the others is whole.
+    /// Returns false if a damaged offset after a record cuts off a part of its companions; each remaining part is valid
+    /// by itself.
     #[inline]
     pub(super) fn ends_beside(&self, at: usize) -> bool {
         self.ends_at(self.offset(at + 1))
     }
 
-    /// The same of an offset that is at hand.
+    /// As `ends_beside`, for an offset that the caller already has.
     #[inline]
     pub(super) fn ends_at(&self, end: usize) -> bool {
-        // Without a column nothing stands behind the body.
+        // Without a column, nothing follows the body.
         self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))
     }
 
-    /// True if the bytes of the entry at a place end where those of the next begin.
+    /// Returns true if the bytes of the entry at a position end where the next entry begins.
     fn meet(&self, at: usize) -> bool {
         self.end_of(at) == Some(self.offset(at + 1))
     }
 
-    /// True if the entry at a place is the last one by its bytes and by those that end the body.
+    /// Returns true if the entry at a position is the last one according to its own bytes and to the body's trailer.
     fn ends_behind(&self, at: usize) -> bool {
         let shape = Shape::read(self.body()).ok();
         self.meet(at) && shape.is_some_and(|shape| shape.entries_end as usize == self.offset(at + 1))
     }
 
-    /// True if the first entry stands where a body begins.
+    /// Returns true if the first entry is at the start of the body.
     fn begins_at_its_start(&self) -> bool {
         self.offset(0) == 0
     }
 
-    /// Where the bytes of an entry end, its companions included.
+    /// Returns the end of an entry's bytes, including its companions.
     fn end_of(&self, at: usize) -> Option<usize> {
         let entry = self.entry(at).ok()?;
         if self.has_column() {

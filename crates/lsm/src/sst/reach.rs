@@ -1,10 +1,10 @@
-//! Steps that look at nothing but the entry they lead to.
+//! Fast steps that read only the entry they lead to.
 //!
-//! In:     a cursor that stands in a block, and the key that another source stands on, or a bound.
-//! Out:    how far it may go in the block before it comes to that key, and steps as far as that.
-//! Holds:  within the reach no key stands in two versions, and none stands in another source. A step that would come to anything but a
-//!         value that is to be shown, or to one that does not pass its check, is not made: the cursor stands where it stood, and its
-//!         other moves do what is to be done.
+//! In:    a cursor in a block, and the current key of another source, or a bound.
+//! Out:   how far it may step in its block before it reaches that key, and steps within that run.
+//! Holds: within the run, no key has two versions, and no key is in another source. A fast step to an entry that is not
+//!        a visible value, or that fails its check, is refused: the cursor stays where it is, and the caller uses the
+//!        regular moves.
 
 use std::cmp::Ordering;
 
@@ -17,10 +17,11 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Seqno};
 
 impl TableCursor {
-    /// The last place in a direction up to which the cursor may step, from where it stands: every key up to there is its only
-    /// version, and before `limit`. None: it may not stand even here, or it does not stand in a block.
+    /// Returns the last position in a direction to which the cursor may take fast steps. Every key up to it has only
+    /// one version, and is before `limit`. Returns `None` if even the current key is not before `limit`, or the cursor
+    /// is not in a block.
     ///
-    /// Backwards it ends before the first entry of a block: a newer version of its key may stand in the block before.
+    /// A backward run ends before the first entry of a block: the block before may hold a newer version of its key.
     pub(crate) fn reach(&self, forward: bool, limit: Option<&[u8]>) -> Option<usize> {
         let block = self.block.as_deref().filter(|block| self.entry.is_some() && !block.has_versions)?;
         let limit = limit.filter(|_| !planted::active(Bug::ScanOverrunsItsReach));
@@ -29,8 +30,8 @@ impl TableCursor {
             None => 0,
             Some(limit) => {
                 let farthest = block.last_before(self.at, forward, limit, &self.table.order)?;
-                // Heads that were hit in memory may lead too far. Where every record is checked, the last one is, and compared with the limit:
-                // all others of the run come before it.
+                // Heads damaged in memory may extend the run too far. If every record is checked, check the run's last
+                // record and compare it with the limit: all other records of the run are before it.
                 if self.every == 1 && farthest != self.at && !self.is_before_limit(block, farthest, forward, limit) {
                     return None;
                 }
@@ -40,14 +41,14 @@ impl TableCursor {
         if forward { Some(farthest) } else { Some(farthest.max(1)).filter(|first| *first <= self.at) }
     }
 
-    /// True if the record at a place is what was written and comes before `limit` in a direction.
+    /// Returns true if the record at a position passes its check and is before `limit` in a direction.
     #[inline(never)]
     fn is_before_limit(&self, block: &Block, at: usize, forward: bool, limit: &[u8]) -> bool {
         let ahead = if forward { Ordering::Less } else { Ordering::Greater };
         block.is_whole(at, self.table.judge(), |key, _| self.table.order.compare(key, limit) == ahead)
     }
 
-    /// Key and seqno of the record under the cursor.
+    /// Returns key and seqno of the record under the cursor.
     #[inline]
     pub(crate) fn standing_place(&self) -> (&[u8], Seqno) {
         match (self.block.as_deref(), &self.entry) {
@@ -59,25 +60,26 @@ impl TableCursor {
         }
     }
 
-    /// True if it stands in a block, and not among what is left of one.
+    /// Returns true if the cursor is in a whole block, not in a damaged one.
     #[inline]
     pub(crate) fn is_in_block(&self) -> bool {
         self.entry.is_some()
     }
 
-    /// The place in its block.
+    /// Returns the position in its block.
     #[inline]
     pub(crate) fn place_in_block(&self) -> usize {
         self.at
     }
 
-    /// How many of the records of a block come before the cursor, and how many there are; `None` if the cursor is not in that block.
+    /// Returns the number of records before the cursor in this block, and the block's number of records. `None` if the
+    /// cursor is in another block.
     pub(super) fn share_before(&self, number: usize) -> Option<(usize, usize)> {
         let block = self.block.as_deref().filter(|_| self.entry.is_some() && self.number == number)?;
         Some((self.at, block.len()))
     }
 
-    /// True if the record under the cursor is to be shown at a seqno, whatever else there is.
+    /// Returns true if a reader at this seqno sees the record under the cursor, whatever else the block holds.
     #[inline]
     pub(crate) fn is_plain(&self, seqno: Seqno) -> bool {
         match (self.block.as_deref(), &self.entry) {
@@ -86,7 +88,7 @@ impl TableCursor {
         }
     }
 
-    /// Steps to a place within its reach. False: the record there is not for this step, and the cursor stands where it stood.
+    /// Steps to a position within the run. Returns false, without moving, if the record there needs a regular step.
     #[inline]
     pub(crate) fn step_to(&mut self, at: usize, seqno: Seqno) -> bool {
         let Some(block) = self.block.as_deref() else { return false };
@@ -97,7 +99,7 @@ impl TableCursor {
         }
     }
 
-    /// The same for an entry with longer parts.
+    /// As `step_to`, for an entry with longer parts.
     #[inline(never)]
     fn step_longer(&mut self, at: usize, seqno: Seqno) -> bool {
         let Some(block) = self.block.as_deref() else { return false };
@@ -125,24 +127,24 @@ impl TableCursor {
         true
     }
 
-    /// The entry that the cursor was about to stand on has not passed its check: the key is the one before again, and the next entry is checked.
+    /// Handles an entry that failed its check: restores the previous key, and makes the next entry be checked.
     #[cold]
     #[inline(never)]
     fn step_back_to_standing(&mut self) {
         self.left = 1;
         if let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) {
-            // It was put together from the same bytes.
+            // Cannot fail: the key was assembled from the same bytes before.
             let _ = self.key.put(block, self.at, entry);
         }
     }
 
-    /// The key under the cursor, which stands in a block.
+    /// Returns the key under the cursor, which must be in a block.
     #[inline]
     pub(crate) fn standing_key(&self) -> &[u8] {
         self.key.get()
     }
 
-    /// The value under the cursor, which stands in a block.
+    /// Returns the value under the cursor, which must be in a block.
     #[inline]
     pub(crate) fn standing_value(&self) -> &[u8] {
         match (self.block.as_deref(), &self.entry) {
@@ -153,10 +155,11 @@ impl TableCursor {
 }
 
 impl Block {
-    /// The farthest place from `at` in a direction up to which all keys come before `limit`; none if that at `at` does not.
+    /// Returns the farthest position from `at` in a direction up to which all keys are before `limit`. `None` if the
+    /// key at `at` is not.
     fn last_before(&self, at: usize, forward: bool, limit: &[u8], order: &Order) -> Option<usize> {
         match self.heads_beside(limit) {
-            // Among equal heads only whole keys could tell: they are left out.
+            // Equal heads would need a comparison of whole keys: leave them out.
             Some((heads, Ok(wanted))) => {
                 if forward {
                     let ahead = heads.get(at..)?.iter().take_while(|head| **head < wanted).count();
@@ -178,8 +181,8 @@ impl Block {
         }
     }
 
-    /// True if a record is a value that a reader at a seqno sees, and that is not over: there is nothing beside it but a word. `end` is
-    /// where the next entry begins.
+    /// Returns true if the record is a value that a reader at this seqno sees and that has no expiry: its companion is
+    /// at most one word. `end` is the offset of the next entry.
     #[inline]
     fn is_plain(&self, entry: &Entry, end: usize, seqno: Seqno) -> bool {
         entry.kind == Kind::Put

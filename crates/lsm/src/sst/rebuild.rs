@@ -1,14 +1,15 @@
-//! Rebuild: a table whose footer, index, filter or properties are damaged, opened by its data alone. docs/format.md, section 4.
+//! Table rebuild: opens a table whose footer, index, filter or properties are damaged, from its data blocks alone. See
+//! docs/format.md, section 4.
 //!
-//! In:    a file, and what somebody else knows of it (the manifest, or its own ends as far as they are whole).
-//! Out:   a table without a filter that answers as ever; what lies between the blocks that were found is one more block, which
-//!        does not fit its CRC, so that whoever reads it treats it as any damaged one.
-//!        Of a cut index one part can be made anew the same way (`rebuilt_part`), while the table is open: from the blocks of its range.
-//! Holds: data blocks stand back to back, and the CRC of each is seeded with its place: no other bytes pass, but for one chance
-//!        in 2^32 a byte, and what passes must unpack and walk whole. Nothing is written.
-//! Costs: one pass, a few pieces of the file in memory. Behind damage a pair of ends is looked for: the CRC from `a` to `b` is a
-//!        word of `a` against a word of `b` (it is linear), so one look-up a byte finds the next whole block, whatever stands
-//!        between.
+//! In:    a file, and what is known about it (from the manifest, or from its own undamaged metadata).
+//! Out:   a table without a filter that can be read normally. Each range between the found blocks becomes one more
+//!        block whose CRC never matches, so that readers treat it as a damaged block. One partition of a partitioned
+//!        index can be rebuilt the same way while the table is open (`rebuilt_part`), from the blocks of its range.
+//! Holds: data blocks are contiguous, and the CRC of each is seeded with its offset. Other bytes pass with a
+//!        probability of 2^-32 per byte, and they must also decompress and validate. Nothing is written.
+//! Costs: one pass, with a few chunks of the file in memory. After damage, the scan looks for a matching pair of start
+//!        and end: as CRCs are linear, the CRC of `a..b` matches if a word computed at `a` equals a word computed at
+//!        `b`. Thus one hash lookup per byte finds the next whole block, whatever is before it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -35,16 +36,16 @@ use crate::order::Order;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::{Check, Companions, Protection};
 
-/// A block that is looked for in the dark is at most so long; the first one behind a whole block may be longer.
+/// Maximum length of a block that is searched for at unknown offsets. The first block after a whole one may be longer.
 const WINDOW: u64 = 1088 * KIB as u64;
 
-/// Bytes read in one piece.
+/// Bytes per read.
 const PIECE: u64 = 256 * KIB as u64;
 
-/// What is known of a table besides its file.
+/// Information about a table from outside of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The file's own name; none: as its header says.
+    /// The file's uid; `None`: use the one in its header.
     pub uid: Option<Uid>,
     /// The family's id.
     pub family: u32,
@@ -56,19 +57,19 @@ pub struct Known {
     pub ledger: Option<Ledger>,
 }
 
-/// A table opened by what is left of it.
+/// A table opened from its undamaged parts.
 #[derive(Clone, Debug)]
 pub struct Rebuilt {
     /// The table.
     pub table: Arc<Table>,
-    /// Stretches of the data in which no block was found.
+    /// Ranges of the data in which no block was found.
     pub gaps: Vec<Range<u64>>,
-    /// What else was damaged, each by its name.
+    /// Names of the other damaged parts.
     pub damaged: Vec<&'static str>,
 }
 
-/// Opens a table that `Table::open` refuses. Errors: `Corruption` if not even one block can be found, or nothing says where its
-/// seqnos begin; `Io`.
+/// Opens a table that `Table::open` rejects. Errors: `Corruption` if no block can be found, or the base of the seqnos
+/// cannot be determined; `Io`.
 pub fn rebuild(
     name: &str,
     file: Arc<dyn File>,
@@ -124,10 +125,10 @@ pub fn rebuild(
         least_seqno: known.seqnos.map_or(base, |seqnos| seqnos.0),
         greatest_seqno: known.seqnos.map_or(MAX_SEQNO, |seqnos| seqnos.1),
         data_blocks: found.index.len() as u64,
-        // What was promised is not known: a seal that is missing shows in the ledger alone.
+        // The promised protection is unknown: only the ledger reveals a missing seal.
         protection: Protection::Partial as u8,
         seal_algorithm: keeper.algorithm(),
-        // Nor what stood beside its records: as much as there can be.
+        // The number of longer companions is unknown too: assume the maximum.
         beside: Some(u64::MAX),
         ..Properties::default()
     });
@@ -150,18 +151,18 @@ pub fn rebuild(
     Ok(Rebuilt { table, gaps: found.gaps, damaged })
 }
 
-/// The ends of a file, as far as they are whole.
+/// The metadata of a file, as far as it is undamaged.
 struct Ends {
     uid: Uid,
     base: Option<Seqno>,
     properties: Option<Properties>,
     index: Option<Index>,
     dictionary: Option<Arc<Dictionary>>,
-    /// Nothing says where the dictionary stands, nor that there is none.
+    /// The position of the dictionary is unknown, and so is whether there is one.
     may_have_dictionary: bool,
-    /// The index may be cut, so that parts of it stand behind the data.
+    /// The index may be partitioned, so that its partitions follow the data.
     may_be_cut: bool,
-    /// No data block reaches beyond.
+    /// Upper limit for the end of the data blocks.
     data_end: u64,
     damaged: Vec<&'static str>,
 }
@@ -235,8 +236,8 @@ impl Ends {
         Ok(Ends { uid, base, properties, index, dictionary, may_have_dictionary, may_be_cut, data_end, damaged })
     }
 
-    /// Looks for the dictionary, which stands behind the data, wherever that ends. Nothing but its CRC and its own form says that it is
-    /// one, and in a large file a CRC fits by chance; what does not unpack with it will show.
+    /// Searches for the dictionary, which follows the data at an unknown offset. Only its CRC and format identify it,
+    /// and in a large file a CRC may match by chance. Blocks that do not decompress with it will reveal that.
     fn find_dictionary(&mut self, scan: &Scan<'_>) {
         scan.next(Role::Side, HEADER_BYTES as u64, &mut |_, bytes| {
             let dictionary = Dictionary::of(&bytes[..bytes.len() - TRAILER_BYTES]).ok();
@@ -246,7 +247,7 @@ impl Ends {
         });
     }
 
-    /// Looks for the index, which ends where the footer begins.
+    /// Searches for the index, which ends where the footer begins.
     fn find_index(&mut self, scan: &Scan<'_>) {
         let Some(end) = scan.end.checked_sub(FOOTER_BYTES as u64) else { return };
         let from = end.saturating_sub(WINDOW).max(HEADER_BYTES as u64);
@@ -261,9 +262,9 @@ impl Ends {
         }
     }
 
-    /// Returns the end of the data where no footer states it, or where the top of a cut index is lost. A block of another role that
-    /// follows the last block found proves it; so does the number of blocks in the properties. Without proof everything up to the
-    /// footer may have been data, and the file may have been longer.
+    /// Returns the end of the data if no footer states it, or if the top level of a partitioned index is lost. Proof is
+    /// a block of another role after the last block found, or the number of blocks in the properties. Without proof,
+    /// everything up to the footer may have been data, and the file may have been longer.
     fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> DataEnd {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
         let is_last = self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64);
@@ -275,8 +276,8 @@ impl Ends {
         DataEnd { offset: scan.end.saturating_sub(footer_bytes).max(at), is_proven: false }
     }
 
-    /// Where the seqnos of the blocks begin: bounds that somebody knows against those that were found. If they disagree (what
-    /// bore one of them is damaged) the companions say which is right.
+    /// Finds the base of the blocks' seqnos, by comparing the known bounds with those found. If they disagree (a
+    /// bound's block is damaged), the companions decide.
     fn find_base(
         &mut self,
         blocks: &[Block],
@@ -303,7 +304,7 @@ impl Ends {
         let (known_least, known_greatest) = known.seqnos.or(own).ok_or_else(unknown)?;
         let by_greatest = known_greatest.checked_sub(greatest);
         let by_least = known_least.checked_sub(least).filter(|_| known_least > 0);
-        // Both bounds may have stood in a block that is lost; seqnos are mostly counted from the least one.
+        // Both bounds may have been in a lost block. Seqnos are usually relative to the least one.
         let mut bases = [by_least, by_greatest, Some(known_least)].into_iter().flatten();
         self.base = match (by_least, by_greatest) {
             (Some(a), Some(b)) if a == b => Some(a),
@@ -313,16 +314,16 @@ impl Ends {
     }
 }
 
-/// A data block that was found, and what a look at it told. Seqnos are relative.
+/// A data block that was found, and facts from its scan. Seqnos are relative.
 struct Block {
     handle: Handle,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
-    /// Least and greatest of those that are not zero; none: all are.
+    /// Least and greatest nonzero seqno; `None` if all are zero.
     seqs: Option<(Seqno, Seqno)>,
 }
 
-/// Where the data blocks of a table end.
+/// The end of a table's data blocks.
 #[derive(Clone, Copy, Debug)]
 struct DataEnd {
     offset: u64,
@@ -330,25 +331,25 @@ struct DataEnd {
     is_proven: bool,
 }
 
-/// The data blocks of a table, gaps among them.
+/// The data blocks of a table, including gaps.
 struct Found {
     index: Index,
     gaps: Vec<Range<u64>>,
 }
 
 impl Found {
-    /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have. `largest`: the last key
-    /// of the table, if somebody knows it. A table whose last blocks may be gone ends with a gap, even if no byte is left of them:
-    /// another gap must not account for their records.
+    /// Builds an index of the blocks found. A gap is listed as a block whose CRC never matches. `largest`: the table's
+    /// last key, if known. If a table's last blocks may be missing, it ends with a gap, even if no byte of them is
+    /// left: otherwise another gap would have to account for their records.
     fn of(blocks: &[Block], end: DataEnd, largest: &[u8], order: &Order) -> Result<Found> {
-        // Not judged as one that was written is: nobody knows how long a key a gap had room for.
+        // Skip the writer's length check: the maximum key length within a gap is unknown.
         let mut index = Filling::new(Place::whole(), order, (blocks.len(), 0));
         let mut gaps = Vec::new();
         let mut at = HEADER_BYTES as u64;
         let longest = blocks.iter().map(|block| block.handle.raw_len).max().unwrap_or(0);
         let mut gap = |index: &mut Filling<'_>, from: u64, to: u64, separator: &[u8]| {
             let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
-            // One block, most likely; how long it was before it was packed nobody says.
+            // The gap is most likely one block; its uncompressed length is unknown.
             let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
             gaps.push(from..to);
             index.add(separator, Handle { offset: from, stored_len, raw_len, crc: LOST })
@@ -372,7 +373,7 @@ impl Found {
     }
 }
 
-/// A cut index in one piece. Errors: of a part that is damaged, or that the device does not give.
+/// Joins the partitions of an index into one. Errors: a partition is damaged, or the device cannot read it.
 fn joined(from: &PartSource<'_>, top: &Top) -> Result<Index> {
     let mut all = Filling::new(Place::whole(), from.order, (top.blocks(), 0));
     for span in top.spans() {
@@ -384,9 +385,9 @@ fn joined(from: &PartSource<'_>, top: &Top) -> Result<Index> {
     all.finish()
 }
 
-/// The part of a cut index that names the blocks of a range, made anew from these. What lies between the blocks that are found is named as
-/// the blocks that are missing there, whose sums nothing has, so that all others keep their numbers. True: the sums are those of the
-/// part that was lost, block by block. Errors: `Io`.
+/// Rebuilds the index partition of a range from its blocks. The bytes between the blocks found are listed as the
+/// missing blocks, with CRCs that never match, so that all other blocks keep their numbers. Returns true if the block
+/// CRCs are those of the lost partition. Errors: `Io`.
 pub(super) fn rebuilt_part(
     from: &PartSource<'_>,
     span: &Span,
@@ -404,7 +405,7 @@ pub(super) fn rebuilt_part(
             let pieces = named[gap].shared_out(missing + 1);
             named.splice(gap..=gap, pieces);
         }
-        // More than there were, or fewer without a gap: what was found is not what it seems.
+        // More blocks than the range had, or fewer without a gap: do not trust the blocks found.
         _ => named = Named::gap((span.range.offset, span.end), &span.bound).shared_out(span.blocks),
     }
     if let Some(last) = named.last_mut() {
@@ -419,7 +420,7 @@ pub(super) fn rebuilt_part(
     Ok((index.finish()?, is_it, given.refused()))
 }
 
-/// A block and its separator, or a gap.
+/// A block with its separator, or a gap.
 struct Named {
     separator: Vec<u8>,
     handle: Handle,
@@ -427,14 +428,14 @@ struct Named {
 }
 
 impl Named {
-    /// A stretch in which no block was found.
+    /// Creates a gap: a range in which no block was found.
     fn gap((from, to): (u64, u64), separator: &[u8]) -> Named {
         let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
         let handle = Handle { offset: from, stored_len, raw_len: stored_len, crc: LOST };
         Named { separator: separator.to_vec(), handle, is_gap: true }
     }
 
-    /// As so many blocks, of one length.
+    /// Splits the gap into `count` blocks of equal length.
     fn shared_out(&self, count: usize) -> Vec<Named> {
         let each = self.handle.bytes() / count.max(1);
         let stored_len = each.saturating_sub(TRAILER_BYTES) as u32;
@@ -447,7 +448,7 @@ impl Named {
     }
 }
 
-/// The blocks of a range that were found, and each gap between them as one.
+/// Returns the blocks found in a range, with one gap for each range of bytes between them.
 fn between(blocks: &[Block], span: &Span) -> Vec<Named> {
     let (mut named, mut at) = (Vec::with_capacity(span.blocks), span.range.offset);
     for block in blocks {
@@ -463,29 +464,29 @@ fn between(blocks: &[Block], span: &Span) -> Vec<Named> {
     named
 }
 
-/// The part of a file in which blocks are looked for.
+/// The part of a file that is searched for blocks.
 #[derive(Clone, Copy)]
 struct Scan<'a> {
     given: &'a Given<'a>,
     uid: Uid,
     end: u64,
     order: &'a Order,
-    /// What blocks that are packed with zstd need.
+    /// The dictionary for zstd blocks.
     dictionary: Option<&'a Dictionary>,
 }
 
 impl Scan<'_> {
-    /// The same up to another end.
+    /// The same search with another end.
     fn within(self, end: u64) -> Self {
         Scan { end, ..self }
     }
 
-    /// All data blocks there are.
+    /// Returns all data blocks that can be found.
     fn blocks(&self) -> Vec<Block> {
         self.blocks_from(HEADER_BYTES as u64, None)
     }
 
-    /// All there are from an offset on, where no key is below `floor`.
+    /// Returns all blocks from an offset on whose keys are not less than `floor`.
     fn blocks_from(&self, mut from: u64, floor: Option<&[u8]>) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         loop {
@@ -504,18 +505,18 @@ impl Scan<'_> {
         }
     }
 
-    /// The blocks that an index names, as far as they are whole.
+    /// Returns the undamaged blocks that an index names.
     fn named(&self, index: &Index) -> Vec<Block> {
         let framed = |handle: &Handle| self.given.read(handle.offset, handle.bytes());
         index.handles().iter().filter_map(|handle| self.look(handle.offset, &framed(handle))).collect()
     }
 
-    /// Shows `accept` framed blocks of a role whose CRC fits, the first one first, until it takes one.
+    /// Calls `accept` with framed blocks of a role whose CRC matches, in file order, until it returns true.
     fn next(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
         self.begins_at(role, from, accept).or_else(|| self.begins_behind(role, from, accept))
     }
 
-    /// A block that begins at `from`.
+    /// Searches for a block that begins at `from`.
     fn begins_at(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
         let mut register = !block_seed(&self.uid, from, role);
         self.positions(from, self.end.min(from.saturating_add(WINDOW)), &mut |at, byte, next| {
@@ -524,7 +525,7 @@ impl Scan<'_> {
         })
     }
 
-    /// A block that begins anywhere behind `from` and is no longer than the window, or begins there and is of any length.
+    /// Searches for a block that begins after `from` and fits into the window, or begins at `from` and has any length.
     fn begins_behind(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
         let mut here = !block_seed(&self.uid, from, role);
         let (mut prefix, mut back) = (0u32, ONE);
@@ -545,7 +546,7 @@ impl Scan<'_> {
         })
     }
 
-    /// Visits every byte with its offset and the four that follow it, as a number, until one answers true.
+    /// Visits every byte with its offset and the next four bytes as a number, until `visit` returns true.
     fn positions(&self, from: u64, to: u64, visit: &mut dyn FnMut(u64, u8, u32) -> bool) -> Option<()> {
         let mut at = from;
         while at + 5 <= to {
@@ -569,7 +570,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A framed data block, if it unpacks and walks whole.
+    /// Decodes a framed data block; returns `None` if it does not decompress or validate.
     fn look(&self, at: u64, framed: &[u8]) -> Option<Block> {
         let (covered, own) = framed.split_last_chunk::<4>()?;
         let own = u32::from_le_bytes(*own);
@@ -595,7 +596,7 @@ impl Scan<'_> {
         Some(Block { handle, first_key: first_key?, last_key: keys.last, seqs })
     }
 
-    /// Whether the companions of some block fit their records if seqnos begin at `base`.
+    /// Returns whether the companions of some block match if seqnos are relative to `base`.
     fn speaks_for(&self, blocks: &[Block], base: Seqno, keeper: &dyn Companions) -> bool {
         blocks.iter().any(|block| {
             let bytes = self.given.read(block.handle.offset, block.handle.bytes());
@@ -614,7 +615,7 @@ impl Scan<'_> {
     }
 }
 
-/// CRC-32 of zlib, reflected: x^32 modulo the polynomial.
+/// The polynomial of zlib's CRC-32, reflected: x^32 modulo the polynomial.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 
 /// x^0.
@@ -638,25 +639,25 @@ const fn steps() -> [u32; 256] {
     table
 }
 
-/// The CRC's register after one more byte.
+/// Advances the CRC register by one byte.
 #[inline]
 fn step(register: u32, byte: u8) -> u32 {
     STEPS[(register as u8 ^ byte) as usize] ^ (register >> 8)
 }
 
-/// Times x.
+/// Multiplies by x.
 #[inline]
 const fn multiplied(word: u32) -> u32 {
     (word >> 1) ^ (POLYNOMIAL & (word & 1).wrapping_neg())
 }
 
-/// Times the inverse of x.
+/// Divides by x.
 #[inline]
 fn divided(word: u32) -> u32 {
     if word & ONE == 0 { word << 1 } else { (word ^ POLYNOMIAL) << 1 | 1 }
 }
 
-/// The product of two polynomials.
+/// Multiplies two polynomials.
 #[inline]
 fn times(a: u32, mut b: u32) -> u32 {
     let mut product = 0;

@@ -1,15 +1,14 @@
-//! Remains: what is left of a block that cannot be made whole. Pure.
+//! The readable part of a block that cannot be repaired. Pure.
 //!
-//! In:    the bytes of a block as they came, and what is known of it from elsewhere: where it must stand, who seals, which
-//!        records can be in it.
-//! Out:   its records in order as far as each can be believed by itself, and between them the gaps: spans in which something
-//!        was lost.
-//! Holds: a record is believed if its seal says so; one without a seal only where the block's sum is right, so that nothing
-//!        but its neighbours can be hit. A block whose sum is not the one that its index names, or whose records are all whole
-//!        while its sum is wrong, is taken for another one, or an older copy: all of it is lost. Two records stand side by side only if the one's bytes end where the other's begin;
-//!        else there is a gap between them, and whoever reads there hears of it. What stands beside a record besides its seal is
-//!        not in the seal: a record behind which neither the end nor anything like a record stands may have lost it, and is lost.
-//!        `glean` finds them.
+//! In:    the bytes of a block, and its context: its position, the protector, and bounds on its records.
+//! Out:   its trustworthy records in order, and gaps between them: ranges in which records were lost.
+//! Holds: a record is trusted if its seal matches. A record without a seal is trusted only if the block's CRC matches,
+//!        so that only its neighbors can be damaged. A block whose CRC differs from the one in its index is taken for
+//!        another block, or an older copy, and is lost entirely. The same holds for a block whose records are all
+//!        intact although its CRC does not match. Two records are adjacent only if the first one's bytes end where the
+//!        second one's begin. Otherwise there is a gap between them, and reads of it report the loss. The seal does not
+//!        cover the companions besides the seal. A record that is followed neither by the end of the entries nor by an
+//!        apparent record may have lost some of them, and is lost. `glean` finds the records.
 
 use super::dictionary::Dictionary;
 use crate::error::Verdict;
@@ -18,48 +17,48 @@ use crate::order::Order;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection};
 
-/// What is known of a block besides its bytes.
+/// The context of a block: everything known besides its bytes.
 pub(super) struct Site<'a> {
     pub(super) order: &'a Order,
-    /// Seqnos in the block count from here.
+    /// The base that seqnos in the block are relative to.
     pub(super) base: Seqno,
     pub(super) keeper: &'a dyn Companions,
     pub(super) protection: Protection,
-    /// The first place that a record of the block can have, and the last.
+    /// The first and last possible position of the block's records.
     pub(super) span: [(Vec<u8>, Seqno); 2],
-    /// No record of the table is newer.
+    /// Upper bound of the table's seqnos.
     pub(super) bound: Seqno,
-    /// No key of the table has two versions in it.
+    /// No key has two versions in this table.
     pub(super) single: bool,
-    /// Records may have more beside them than one word.
+    /// Companions may be longer than one word.
     pub(super) more_beside: bool,
-    /// The block's sum is right: what is hit was hit before it was taken, or the sum does not help.
+    /// The block's CRC matches: it was damaged before its CRC was computed, or the CRC missed the damage.
     pub(super) fits: bool,
-    /// Where that sum starts.
+    /// Start value of that CRC.
     pub(super) seed: u32,
     pub(super) file: &'a str,
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
-    /// What the block was packed with.
+    /// The dictionary that the block was compressed with.
     pub(super) dictionary: Option<&'a Dictionary>,
 }
 
-/// What is left of a block, in internal order.
+/// The readable part of a block, in internal order.
 #[derive(Debug, Default)]
 pub(super) struct Remains {
     pub(super) items: Vec<Item>,
 }
 
-/// One thing that is left.
+/// One item of a readable part.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A record that may be believed.
+    /// A trusted record.
     Whole(Kept),
-    /// A span in which something was lost.
+    /// A range in which records were lost.
     Gap(Fence),
 }
 
-/// A record on its own.
+/// An owned record.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) key: Vec<u8>,
@@ -68,7 +67,7 @@ pub(super) struct Kept {
     /// Value and companions.
     pub(super) bytes: Vec<u8>,
     pub(super) value_len: usize,
-    /// What its companion says.
+    /// The result of its check.
     pub(super) check: Check,
 }
 
@@ -79,21 +78,21 @@ impl Kept {
     }
 }
 
-/// What remains answer a point read.
+/// The answer of a readable part to a point read.
 #[derive(Debug)]
 pub(super) enum Answer<'a> {
-    /// This record decides.
+    /// This record is the result.
     Found(&'a Kept),
-    /// Something may have been lost that would decide.
+    /// A record that would be the result may have been lost.
     Lost(&'a Fence),
-    /// No version of the key that is old enough was in the block.
+    /// The block held no version of the key that is old enough.
     Absent,
-    /// The block ends with newer versions of the key; older ones may stand in the next.
+    /// The block ends with newer versions of the key; older ones may follow in the next block.
     Further,
 }
 
 impl Remains {
-    /// The newest version of `key` not above `seqno`, if nothing that is lost can hide it.
+    /// Returns the newest version of `key` not above `seqno`, unless a lost record may hide it.
     pub(super) fn get(&self, order: &Order, key: &[u8], seqno: Seqno) -> Answer<'_> {
         let mut further = false;
         for item in &self.items {
@@ -112,7 +111,7 @@ impl Remains {
         if further { Answer::Further } else { Answer::Absent }
     }
 
-    /// The first gap, if there is one.
+    /// Returns the first gap, if there is one.
     pub(super) fn first_gap(&self) -> Option<&Fence> {
         self.items.iter().find_map(|item| match item {
             Item::Gap(fence) => Some(fence),
@@ -120,7 +119,7 @@ impl Remains {
         })
     }
 
-    /// Bytes in memory, about.
+    /// Its approximate size in memory.
     pub(super) fn memory(&self) -> usize {
         let item = |item: &Item| match item {
             Item::Whole(kept) => kept.key.len() + kept.bytes.len(),
@@ -130,7 +129,7 @@ impl Remains {
     }
 }
 
-/// The place right behind a record. `single`: the key has no other version here.
+/// Returns the position directly after a record. `single`: the key has no other version in this table.
 pub(super) fn after(order: &Order, key: &[u8], seqno: Seqno, single: bool) -> (Vec<u8>, Seqno) {
     if (single || seqno == 0) && order.is_bytewise() && key.len() < MAX_KEY_BYTES {
         return ([key, &[0]].concat(), MAX_SEQNO);
@@ -138,13 +137,14 @@ pub(super) fn after(order: &Order, key: &[u8], seqno: Seqno, single: bool) -> (V
     (key.to_vec(), seqno.saturating_sub(1))
 }
 
-/// The place right before a record; before all versions of its key that were not above `bound` if it has no others here.
+/// Returns the position directly before a record. If its key has no other version in this table, returns the position
+/// before all versions of the key up to `bound`.
 pub(super) fn before(key: &[u8], seqno: Seqno, bound: Seqno, single: bool) -> (Vec<u8>, Seqno) {
     let newer = if single { seqno.max(bound) } else { seqno };
     (key.to_vec(), (newer + 1).min(MAX_SEQNO))
 }
 
-/// All of a block is lost.
+/// Returns a readable part without records: the whole block is one gap.
 pub(super) fn nothing(site: &Site<'_>) -> Remains {
     let [from, to] = site.span.clone();
     Remains { items: vec![Item::Gap(gap(site, from, to))] }

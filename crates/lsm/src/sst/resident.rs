@@ -1,14 +1,15 @@
-//! Point reads that touch no file: the blocks in memory, and nothing else.
+//! Point reads that use only blocks in memory and never read the file.
 //!
-//! In:    a key, as for `get`. Out: its answer, or none where a block, or what leads to it, is not in memory or something does not agree with itself: what
-//!        heals, reads the file.
+//! In:  a key, as for `get`.
+//! Out: its result; or `None` if a block or its index partition is not in memory, or a contradiction needs a repair,
+//!      which reads the file.
 
 use super::prove::{Checks, Wanted};
 use super::table::{Outcome, Table};
 use crate::record::{Record, Seqno};
 
 impl Table {
-    /// `get`, if all that it needs is in memory; none if not, and then nothing was shown.
+    /// As `get`, if everything needed is in memory. Otherwise returns `None` without calling `visit`.
     pub fn get_resident(
         &self,
         key: &[u8],
@@ -36,7 +37,7 @@ impl Table {
             }
             wanted.follows = true;
         }
-        // An index that was hit may lead behind the last block; `get` reads it again to know.
+        // A damaged index may place the key past the last block; `get` reads the index again to find out.
         (!wanted.each || wanted.follows).then_some(false)
     }
 }

@@ -28,10 +28,10 @@ const UID: Uid = Uid(*b"uid of a table..");
 
 const NAME: &str = "000007.tbl";
 
-/// Where the block stands in its file.
+/// Offset of the block in its file.
 const AT: u64 = 64;
 
-/// A block as it stands in a file.
+/// A block as stored in a file.
 #[derive(Clone, Default)]
 struct Stage {
     base: Seqno,
@@ -123,7 +123,7 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
     }
 }
 
-/// The block as a reader gets it: checksum, then every byte against the format.
+/// Returns the block as a reader loads it: CRC check, then validation of every byte.
 fn loaded(stage: &Stage) -> Result<Block> {
     let (_, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
     Block::load(

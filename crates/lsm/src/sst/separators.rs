@@ -1,7 +1,8 @@
-//! The entries of an index as they stand in its body, read one after the other. docs/format.md, section 4.3.
+//! Decodes the entries of an index body in sequence. See docs/format.md, section 4.3.
 //!
-//! Refused: separators that fall, blocks that lie outside of the data, lengths that cannot be. A separator is no longer than a key of
-//!          the blocks beside it may be: a file that names one long key again and again takes no more memory than its blocks could.
+//! Rejects separators out of order, blocks outside of the data, and impossible lengths. A separator may not be longer
+//! than a key of an adjacent block can be. Therefore a file that repeats one long key takes no more memory than its
+//! blocks could.
 
 use std::cmp::Ordering;
 
@@ -12,13 +13,13 @@ use crate::error::{Error, Result};
 use crate::order::Order;
 use crate::record::MAX_KEY_BYTES;
 
-/// Reads entries one after the other; `last` is the separator of the one read last.
+/// Reads entries in sequence; `last` is the separator of the last entry.
 pub(super) struct Separators<'a> {
     reader: Reader<'a>,
     pub(super) last: Vec<u8>,
     before: Vec<u8>,
     offset: u64,
-    /// There is one before the first.
+    /// The entries have a predecessor in the previous partition.
     follows: bool,
     lengths: Lengths,
 }
@@ -30,7 +31,7 @@ impl Separators<'_> {
         Separators { reader, last, before: Vec::new(), offset: range.offset, follows, lengths }
     }
 
-    /// The next handle; its separator is `last`, which may not be below the one before.
+    /// Returns the next handle. Its separator is then `last`, and must not be less than the previous one.
     pub(super) fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<Handle> {
         let follows = at > 0 || self.follows;
         let shared = self.reader.varint()?;
@@ -40,7 +41,7 @@ impl Separators<'_> {
         }
         let (shared, rest) = (shared as usize, self.reader.bytes(unshared)?);
         let falls = match order.is_bytewise() {
-            // What both begin with decides nothing.
+            // The shared prefix is equal: compare the rest.
             true => &self.last[shared..] > rest,
             false => {
                 self.before.clone_from(&self.last);
@@ -49,7 +50,7 @@ impl Separators<'_> {
         };
         self.last.truncate(shared);
         self.last.extend_from_slice(rest);
-        // A comparator is shown keys and nothing else: before the first there is none.
+        // Pass only keys to a comparator: the first separator has no predecessor.
         let falls = follows
             && (falls || (!order.is_bytewise() && order.compare(&self.before, &self.last) == Ordering::Greater));
         if falls {
@@ -69,7 +70,7 @@ impl Separators<'_> {
         Ok(handle)
     }
 
-    /// Nothing may follow the last entry: neither bytes, nor, behind the last one of a table, a key that is in no block.
+    /// Ends decoding. No bytes may follow the last entry, and the table's last separator must fit into a block.
     pub(super) fn finish(self, is_last: bool) -> Result<()> {
         if !self.reader.is_empty() {
             return Err(Error::structural("bytes behind the last entry of an index"));
@@ -78,15 +79,16 @@ impl Separators<'_> {
     }
 }
 
-/// Looks whether separators are no longer than the keys that they separate: the last of what lies before, the first of what follows.
+/// Checks that separators are no longer than the keys that they separate: the last key of the block before or the first
+/// key of the next.
 #[derive(Default)]
 pub(super) struct Lengths {
-    /// What follows must have room for so long a key.
+    /// Length of a key for which the next block must have room.
     owed: u64,
 }
 
 impl Lengths {
-    /// The next separator is so long, and what lies before it has room for a key of so many bytes.
+    /// Adds a separator, after a block that has room for a key of `room` bytes.
     pub(super) fn add(&mut self, separator: usize, room: u64) -> Result<()> {
         if self.owed > room {
             return Err(too_long());
@@ -96,7 +98,7 @@ impl Lengths {
         Ok(())
     }
 
-    /// Nothing follows.
+    /// Ends the check: no block follows.
     pub(super) fn finish(&self) -> Result<()> {
         if self.owed > 0 { Err(too_long()) } else { Ok(()) }
     }

@@ -1,9 +1,12 @@
-//! What a search needs of a body, for keys in bytewise order: where its entries begin, and their heads. docs/format.md, section 4.2.
+//! Block scan: the data that a search needs from a body with bytewise order, which are entry offsets and heads. See
+//! docs/format.md, section 4.2.
 //!
-//! In:    the body of a checked block. Out: as much as `steps::walk` finds out, and refused where that refuses: every byte is held against the format, records
-//!        in internal order. A block that is read once and pushed out of the cache before it is read again costs little more than that.
-//! Order: keys are neither put together nor compared. All of them begin as the first and the last do; after that heads rise, and where two
-//!        are equal, which is rare, those keys are compared in full.
+//! In:  the body of a checked block.
+//! Out: the same facts as `steps::walk`, with the same rejections: every byte is validated, and records must be in
+//!      internal order. For a block that is evicted before its second use, this costs little more than the read itself.
+//!
+//! Keys are neither assembled nor compared. All keys share the common prefix of the first and the last one. After that
+//! prefix, heads must ascend. If two heads are equal, which is rare, those two keys are compared in full.
 
 use std::cmp::Ordering;
 
@@ -13,18 +16,18 @@ use crate::error::Result;
 use crate::order::{common_prefix, head};
 use crate::record::{MAX_KEY_BYTES, Seqno};
 
-/// What is kept of an entry.
+/// The part of an entry that the scan keeps.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// Where it begins.
+    /// Offset of the entry.
     at: u32,
-    /// Bytes of its key that are the restart's.
+    /// Length of the prefix shared with the restart's key.
     shared: u32,
-    /// Where the rest of its key stands.
+    /// Range of the rest of its key.
     suffix: (u32, u32),
 }
 
-/// A body that was looked at once.
+/// A body after its first pass.
 #[derive(Debug)]
 pub(super) struct Skim<'a> {
     body: &'a [u8],
@@ -33,12 +36,12 @@ pub(super) struct Skim<'a> {
     parts: Vec<Part>,
 }
 
-/// A key where it stands: its start in that of its restart, and the rest.
+/// A key in two pieces: the prefix from its restart's key, and its own suffix.
 #[derive(Clone, Copy)]
 struct Pieces<'a>(&'a [u8], &'a [u8]);
 
 impl Pieces<'_> {
-    /// What its first bytes have in common with those of another key.
+    /// Returns the length of the common prefix with another key.
     fn common_prefix(self, key: &[u8]) -> usize {
         let start = common_prefix(self.0, key);
         if start < self.0.len() { start } else { start + common_prefix(self.1, &key[start..]) }
@@ -48,7 +51,7 @@ impl Pieces<'_> {
         self.0.iter().chain(self.1).cmp(other.0.iter().chain(other.1))
     }
 
-    /// `head` of the whole.
+    /// Returns `head` of the whole key.
     #[inline]
     fn head(self, skip: usize) -> u64 {
         let Pieces(start, rest) = self;
@@ -64,7 +67,7 @@ impl Pieces<'_> {
 }
 
 impl<'a> Skim<'a> {
-    /// The first pass. `column` is the length of the column of companions, if there is one.
+    /// Performs the first pass. `column` is the length of the companion column, if there is one.
     pub(super) fn over(body: &'a [u8], column: Option<usize>, base: Seqno) -> Result<Skim<'a>> {
         let shape = Shape::of(body, column)?;
         let entries = body.get(..shape.entries_end as usize).unwrap_or_default();
@@ -97,22 +100,23 @@ impl<'a> Skim<'a> {
         if at == entries.len() { Ok(Skim { body, base, shape, parts }) } else { Err(too_long()) }
     }
 
-    /// What the end of the body says.
+    /// Returns the body's trailer.
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Where each entry begins, and where the last one ends.
+    /// Returns the offset of each entry, and the end of the last one.
     pub(super) fn offsets(&self) -> impl Iterator<Item = u32> + '_ {
         self.parts.iter().map(|part| part.at).chain([self.shape.entries_end])
     }
 
-    /// Bytes that all keys begin with, if they are in order.
+    /// Returns the length of the common prefix of all keys, provided that they are in order.
     pub(super) fn skip(&self) -> usize {
         self.key(self.parts.len() - 1).common_prefix(self.key(0).1)
     }
 
-    /// The second pass: shows the heads of all keys after their first `skip` bytes; true if some key stands there in more than one version.
+    /// Performs the second pass: calls `show` with the heads of all keys, taken after `skip` bytes. Returns true if
+    /// some key has more than one version.
     pub(super) fn heads(&self, skip: usize, mut show: impl FnMut(u64)) -> Result<bool> {
         let prefix = &self.key(0).1[..skip];
         let (mut before, mut restart): (u64, &[u8]) = (0, &[]);
@@ -123,7 +127,7 @@ impl<'a> Skim<'a> {
                 (until_restart, restart) = (self.shape.interval, suffix);
                 suffix.starts_with(prefix)
             } else {
-                // The restart's key was looked at already.
+                // The restart's key was compared already.
                 part.shared as usize >= skip || suffix.starts_with(&prefix[part.shared as usize..])
             };
             until_restart -= 1;
@@ -140,7 +144,7 @@ impl<'a> Skim<'a> {
         Ok(has_versions)
     }
 
-    /// Whether an entry is an older version of the one before it; refused if it belongs in front of that.
+    /// Returns whether an entry is an older version of the one before it; an error if they are out of order.
     #[cold]
     #[inline(never)]
     fn is_version(&self, index: usize) -> Result<bool> {
@@ -169,7 +173,7 @@ mod tests {
     use crate::sst::entry::Builder;
     use crate::sst::steps::{Keys, walk};
 
-    /// Few bytes, so that keys come again, begin alike, or are the start of each other.
+    /// Few distinct bytes, so that keys repeat, share prefixes, or are prefixes of each other.
     fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let key = proptest::collection::vec(prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(255)], 0..24);
         proptest::collection::vec(key, 1..70)

@@ -1,13 +1,16 @@
-//! What blocks that went leave to blocks that come: their buffers, and their own memory.
+//! Recycled memory of evicted blocks, for new blocks: byte buffers, and the `Block` allocations themselves.
 //!
-//! Why:   an allocator keeps what a thread gives back for threads of the same part of it. A cache whose blocks one thread loads and
-//!        another one evicts so comes to twice its budget, with as many threads as there are parts to more. In a full cache a block is
-//!        read into the buffer of one that made way, which also costs neither a call of the allocator nor zeros. A block itself is larger than what
-//!        allocators keep at hand, and begins at a cache line: asking for one and giving it back are a tenth of a read that is not cached.
-//! In:    the bytes of what nobody holds any longer, and blocks without any (shells). Out: a buffer of a length that is asked for, of any content: whoever
-//!        asks fills it; a block, shared. Lengths come with room up to the next of a few, so that one buffer, here or in the allocator, serves the next.
-//! Holds: few buffers and shells, within a small part of the budget that is theirs alone. Beside them the **legacy**: what blocks of tables that died have
-//!        left, in room that blocks do not take; the blocks that come in their place find it here, and not as holes in the allocator's memory.
+//! Why: allocators keep freed memory per arena. If one thread loads blocks and another evicts them, a cache grows to
+//! twice its budget, and to more with as many threads as arenas. In a full cache, a block is therefore read into the
+//! buffer of an evicted one. This also saves allocator calls and zeroing. A `Block` is larger than the sizes that
+//! allocators cache, and is aligned to a cache line: allocating and freeing one takes a tenth of an uncached read.
+//!
+//! In:    the buffers of released blocks, and empty blocks (shells).
+//! Out:   a buffer of the requested length, with any content, which the caller overwrites; or a shared block. Lengths
+//!        are rounded up to a few size classes, so that a buffer, here or in the allocator, fits later requests.
+//! Holds: few buffers and shells, in a small share of the budget that is reserved for them. In addition the **legacy**:
+//!        memory of blocks of closed tables, in room that blocks do not take. Blocks of the replacing tables find it
+//!        here, instead of leaving holes in the allocator's memory.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,44 +20,44 @@ use super::block::Block;
 use crate::env::populate;
 use crate::env::work::lock;
 
-/// Buffers at most.
+/// Maximum number of buffers.
 const COUNT: usize = 32;
 
-/// The part of a budget that they may take.
+/// Their maximum share of the budget.
 const SHARE: usize = 128;
 
-/// Lengths of buffers differ by about this part of them.
+/// Size classes of buffers differ by about this fraction of their length.
 const STEPS: usize = 32;
 
-/// The part of a budget that the legacy may take.
+/// Maximum share of the budget for the legacy.
 const LEGACY_SHARE: usize = 4;
 
-/// What a cache holds for the blocks that come next.
+/// Memory kept for future blocks.
 #[derive(Debug)]
 pub(super) struct Spares {
-    /// What went last, in room of its own.
+    /// Memory of recently evicted blocks, in reserved room.
     latest: Pile,
-    /// What blocks of tables that died have left, in room that gives way to blocks.
+    /// Memory of blocks of closed tables, in room that blocks may reclaim.
     legacy: Pile,
 }
 
 impl Spares {
-    /// Those of a budget.
+    /// Creates the spares for a budget.
     pub(super) fn within(budget: usize) -> Spares {
         Spares { latest: Pile::within(budget / SHARE), legacy: Pile::within(budget / LEGACY_SHARE) }
     }
 
-    /// Bytes that they may take, the legacy apart.
+    /// Maximum bytes, without the legacy.
     pub(super) fn most(&self) -> usize {
         self.latest.most
     }
 
-    /// Bytes of the legacy, which give way to blocks.
+    /// Bytes of the legacy, which are freed when blocks need the room.
     pub(super) fn legacy_bytes(&self) -> usize {
         self.legacy.bytes()
     }
 
-    /// Keeps what a block of a table that died leaves, if nobody holds it and there is room for so many bytes.
+    /// Keeps the memory of a block of a closed table, if nothing else holds the block and the legacy fits into `room`.
     pub(super) fn inherit(&self, mut block: Arc<Block>, room: usize) {
         let Some(own) = Arc::get_mut(&mut block) else { return };
         if self.legacy.bytes() + own.memory() > room.min(self.legacy.most) {
@@ -64,19 +67,20 @@ impl Spares {
         self.legacy.put_shell(block);
     }
 
-    /// Frees everything that it keeps.
+    /// Frees all memory kept here.
     pub(super) fn release(&self) {
         [&self.latest, &self.legacy].into_iter().for_each(Pile::clear);
     }
 
-    /// Lets go of a piece of the legacy; false if there is none.
+    /// Frees one piece of the legacy; returns false if there is none.
     pub(super) fn let_go(&self) -> bool {
         let buffer = self.legacy.take(|each| each.len().checked_sub(1));
         let shell = self.legacy.take_shell();
         buffer.is_some() || shell.is_some()
     }
 
-    /// Keeps a buffer; those that were given longest ago go for it. What a store read once, large or small, so makes way for what it reads now.
+    /// Keeps a buffer, and frees the oldest ones beyond the limits. Thus sizes that are no longer read give way to
+    /// those read now.
     pub(super) fn give(&self, buffer: Vec<u8>) {
         let latest = &self.latest;
         if buffer.capacity() == 0 || buffer.capacity() > latest.most {
@@ -86,7 +90,7 @@ impl Spares {
         while latest.take(|each| (each.len() > COUNT || latest.bytes() > latest.most).then_some(0)).is_some() {}
     }
 
-    /// Keeps a block that nobody else holds and whose bytes were taken.
+    /// Keeps an unshared block whose bytes were taken.
     pub(super) fn give_shell(&self, shell: Arc<Block>) {
         let latest = &self.latest;
         let shells = lock(&latest.shells).len();
@@ -96,7 +100,7 @@ impl Spares {
         }
     }
 
-    /// A block in the memory of one that went, if there is any.
+    /// Moves a block into a recycled allocation, if there is one.
     pub(super) fn fill_shell(&self, block: Block) -> Arc<Block> {
         let Some(mut shell) = self.latest.take_shell().or_else(|| self.legacy.take_shell()) else {
             return Arc::new(block);
@@ -110,8 +114,9 @@ impl Spares {
         }
     }
 
-    /// A buffer of so many bytes, whatever they are: one of just the room that they take, else a new one. One with more room would do as well,
-    /// and one with less could grow; but then there would come ever more of the longest, and what is shorter would lie idle in the allocator.
+    /// Returns a buffer of this length with any content: a recycled one of exactly the rounded capacity, or a new one.
+    /// Buffers of other capacities are not used: if longer ones were accepted or shorter ones grown, the longest would
+    /// accumulate, and shorter ones would be idle in the allocator.
     pub(super) fn take(&self, length: usize) -> Vec<u8> {
         let room = rounded(length);
         let of_room = |each: &VecDeque<Vec<u8>>| last_of(each, room);
@@ -126,12 +131,12 @@ impl Spares {
     }
 }
 
-/// Buffers in the order in which they came, and blocks that nobody else holds and that hold nothing (shells).
+/// Buffers in order of arrival, and unshared empty blocks (shells).
 #[derive(Debug)]
 struct Pile {
-    /// Bytes that it may take.
+    /// Maximum bytes.
     most: usize,
-    /// Bytes that it takes.
+    /// Current bytes.
     bytes: AtomicUsize,
     buffers: Mutex<VecDeque<Vec<u8>>>,
     shells: Mutex<Vec<Arc<Block>>>,
@@ -161,7 +166,7 @@ impl Pile {
         lock(&self.shells).push(shell);
     }
 
-    /// The buffer that is chosen, if one is; whoever takes it frees it outside of the lock.
+    /// Removes the chosen buffer, if any. The caller frees it outside of the lock.
     fn take(&self, choose: impl FnOnce(&VecDeque<Vec<u8>>) -> Option<usize>) -> Option<Vec<u8>> {
         if self.bytes() == 0 {
             return None;
@@ -182,14 +187,14 @@ impl Pile {
     }
 }
 
-/// The buffer of so much room that came last, among the last few.
+/// Returns the newest of the last few buffers with exactly this capacity.
 fn last_of(each: &VecDeque<Vec<u8>>, room: usize) -> Option<usize> {
     let from = each.len().saturating_sub(COUNT);
     let at = each.range(from..).rposition(|buffer| buffer.capacity() == room)?;
     Some(from + at)
 }
 
-/// A length with room up to the next of a few: what one block leaves to an allocator then is what another one asks for.
+/// Rounds a length up to its size class, so that the memory freed by one block fits the next request.
 fn rounded(length: usize) -> usize {
     length.next_multiple_of((length / STEPS + 1).next_power_of_two())
 }
@@ -213,7 +218,7 @@ mod tests {
 
     #[test]
     fn no_buffer_takes_what_is_longer_or_shorter_from_those_who_ask_for_that() {
-        // Else all would be of the longest length before long, and as much again would lie idle in the allocator.
+        // Otherwise all buffers would soon have the longest length, and as much memory would be idle in the allocator.
         let spares = Spares::within(SHARE * 100_000);
         let lengths = [4300, 4600, 4350, 4590, 4100];
         let mut here: Vec<Vec<u8>> = lengths.iter().map(|length| spares.take(*length)).collect();

@@ -1,10 +1,10 @@
-//! Front to back over the entries of a body, each byte of which is held against the format on the way. docs/format.md, section 4.2.
+//! Forward scan over the entries of a body that validates every byte. See docs/format.md, section 4.2.
 //!
-//! `Steps` goes entry by entry for whoever comes back for the next one (a job's stream); `walk` shows a whole body (loading a
-//! block, the verifying pass of the writer).
+//! `Steps` returns entry by entry, for a job's stream. `walk` visits a whole body, for loading a block and for the
+//! writer's verifying pass.
 //!
-//! Of the key held, the bytes that it shares with its restart's stay where they are. What a new key shares with the one before is
-//! then neither copied nor compared again, which is most of a key in most blocks.
+//! The key is updated in place: the bytes that it shares with its restart's key stay. The prefix shared with the
+//! previous key is thus neither copied nor compared again; in most blocks this is most of the key.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,47 +16,47 @@ use crate::error::{Error, Result};
 use crate::order::Order;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 
-/// The key under a walk; kept by the caller so that walking many blocks allocates once.
+/// The key buffer of a scan; kept by the caller, so that scanning many blocks allocates once.
 #[derive(Default, Debug)]
 pub(super) struct Keys {
-    /// The key of the entry read last.
+    /// The key of the last entry.
     pub(super) last: Vec<u8>,
-    /// The key before it, where the two must be compared in full.
+    /// The previous key, if the two must be compared in full.
     before: Vec<u8>,
-    /// Bytes that `last` begins with and its restart's key too.
+    /// Length of the prefix that `last` shares with its restart's key.
     held: usize,
-    /// How often a key came again in the body walked last, in an older version.
+    /// Number of entries in the last body that repeat the previous key, as an older version.
     pub(super) repeats: u64,
 }
 
-/// One entry, and what is not in it.
+/// One entry with the facts that depend on its context.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// Where the entry begins.
+    /// Offset of the entry.
     pub(super) at: usize,
     pub(super) entry: Entry,
     pub(super) seqno: Seqno,
-    /// Where its companions stand in the body; empty if they stand in a column.
+    /// Range of its companions in the body; empty if they are in a column.
     pub(super) companion: Range<usize>,
-    /// How many entries came before it.
+    /// Number of entries before it.
     pub(super) index: usize,
 }
 
-/// A walk over one body, between two entries.
+/// A scan of one body, between two entries.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     shape: Shape,
     has_column: bool,
     index: usize,
     at: usize,
-    /// Entries until the next restart point.
+    /// Number of entries until the next restart point.
     until_restart: u8,
     restart_key: Range<usize>,
     seqno: Seqno,
 }
 
 impl Steps {
-    /// A walk in front of the first entry. `column` is the length of the column of companions, if there is one.
+    /// Starts a scan before the first entry. `column` is the length of the companion column, if there is one.
     pub(super) fn new(body: &[u8], column: Option<usize>, keys: &mut Keys) -> Result<Steps> {
         let shape = Shape::of(body, column)?;
         keys.repeats = 0;
@@ -64,13 +64,13 @@ impl Steps {
         Ok(Steps { shape, has_column: column.is_some(), index, at, until_restart, restart_key: 0..0, seqno })
     }
 
-    /// What the end of the body says.
+    /// Returns the body's trailer.
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The next entry of the same body; `keys.last` is its key then. None behind the last. Refuses whatever is not as the format
-    /// says, and records out of order.
+    /// Returns the next entry of the same body, and stores its key in `keys.last`. `None` after the last entry. Errors:
+    /// any violation of the format, and records out of order.
     #[inline(always)]
     pub(super) fn next(&mut self, body: &[u8], base: Seqno, order: &Order, keys: &mut Keys) -> Result<Option<Step>> {
         let entries = body.get(..self.shape.entries_end as usize).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Steps {
         Ok(Some(Step { at, entry, seqno, companion, index }))
     }
 
-    /// The entry stands at a restart point: it shares nothing, and the body says where it is.
+    /// Checks an entry at a restart point: it shares no prefix, and its offset is the one in the body's trailer.
     #[inline]
     fn restart(&mut self, body: &[u8], entry: &Entry) -> Result<()> {
         if entry.shared != 0 || self.shape.restart(body, self.index) != Some(self.at as u32) {
@@ -110,7 +110,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Puts the entry's key in the place of the one before, and says how the two compare.
+    /// Replaces the previous key by the entry's key, and compares the two.
     #[inline(always)]
     fn turn_key(
         &self,
@@ -120,7 +120,7 @@ impl Steps {
         order: &Order,
         keys: &mut Keys,
     ) -> Result<Ordering> {
-        // The key before began with the same bytes as the restart, as far as both share them with it.
+        // The previous key and this one have the same prefix, as far as both share it with the restart's key.
         let is_first = self.index == 0;
         if entry.shared <= keys.held && order.is_bytewise() && !is_first {
             let compared = keys.last[entry.shared..].cmp(suffix);
@@ -142,15 +142,16 @@ impl Steps {
         Ok(if is_first { Ordering::Less } else { order.compare(&keys.before, &keys.last) })
     }
 
-    /// How many bytes an entry's key has in common with its restart's, which it may be itself.
+    /// Returns the length of the prefix that the entry's key shares with its restart's key; the entry may be the
+    /// restart itself.
     #[inline]
     fn held(&self, entry: &Entry, length: usize) -> usize {
         if self.restart_key.start == entry.suffix_at { length } else { entry.shared }
     }
 }
 
-/// Walks a body front to back and refuses it unless every byte is as the format says and the records are in internal order.
-/// `visit` gets each record and the offset of its entry.
+/// Scans a body forward. Errors: any violation of the format, and records out of internal order. Calls `visit` with
+/// each record and the offset of its entry.
 pub(super) fn walk(
     body: &[u8],
     column: Option<&[u8]>,
@@ -175,7 +176,8 @@ pub(super) fn walk(
     Ok(steps.shape())
 }
 
-/// Where the companions that begin at `from` end. Nearly always there is one word or nothing, and a record that is put or deleted behind.
+/// Returns the end of the companions that begin at `from`. Nearly always they are empty or one word, followed by a put
+/// or a delete.
 #[inline(always)]
 pub(super) fn companions_end(entries: &[u8], from: usize) -> Result<usize> {
     const PUT: u8 = Kind::Put as u8;

@@ -1,11 +1,12 @@
-//! A table front to back, for jobs: what a compaction reads its inputs through.
+//! Forward scan of a table for jobs: compactions read their inputs through it.
 //!
-//! In:     an open table. Its file is read in large pieces, past the cache, into room that is used again.
-//! Out:    a cursor whose steps forward decode each entry once, where it lies: no block is made ready to be searched, and nothing
-//!         is allocated once the buffers have grown.
-//! Holds:  the CRC of a block is checked before a byte of it is believed, and every byte of its body on the way, as by loading it.
-//! Damage: a block that does not pass is left to the table's cursor, which knows how to heal it, and so is the rest of the table. So
-//!         is everything but going forward.
+//! In:     an open table. Its file is read in large chunks, bypassing the cache, into reusable buffers.
+//! Out:    a cursor whose forward steps decode each entry once, in place: no search structure is built, and nothing is
+//!         allocated once the buffers have grown.
+//! Holds:  a block's CRC is checked before its content is used, and every byte of its body is validated during the
+//!         scan, as when it is loaded.
+//! Damage: a block that fails its check, and the rest of the table, are read by the table's cursor, which can repair
+//!         blocks. The cursor also performs all moves other than forward steps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,29 +26,29 @@ use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 
-/// What is read at once.
+/// Bytes per read.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
 
 /// See `Table::stream`.
 pub struct TableStream {
     table: Arc<Table>,
-    /// The part of a cut index that leads the stream, where the table does not keep it.
+    /// The current index partition, if the table does not keep it in memory.
     part: Option<Box<Part>>,
-    /// The block that is walked.
+    /// The current block.
     number: usize,
     steps: Option<Steps>,
-    /// The entry under the stream.
+    /// The current entry.
     here: Option<Step>,
     keys: Keys,
     body: Vec<u8>,
     scratch: Vec<u8>,
-    /// The companions of the block, if they stand in a column, and the one of the entry.
+    /// The block's companions, if they are in a column, and the companion of the current entry.
     column: Option<Vec<u8>>,
     word: [u8; COMPANION_BYTES],
-    /// Bytes of the file read ahead, and their offset.
+    /// Readahead buffer, and its offset in the file.
     chunk: Vec<u8>,
     chunk_at: u64,
-    /// What goes on where the stream does not.
+    /// The cursor that has replaced the stream.
     cursor: Option<Box<TableCursor>>,
 }
 
@@ -70,7 +71,7 @@ impl TableStream {
         }
     }
 
-    /// Stands on the first record of a block, or nowhere behind the last one.
+    /// Moves to the first record of a block, or past the end.
     fn enter(&mut self, number: usize) -> Result<()> {
         (self.steps, self.here, self.cursor) = (None, None, None);
         self.number = number;
@@ -87,7 +88,7 @@ impl TableStream {
         }
     }
 
-    /// The handle of a block; none behind the last one.
+    /// Returns the handle of a block; `None` past the last one.
     fn handle(&mut self, number: usize) -> Result<Option<Handle>> {
         if number >= self.table.blocks() {
             return Ok(None);
@@ -107,7 +108,7 @@ impl TableStream {
         }
     }
 
-    /// Takes a block from the bytes read ahead, after reading more of them if need be, and checks it.
+    /// Takes a block from the readahead buffer, refilling that if needed, and checks it.
     fn load(&mut self, handle: &Handle) -> Result<()> {
         let from = self.read(handle)?;
         let TableStream { table, chunk, body, scratch, column, .. } = self;
@@ -127,7 +128,7 @@ impl TableStream {
         Ok(())
     }
 
-    /// Where the block stands in the bytes read ahead.
+    /// Returns the block's range in the readahead buffer.
     fn read(&mut self, handle: &Handle) -> Result<Range<usize>> {
         let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
         if !held {
@@ -144,7 +145,7 @@ impl TableStream {
         Ok(from..from + handle.bytes())
     }
 
-    /// Room for so many bytes of the file; what one large record took is given back.
+    /// Resizes the buffer. Frees the memory that one large record took.
     fn make_room(&mut self, length: usize) {
         if self.chunk.capacity() > 2 * CHUNK_BYTES as usize && length <= CHUNK_BYTES as usize {
             (self.chunk, self.body, self.scratch) = (Vec::new(), Vec::new(), Vec::new());
@@ -152,7 +153,7 @@ impl TableStream {
         self.chunk.resize(length, 0);
     }
 
-    /// One entry on, or the first of the next block that has one.
+    /// Steps to the next entry, or to the first entry of the next block.
     #[inline]
     fn step(&mut self) -> Result<()> {
         let Some(steps) = &mut self.steps else { return Ok(()) };
@@ -174,7 +175,7 @@ impl TableStream {
         }
     }
 
-    /// A cursor in the place of the stream, which moves as it is told.
+    /// Replaces the stream by a cursor, and moves that.
     fn hand_over(&mut self, to: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
         let mut cursor = self.cursor.take().unwrap_or_else(|| Box::new(self.table.cursor(false)));
         (self.steps, self.here) = (None, None);

@@ -1,13 +1,14 @@
 //! The reader: one open table file.
 //!
-//! In:    a file and what the manifest says of it.
-//! Out:   point reads and cursors. What leads to blocks is pinned at open, or range by range when it is asked (`guide`); data blocks go
-//!        through the cache.
-//! Holds: nothing is believed before its sum was checked, and no length before it was held against the file's (I10).
-//!        Corruption names the file and the offset of the block that is hit; the rest of the table goes on.
+//! In:    a file and its entry in the manifest.
+//! Out:   point reads and cursors. Index and filter are pinned at open, or loaded partition by partition on demand
+//!        (`guide`); data blocks are read through the cache.
+//! Holds: no bytes are used before their checksum is verified, and no length before it is checked against the file's
+//!        (I10). A corruption error names the file and the offset of the damaged block; the rest of the table stays
+//!        readable.
 //!
-//! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
-//! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
+//! Path of a point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A
+//! cached read allocates nothing and takes no lock. It writes only the block's read mark, and that only once.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -41,13 +42,14 @@ use crate::prefetch::prefetch_counters;
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 
-/// Estimates of sizes look into a block that counts more bytes than this: values of 100 MB may be behind the pointers of one block.
+/// Size estimates read a block that represents more bytes than this: the pointers of one block may refer to values of
+/// 100 MB.
 const COARSE_BYTES: u64 = 64 * KIB as u64;
 
-/// What the manifest says of a table.
+/// The manifest's entry for a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
-    /// The file's own name.
+    /// The file's uid.
     pub uid: Uid,
     /// Its length in bytes.
     pub size: u64,
@@ -55,38 +57,38 @@ pub struct Expected {
     pub digest: u64,
 }
 
-/// One open table: what leads to its blocks, in memory, and its file. Shared by all readers.
+/// One open table: its index and filter in memory, and its file. Shared by all readers.
 pub struct Table {
     pub(super) name: String,
     pub(super) file: Arc<dyn File>,
     pub(super) slots: Arc<Slots>,
     pub(super) order: Order,
-    /// What leads to blocks: index and filter.
+    /// Index and filter.
     pub(super) guide: Guide,
-    /// The filter is the engine's own, and hashes speak for keys.
+    /// The filter is the engine's own, and equal keys have equal hashes.
     pub(super) has_own_filter: bool,
-    /// A filter that the engine did not make, with whoever did.
+    /// A filter made by a user's policy.
     policed: Option<Policed>,
-    /// What blocks that are packed with zstd need.
+    /// The dictionary for zstd blocks.
     pub(super) dictionary: Option<Arc<Dictionary>>,
     pub(super) expected: Expected,
     pub(super) base: Seqno,
     pub(super) properties: Properties,
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) protection: Protection,
-    /// Records here can be judged: some have companions, and the keeper knows what they say.
+    /// Records can be checked: some have companions, and the protector knows their algorithm.
     pub(super) is_judged: bool,
-    /// Read again from the file, if the index in memory was hit.
+    /// Index and filter read again from the file, after memory corruption in `guide`.
     pub(super) spare: OnceLock<Guide>,
-    /// Bytes of the parts that have come into memory since it was opened.
+    /// Bytes of index and filter partitions loaded since open.
     pub(super) loaded_bytes: AtomicUsize,
     pub(super) wounds: Wounds,
-    /// What the device did not give while the table, or a part of its index, was made anew.
+    /// A device error during a rebuild of the table or of an index partition.
     pub(super) refused: OnceLock<Error>,
     pub(super) watch: Arc<dyn Watch>,
 }
 
-/// What a table is put together of.
+/// The parts from which a rebuilt table is constructed.
 pub(super) struct Assembly {
     pub(super) name: String,
     pub(super) file: Arc<dyn File>,
@@ -98,33 +100,34 @@ pub(super) struct Assembly {
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) cache: Arc<Cache>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// What the device did not give on the way.
+    /// A device error during the rebuild.
     pub(super) refused: Option<Error>,
 }
 
-/// What is known of the read of a key before it begins.
+/// The result of a prefetch for a point read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Approach {
-    /// The filter says that no version of it is here.
+    /// The filter excludes the key.
     Denied,
-    /// It is looked for in this block.
+    /// The key belongs in this block.
     At(usize),
-    /// What leads there is not in memory.
+    /// The index partition is not in memory.
     Unknown,
 }
 
-/// What one block says to a point read.
+/// The result of a point read in one block.
 pub(super) enum Outcome {
     Found,
     Absent,
-    /// The block ends with newer versions of the key; older ones may stand in the next.
+    /// The block ends with newer versions of the key; older ones may follow in the next block.
     Further,
-    /// What stands there does not agree with itself.
+    /// The block contradicts itself.
     Doubtful,
 }
 
 impl Outcome {
-    /// What a block in memory says, which was whole when it came: where it is not as it should be, it was hit since then, and is to be read again.
+    /// Converts a corruption error in a cached block, which was valid when it was loaded: its memory is damaged, and it
+    /// must be read again.
     #[inline]
     pub(super) fn in_memory(looked: Result<Outcome>) -> Result<Outcome> {
         match looked {
@@ -135,8 +138,8 @@ impl Outcome {
 }
 
 impl Table {
-    /// Opens a table: checks header, footer, identity and digest, loads index and filter. `name` is for errors, `keeper` checks what
-    /// is read.
+    /// Opens a table: checks header, footer, identity and digest, and loads index and filter. `name` is used in errors,
+    /// and `keeper` checks records.
     pub fn open(
         name: String,
         file: Arc<dyn File>,
@@ -148,8 +151,7 @@ impl Table {
         Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(Unwatched))
     }
 
-    /// The same, with someone who hears what readers come by, and with the policy of filters that others made. What does not pass is
-    /// read again.
+    /// As `open`, with a receiver of notifications and a filter policy. Metadata that fails its check is read again.
     pub fn open_watched(
         name: String,
         file: Arc<dyn File>,
@@ -161,7 +163,7 @@ impl Table {
         let read = || read_parts(&name, &*file, expected, &order, policy.as_ref());
         let mut parts = read();
         for _ in 0..TRIES {
-            // As with any block: what did not pass may be right when it is read again, past what the system holds of it.
+            // As with data blocks, a reread that bypasses the page cache may succeed.
             if !parts.as_ref().map_or_else(Error::is_corruption, Parts::lacks_dictionary) {
                 break;
             }
@@ -220,7 +222,7 @@ impl Table {
         Arc::new(table)
     }
 
-    /// The same table, opened anew, after `change` has gone over what leads to its blocks.
+    /// Opens the same table again, and applies `change` to its index and filter.
     pub(super) fn opened_anew(&self, change: impl FnOnce(&mut Guide) -> Result<()>) -> Result<Arc<Table>> {
         let mut parts = self.read_parts()?;
         change(&mut parts.guide)?;
@@ -229,7 +231,7 @@ impl Table {
         Ok(Table::assembled(name, file, (expected, self.order.clone()), self.slots.cache(), seen_by, parts))
     }
 
-    /// A table of parts that somebody else has found (`rebuild`). It has no filter.
+    /// Creates a table from rebuilt parts (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
         let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary, refused } =
             assembly;
@@ -240,43 +242,45 @@ impl Table {
         table
     }
 
-    /// What the device did not give while the table, or a part of its index, was made anew: what was not found then may be there.
+    /// Returns a device error during a rebuild of the table or of an index partition. Blocks that were not found then
+    /// may still exist.
     pub fn refused(&self) -> Option<&Error> {
         self.refused.get()
     }
 
-    /// Frees its blocks in the cache. Readers that hold a block keep it.
+    /// Frees its blocks in the cache. Blocks held by readers stay valid.
     pub(crate) fn release_blocks(&self) {
         self.slots.empty();
     }
 
-    /// Who checks what is read here.
+    /// Returns the protector that checks this table's records.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
         &self.keeper
     }
 
-    /// What the table promises of its companions, as far as its keeper can judge them.
+    /// Returns the table's promised protection, as far as its protector can check it.
     pub fn protection(&self) -> Protection {
         self.protection
     }
 
-    /// Where the records of a block stand.
+    /// Returns the location of a block's records.
     pub(super) fn source(&self, block: usize) -> Source<'_> {
         Source { protection: self.protection, file: &self.name, offset: self.offset_of(block) }
     }
 
-    /// What a file says of itself, for those who have no manifest (salvage, tools). Header and footer are checked.
+    /// Reads a file's identity from its own header and footer, for callers without a manifest (salvage, tools). Both
+    /// are checked.
     pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
         let size = file.len().map_err(|error| read_error(name, 0, error))?;
         let (header, footer) = read_ends(name, file, size, &Tail::read(file, size))?;
         Ok(Expected { uid: header.uid, size, digest: footer.digest })
     }
 
-    /// The newest version of `key` not above `seqno`, handed to `visit`, at most once; false if there is none here.
-    /// `key_hash` is `checksum::hash_key(key)`.
+    /// Calls `visit`, at most once, with the newest version of `key` not above `seqno`. Returns false if there is none
+    /// in this table. `key_hash` is `checksum::hash_key(key)`.
     ///
-    /// What is to be checked and does not pass is read again past what memory holds of it, corrected, or taken from what is left
-    /// of its block. Errors: `Corruption` if what would decide is lost.
+    /// A record that must be checked and fails is read again from the file, corrected, or salvaged from its block.
+    /// Errors: `Corruption` if a record that would decide the result is lost.
     #[inline]
     pub fn get(
         &self,
@@ -298,7 +302,7 @@ impl Table {
         self.get_in(&part.index, number, (key, key_hash), seqno, checks, visit)
     }
 
-    /// The same from a block on, as `prefetch_slot` has said it for this key.
+    /// As `get`, starting at the block that `prefetch_slot` returned for this key.
     #[inline]
     pub fn get_from(
         &self,
@@ -326,7 +330,7 @@ impl Table {
         Wanted { key, key_hash, seqno, each: checks.each && self.is_judged, index, follows: false }
     }
 
-    /// The same by an index that names the block.
+    /// As `get_from`, with the index that names the block.
     #[inline(always)]
     fn get_in(
         &self,
@@ -341,7 +345,7 @@ impl Table {
             return Ok(false);
         }
         let mut wanted = self.wanted(index, key, seqno, checks);
-        // No key stands in two ranges: behind the last block of this one there is nothing of it.
+        // No key is in two partitions: the search ends with the last block of this one.
         while number < index.end() {
             let cached = self.slots.slot(number).load();
             let outcome = match &*cached {
@@ -370,7 +374,8 @@ impl Table {
         Ok(false)
     }
 
-    /// False if no version of a key with this hash is here. A filter that is cut says nothing without the key.
+    /// Returns false if no version of a key with this hash is in the table. A partitioned filter cannot be queried
+    /// without the key.
     #[inline]
     pub fn may_contain(&self, key_hash: u64) -> bool {
         match &self.guide {
@@ -379,13 +384,13 @@ impl Table {
         }
     }
 
-    /// True if a filter that others made says that no version of this key is here.
+    /// Returns true if the policy's filter excludes this key.
     #[inline]
     pub(super) fn is_denied(&self, key: &[u8]) -> bool {
         self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.order))
     }
 
-    /// Asks memory for what a look at the filter reads, before it is looked at.
+    /// Prefetches the filter line of a key.
     #[inline]
     pub fn prefetch_filter(&self, key: &[u8], key_hash: u64) {
         if let Some(part) = self.guide.part_in_memory_for(key, &self.order)
@@ -395,7 +400,7 @@ impl Table {
         }
     }
 
-    /// Where a key is looked for; memory is asked for the slot of that block.
+    /// Finds the block of a key, and prefetches its slot.
     #[inline]
     pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Approach {
         let Some(part) = self.guide.part_in_memory_for(key, &self.order) else { return Approach::Unknown };
@@ -407,7 +412,7 @@ impl Table {
         Approach::At(number)
     }
 
-    /// Asks memory for what a search of a block reads first, if the block is in the cache.
+    /// Prefetches the lines that a search reads first, if the block is in the cache.
     #[inline]
     pub fn prefetch_block(&self, number: usize) {
         if number < self.slots.count()
@@ -418,7 +423,7 @@ impl Table {
         }
     }
 
-    /// Asks memory for the entries that a walk comes to first in a block, if it is in the cache.
+    /// Prefetches the first entries of a walk through a block, if it is in the cache.
     pub(super) fn prefetch_entries(&self, number: usize, forward: bool) {
         if number < self.slots.count()
             && let Some(block) = &*self.slots.slot(number).load()
@@ -433,34 +438,35 @@ impl Table {
         read_parts(&self.name, &*self.file, self.expected, &self.order, policy)
     }
 
-    /// A cursor over the table, which answers an error where a block is damaged and cannot be made whole. Without `fill_cache`
-    /// (compaction, backup) blocks in the cache are checked and used, others are read in large pieces and not kept.
+    /// Returns a cursor over the table that fails at a block that cannot be repaired. Without `fill_cache` (compaction,
+    /// backup), cached blocks are checked and used; other blocks are read in large chunks and not cached.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), fill_cache)
     }
 
-    /// A cursor for a job, which goes front to back once: blocks are read in large pieces past the cache and not made ready to be
-    /// searched. Otherwise as `cursor(false)`.
+    /// Returns a forward cursor for a job: reads large chunks, bypassing the cache, and builds no search structure.
+    /// Otherwise as `cursor(false)`.
     pub fn stream(self: &Arc<Self>) -> TableStream {
         TableStream::new(self.clone())
     }
 
-    /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`
-    /// (see `fence`) and goes on.
+    /// Returns a cursor for a user. It checks records as `reading` specifies. It returns a lost range as a record of
+    /// kind `Fence` (see `fence`) and continues after it.
     #[inline]
     pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
         TableCursor::checked(self.clone(), reading.into())
     }
 
-    /// About how many bytes of the file stand before a key.
+    /// Returns the approximate number of file bytes before a key.
     pub fn approximate_offset(&self, key: &[u8]) -> u64 {
         let Ok(part) = self.part_for(key) else { return self.guide.data_end() };
         let number = part.index.find(key, &self.order);
         part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
     }
 
-    /// Estimates how many of `total` bytes, which the table's records take in the order of their keys, belong to keys before `key`, or up to it
-    /// with `and_key`. The start of its block stands for the key, unless the block's share is more than `COARSE_BYTES`: then the block is read.
+    /// Estimates how many of the `total` bytes of the table's records belong to keys before `key`, or up to `key` with
+    /// `and_key`. Uses the start of the key's block, unless that block represents more than `COARSE_BYTES`: then it
+    /// reads the block.
     pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
         let index = &self.part_for(key)?.index;
         let number = index.find(key, &self.order);
@@ -481,8 +487,9 @@ impl Table {
         Ok(share(position).min(total))
     }
 
-    /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work: where the index is
-    /// cut that of the last block of its range, which is known without a read.
+    /// Returns the separator of a data block: at least its last key, at most the first key of the next block. For
+    /// splitting work: if the index is partitioned, returns the bound of the block's partition, which is known without
+    /// a read.
     pub fn separator(&self, block: usize) -> Option<Vec<u8>> {
         if block >= self.blocks() {
             return None;
@@ -499,38 +506,38 @@ impl Table {
         self.slots.count()
     }
 
-    /// Where the data blocks end.
+    /// End of the data blocks.
     pub(super) fn data_end(&self) -> u64 {
         self.guide.data_end()
     }
 
-    /// What the table says of itself.
+    /// Returns the table's properties.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// What the manifest says of it.
+    /// Returns the manifest's entry.
     pub fn expected(&self) -> &Expected {
         &self.expected
     }
 
-    /// What its blocks are packed with, if it has one that can be read.
+    /// Returns the dictionary of its blocks, if there is one and it can be read.
     pub fn dictionary(&self) -> Option<Arc<Dictionary>> {
         self.dictionary.clone().filter(|dictionary| dictionary.is_whole())
     }
 
-    /// The name that errors use.
+    /// Returns the name used in errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file, for backups.
+    /// Returns the file, for backups.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file
     }
 
-    /// Bytes that index, filter and slots take in memory, outside of the cache, as long as the table is open. The parts of a cut index
-    /// come on top when they are asked (`Watch::grew`).
+    /// Size of index, filter and slots, which stay in memory while the table is open. They are outside of the cache.
+    /// Partitions of a partitioned index are added on demand (`Watch::grew`).
     pub fn pinned_bytes(&self) -> usize {
         self.guide.memory()
             + self.slots.memory()
@@ -538,13 +545,14 @@ impl Table {
             + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
     }
 
-    /// How often a damaged filter line was met; such a line never hides a record.
+    /// Returns how often a damaged filter line was read; such a line never hides a record.
     pub fn damaged_filter_lines(&self) -> u64 {
         self.guide.loaded().filter_map(|part| part.filter.as_ref()).map(Filter::damaged).sum()
     }
 
-    /// Reads the whole file past the cache: sums, order, separators, filter, companions, counts. `progress` gets the bytes read
-    /// since its last call; its error ends the walk. Answers the ledger of what is there.
+    /// Reads the whole file, bypassing the cache, and checks CRCs, order, separators, filter, companions and counts.
+    /// `progress` receives the number of bytes read since its last call; its error ends the scan. Returns the ledger of
+    /// the records.
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
         if parts.lacks_dictionary() {
@@ -589,7 +597,7 @@ impl Table {
             }
             visit(&record);
         } else {
-            // Equal keys may differ in their bytes: the record is the one that was stored.
+            // Keys that compare equal may differ in their bytes: return the stored key.
             let mut stored = Vec::new();
             block.key_into(place.at, &mut stored)?;
             let record = block.record(place.at, &entry, &stored);
@@ -602,7 +610,7 @@ impl Table {
         Ok(Outcome::Found)
     }
 
-    /// The key was not found at a place where the search ended.
+    /// Handles a search that did not find the key in a block.
     #[inline]
     fn missed(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> Result<Outcome> {
         if at == block.len() && block.ends_with(wanted.key, &self.order)? {
@@ -613,11 +621,11 @@ impl Table {
         Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
     }
 
-    /// Reads a block from the file, past the cache.
+    /// Reads a block from the file, bypassing the cache.
     pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
         let handle = self.handle(number)?;
         check_room(handle.bytes()).map_err(|error| read_error(&self.name, handle.offset, error))?;
-        // What is to be searched stays in memory: its bytes, or those that it is unpacked to.
+        // A searchable block keeps its buffer: the stored bytes, or the decompressed ones.
         let mut buffer = match searched && !handle.is_packed() {
             true => self.slots.buffer(handle.bytes()),
             false => vec![0; handle.bytes()],
@@ -627,7 +635,7 @@ impl Table {
         self.load(buffer, &handle, searched)
     }
 
-    /// Checks a framed block and makes it ready.
+    /// Checks a framed block and builds its search structure.
     pub(super) fn load(&self, buffer: Vec<u8>, handle: &Handle, searched: bool) -> Result<Block> {
         let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
@@ -643,7 +651,7 @@ impl Table {
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }
 
-    /// Names the file and the block in an error.
+    /// Adds the file and the block to an error.
     #[cold]
     pub(super) fn at_block(&self, error: Error, number: usize) -> Error {
         error.in_file(&self.name, self.offset_of(number))
@@ -660,7 +668,7 @@ impl Drop for Table {
     }
 }
 
-/// What the companions of a table are worth to a keeper.
+/// Returns the protection of a table's companions if this protector knows their algorithm.
 pub(super) fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
     let known = properties.seal_algorithm == keeper.algorithm() || properties.seal_algorithm == 0;
     if known { Protection::from_byte(properties.protection) } else { Protection::Foreign }

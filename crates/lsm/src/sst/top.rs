@@ -1,11 +1,11 @@
-//! The top of a cut index: which part of it leads to a key. docs/format.md, section 4.8.
+//! The top level of a partitioned index: finds the partition of a key. See docs/format.md, section 4.8.
 //!
-//! The index and the filter of a large table are cut by ranges of keys, some hundred blocks each: a part of the index names them, and
-//! a part of the filter knows their keys. The top has one entry for each range. It is read when the table is opened and stays; the
-//! parts come when they are asked (`guide`).
+//! Index and filter of a large table are partitioned by key range, some hundred blocks each. An index partition names
+//! these blocks, and a filter partition contains their keys. The top level has one entry per range. It is loaded when
+//! the table is opened and stays in memory; partitions are loaded on demand (`guide`).
 //!
-//! Holds: ranges ascend, no key stands in two of them, and together they are all blocks of the table. The word over the sums of
-//!        a range's blocks tells whether its part of the index, found again block by block, is the one that was lost.
+//! Holds: ranges ascend, no key is in two of them, and together they cover all blocks of the table. The checksum over
+//!        the CRCs of a range's blocks shows whether a rebuilt index partition equals the lost one.
 
 use std::cmp::Ordering;
 
@@ -20,41 +20,42 @@ use crate::header::HEADER_BYTES;
 use crate::order::{Order, common_prefix};
 use crate::record::MAX_KEY_BYTES;
 
-/// The least an entry takes: five varints, two CRCs and two words.
+/// Minimum length of an entry: five varints, two CRCs and two words.
 const LEAST_ENTRY_BYTES: usize = 29;
 
-/// One range: its blocks, and what leads to them.
+/// One range: its blocks, and their index and filter partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Where it stands in the table.
+    /// Its position in the table.
     pub(super) range: Range,
-    /// How many blocks it has.
+    /// Its number of blocks.
     pub(super) blocks: usize,
-    /// Where the last of them ends.
+    /// End of its last block.
     pub(super) end: u64,
-    /// Not below its last key, and below the first of the next.
+    /// At least its last key, and less than the first key of the next range.
     pub(super) bound: Vec<u8>,
-    /// Its part of the index.
+    /// Its index partition.
     pub(super) index: Handle,
-    /// Its part of the filter; absent if the table has none that is cut.
+    /// Its filter partition; absent if the table has no partitioned filter.
     pub(super) filter: Handle,
-    /// A word over the CRCs of its blocks.
+    /// Checksum over the CRCs of its blocks.
     pub(super) sum: u64,
 }
 
-/// The word over the CRCs of blocks.
+/// Computes the checksum over the CRCs of blocks.
 pub(super) fn sum_of(crcs: impl Iterator<Item = u32>) -> u64 {
     let bytes: Vec<u8> = crcs.flat_map(u32::to_le_bytes).collect();
     hash(&bytes)
 }
 
-/// The digest of a cut table: what the sums of its ranges and the CRCs of all blocks behind the data say.
+/// Computes the digest of a partitioned table from the checksums of its ranges and the CRCs of all blocks after the
+/// data.
 pub(super) fn digest(sums: impl Iterator<Item = u64>, crcs: impl Iterator<Item = u32>) -> u64 {
     let bytes: Vec<u8> = sums.flat_map(u64::to_le_bytes).chain(crcs.flat_map(u32::to_le_bytes)).collect();
     hash(&bytes)
 }
 
-/// The body of a top.
+/// Encodes the body of a top level.
 pub(super) fn encode(spans: &[Span]) -> Vec<u8> {
     let mut out = (spans.len() as u32).to_le_bytes().to_vec();
     for span in spans {
@@ -64,7 +65,8 @@ pub(super) fn encode(spans: &[Span]) -> Vec<u8> {
         put_varint(&mut out, (span.bound.len() - shared) as u64);
         out.extend_from_slice(&span.bound[shared..]);
         put_varint(&mut out, span.blocks as u64);
-        // Of one width: a table with seals is longer by its seals alone, wherever a varint would take a byte more.
+        // Fixed width: a varint could take one more byte with seals than without, but a sealed table must exceed an
+        // unsealed one by its seals only.
         out.extend_from_slice(&(span.end - span.range.offset).to_le_bytes());
         for part in [&span.index, &span.filter] {
             put_varint(&mut out, part.stored_len.into());
@@ -75,16 +77,17 @@ pub(super) fn encode(spans: &[Span]) -> Vec<u8> {
     out
 }
 
-/// A top in memory.
+/// A top level in memory.
 #[derive(Debug)]
 pub(super) struct Top {
-    /// Finds the range of a key, and has a check of its own. Its "blocks" are the parts of the index.
+    /// Finds the range of a key, and has checksums of its own. Its "blocks" are the index partitions.
     ranges: Index,
     spans: Vec<Span>,
 }
 
 impl Top {
-    /// Reads a body. `behind`: where the parts begin if that is not where the data ends; `limit`: where they must end at the latest.
+    /// Reads a body. `behind`: start of the partitions if that is not the end of the data; `limit`: upper limit for
+    /// their end.
     pub(super) fn decode(body: &[u8], order: &Order, behind: Option<u64>, limit: u64) -> Result<Top> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
@@ -140,18 +143,18 @@ impl Top {
         Ok(Top { ranges: ranges.finish()?, spans })
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The range that a key belongs to; the last one for a key behind all of them.
+    /// Returns the range of a key; the last range for a key past all of them.
     #[inline]
     pub(super) fn find(&self, key: &[u8], order: &Order) -> usize {
         self.ranges.find_here(key, order).min(self.spans.len() - 1)
     }
 
-    /// The range that a block stands in, if there is such a block.
+    /// Returns the range of a block, if the block exists.
     pub(super) fn range_of(&self, block: usize) -> Option<usize> {
         let behind = self.spans.partition_point(|span| span.range.first <= block);
         behind.checked_sub(1).filter(|_| block < self.blocks())
@@ -162,18 +165,18 @@ impl Top {
         self.spans.last().map_or(0, |span| span.range.first + span.blocks)
     }
 
-    /// Where the data blocks end.
+    /// End of the data blocks.
     pub(super) fn data_end(&self) -> u64 {
         self.spans.last().map_or(HEADER_BYTES as u64, |span| span.end)
     }
 
-    /// Where the parts end.
+    /// End of the partitions.
     pub(super) fn parts_end(&self) -> u64 {
         let last = self.spans.last().map(|span| if span.filter.is_absent() { &span.index } else { &span.filter });
         last.map_or(HEADER_BYTES as u64, Handle::end)
     }
 
-    /// True if the search agrees with itself, and with the ranges.
+    /// Returns true if the search structure is consistent with itself and with the ranges.
     pub(super) fn is_sound(&self, order: &Order) -> bool {
         let same = |(at, span): (usize, &Span)| {
             self.ranges.handle(at) == Some(&span.index)
@@ -183,19 +186,20 @@ impl Top {
         self.ranges.is_sound(order) && self.spans.iter().enumerate().all(same)
     }
 
-    /// Bytes in memory.
+    /// Its size in memory.
     pub(super) fn memory(&self) -> usize {
         let bytes = |span: &Span| size_of::<Span>() + 2 * span.bound.len();
         self.ranges.memory() + self.spans.iter().map(bytes).sum::<usize>()
     }
 
-    /// Turns over bits, for tests of what finds it.
+    /// Flips bits, for tests of corruption detection.
     pub(super) fn damage(&mut self, at: usize, mask: u64) {
         self.ranges.damage(at, mask);
     }
 }
 
-/// A part that is never packed: its length and its sum. Where it stands follows from those before it.
+/// Reads a partition's length and CRC; partitions are never compressed. Its offset follows from the partitions before
+/// it.
 fn part(reader: &mut Reader<'_>) -> Result<Handle> {
     let length = reader.varint()?;
     let stored_len = u32::try_from(length).map_err(|_| Error::structural("a part of 4 GiB or more"))?;
@@ -284,7 +288,7 @@ mod tests {
         assert!(refused(&many, end), "more blocks than bytes");
     }
 
-    /// A range of a few bytes has no room for a long key: each would cost three copies of it in memory.
+    /// A range of a few bytes cannot hold a long key: each such key would take three copies in memory.
     #[test]
     fn bounds_longer_than_the_keys_of_their_ranges_are_refused() {
         let order = Order::bytewise();

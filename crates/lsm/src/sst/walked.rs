@@ -1,7 +1,9 @@
-//! A walk over all data blocks of a table, for whoever verifies it.
+//! A scan of all data blocks of a table, for verification.
 //!
-//! In:    the blocks in their order, each with its separator, past the cache. Out: the ledger of what stands in them.
-//! Holds: sums, order, separators, filters, companions, and in the end counts and bounds are what the table says of itself.
+//! In:    the blocks in order, each with its separator, bypassing the cache.
+//! Out:   the ledger of their records.
+//! Holds: CRCs, order, separators, filters and companions are checked, and at the end the counts and bounds against the
+//!        table's properties.
 
 use std::cmp::Ordering;
 
@@ -20,18 +22,18 @@ use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
 
-/// A walk over all data blocks.
+/// A verification scan of all data blocks.
 pub(super) struct Walked<'a> {
     table: &'a Table,
     keeper: &'a dyn Companions,
     policed: Option<&'a Policed>,
-    /// How many blocks were walked.
+    /// Number of blocks scanned.
     pub(super) blocks: usize,
     pub(super) ledger: Ledger,
     keys: Keys,
     scratch: Vec<u8>,
     first: Option<Vec<u8>>,
-    /// Last key and seqno of the block before, and its separator.
+    /// Last key and seqno of the previous block, and its separator.
     before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
     seqnos: (Seqno, Seqno),
 }
@@ -52,7 +54,7 @@ impl<'a> Walked<'a> {
         }
     }
 
-    /// The next block; `own`: the engine's filter of its keys.
+    /// Scans the next block; `own`: the engine's filter for its keys.
     pub(super) fn block(&mut self, handle: &Handle, separator: &[u8], own: Option<&Filter>) -> Result<()> {
         self.blocks += 1;
         let Table { name, file, order, expected, base, protection, .. } = self.table;
@@ -87,7 +89,8 @@ impl<'a> Walked<'a> {
         Ok(())
     }
 
-    /// Whether what was walked is what the properties say. Sums speak only where a keeper made them and one is there to redo them.
+    /// Checks the results against the properties. Ledger sums are compared only if a protector made them and one is
+    /// available to recompute them.
     pub(super) fn closes(&self, properties: &Properties) -> Result<()> {
         let (found, kept) = (&self.ledger, &properties.ledger);
         let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
@@ -107,7 +110,7 @@ impl<'a> Walked<'a> {
     }
 }
 
-/// Whether the first record of a block may follow the last one, and the separator, of the block before.
+/// Checks that the first record of a block may follow the previous block's last record and separator.
 fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
     let Some((key, seqno, separator)) = before else { return Ok(()) };
     let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;

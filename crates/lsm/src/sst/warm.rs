@@ -1,10 +1,12 @@
-//! Warmth: the blocks of a table that a merge wrote come into the cache before anybody asks for them, where blocks of what it was
-//! made of are there. Without it every merge empties the cache of what it went over, and each of those blocks costs a reader a file's read.
+//! Cache prepopulation: loads blocks of a merge's output tables into the cache where blocks of its input tables were
+//! cached. Without it, every merge would evict its key range from the cache, and each of those blocks would cost a
+//! reader a file read.
 //!
-//! In:     where the blocks of the tables before are in memory. Out: the numbers of the blocks in their place; these blocks, kept.
-//! Holds:  a block comes in by the checks of one that is read for a reader: its sum, and each record's companion. One that does not pass
-//!         is left to the reader who asks for it. None takes the place of another.
-//! Costs:  one read of each block, by a job. Where nothing of the tables before is in memory, nothing.
+//! In:    the ranges in which blocks of the input tables are cached.
+//! Out:   the numbers of the corresponding output blocks; these blocks, cached.
+//! Holds: a block is cached only after the checks that a reader's load makes: its CRC, and each record's companion. A
+//!        block that fails is left to the first reader that requests it. No cached block is evicted for it.
+//! Costs: one read of each block, by a job. Nothing if no block of the input tables is cached.
 
 use super::block::Block;
 use super::guide::Passing;
@@ -13,12 +15,12 @@ use crate::error::Result;
 use crate::planted::{self, Bug};
 
 impl Table {
-    /// True if any of its blocks is in the cache.
+    /// Returns true if any of its blocks is in the cache.
     pub fn is_warm(&self) -> bool {
         (0..self.slots.count()).any(|number| self.slots.slot(number).load().is_some())
     }
 
-    /// True if the block where a key is looked for is in the cache. Reads nothing.
+    /// Returns true if the block of a key is in the cache. Reads nothing from the file.
     pub fn is_warm_at(&self, key: &[u8]) -> bool {
         self.guide.part_in_memory_for(key, &self.order).is_some_and(|part| {
             let number = part.index.find(key, &self.order);
@@ -26,7 +28,7 @@ impl Table {
         })
     }
 
-    /// The blocks for whose last keys, or what stands for them, `is_wanted` answers true. Reads what of the index is not in memory.
+    /// Returns the blocks whose separators `is_wanted` accepts. Reads the index partitions that are not in memory.
     pub fn blocks_where(&self, is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> Result<Vec<usize>> {
         let (mut blocks, mut number) = (Vec::new(), 0);
         while number < self.blocks() {
@@ -41,7 +43,8 @@ impl Table {
         Ok(blocks)
     }
 
-    /// Reads blocks, which `blocks_where` named, into the cache as long as there is room that no block takes, and `goes_on` says so.
+    /// Loads blocks, as returned by `blocks_where`, into the cache, as long as it has free room and `goes_on` returns
+    /// true.
     pub fn warm(&self, blocks: &[usize], goes_on: &dyn Fn() -> bool) {
         for number in blocks.iter().copied().filter(|number| *number < self.blocks()) {
             if self.slots.slot(number).load().is_some() {

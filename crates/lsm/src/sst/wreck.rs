@@ -1,7 +1,7 @@
-//! Moves of a cursor among what is left of a block.
+//! Cursor moves within the readable part of a damaged block.
 //!
-//! Records are shown as they were kept, and a gap between them as a record of kind `Fence` at the end of its span by which the
-//! cursor comes; after a search into the span, at the place that was sought.
+//! Salvaged records are returned as they are. A gap between them is returned as a record of kind `Fence`, at the end of
+//! the gap that the cursor reaches first; after a seek into the gap, at the position sought.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::record::{Kind, Record, Seqno};
 
-/// A position among what is left of a block.
+/// A position in the readable part of a block.
 pub(super) struct Wreck {
     pub(super) remains: Arc<Remains>,
     pub(super) at: usize,
     pub(super) standing: bool,
-    /// The place of a gap, as the cursor came to it, and its fence.
+    /// The position at which the cursor entered a gap, and the encoded fence.
     key: Vec<u8>,
     seqno: Seqno,
     fence: Vec<u8>,
 }
 
-/// Moves among what is left of a block.
+/// Moves within the readable part of a block.
 impl TableCursor {
-    /// Stands on an item, the last one if there are not so many. `sought`: the place that a search was for, if it lies within a gap.
+    /// Moves to an item, or to the last one if `at` is past it. `sought`: the position of a seek, if it is within a
+    /// gap.
     pub(super) fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
         self.entry = None;
         let order = &self.table.order;
         let Some(wreck) = &mut self.wreck else { return Ok(()) };
         let Some(last) = wreck.remains.items.len().checked_sub(1) else {
-            // Only an order that contradicts itself leaves neither a record nor a gap.
+            // Only an inconsistent comparator leaves neither a record nor a gap.
             wreck.standing = false;
             return Err(self.table.named(Error::structural("nothing is left of a block"), self.number));
         };
@@ -44,7 +45,7 @@ impl TableCursor {
                 Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
                 _ => (&end.0[..], end.1),
             };
-            // Forward it comes behind the versions that are newer than all that was lost.
+            // A forward move returns the gap after the versions that are newer than all lost records.
             let behind = (key, seqno.min(fence.bound));
             let is_inside = forward && order.compare_internal(behind, (&fence.to.0, fence.to.1)) != Ordering::Greater;
             wreck.seqno = if is_inside { behind.1 } else { seqno };
@@ -57,7 +58,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The first item at or after a place; on to the next block if there is none.
+    /// Moves to the first item at or after a position, or into the next block if there is none.
     pub(super) fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let order = &self.table.order;
         let is_before = |item: &Item| match item {
@@ -65,7 +66,7 @@ impl TableCursor {
                 let record = kept.record();
                 order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
             }
-            // Nothing above its bound is lost in a gap.
+            // A gap lost no record above its bound.
             Item::Gap(fence) => {
                 let newest = (key, seqno.min(fence.bound));
                 order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
@@ -79,7 +80,7 @@ impl TableCursor {
         }
     }
 
-    /// The first item behind all versions of a key.
+    /// Moves to the first item after all versions of a key.
     pub(super) fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
         self.seek_among(key, 0)?;
         while self.valid()
@@ -91,7 +92,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The last item at or before a place; back to the block before if there is none.
+    /// Moves to the last item at or before a position, or into the previous block if there is none.
     pub(super) fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let order = &self.table.order;
         let begins = |item: &Item| {
@@ -109,7 +110,8 @@ impl TableCursor {
         }
     }
 
-    /// True if what is left of a block ends with a newer version of a key, so that older ones may stand in the next.
+    /// Returns true if the readable part of a block ends with a newer version of a key, so that older ones may follow
+    /// in the next block.
     pub(super) fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
         let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
         number + 1 < self.table.blocks()
@@ -118,7 +120,7 @@ impl TableCursor {
                     let record = kept.record();
                     self.table.order.compare(record.key, key).is_eq() && record.seqno > seqno
                 }
-                // The gap must be met first.
+                // The cursor must return the gap first.
                 Some(Item::Gap(_)) | None => false,
             }
     }

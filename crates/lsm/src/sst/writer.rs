@@ -1,12 +1,16 @@
-//! The writer: records in internal order become a table file.
+//! The writer: turns records in internal order into a table file.
 //!
-//! Path:  records -> block body -> packed, CRC taken -> verifying pass over those very bytes -> large writes -> filter,
-//!        properties, index, footer. Of a large table filter and index are cut (`cut`), and its header says so at last.
-//! Holds: a record and its companions never part (I07). The CRC of a block is taken first and its records are checked
-//!        afterwards in the bytes it covers, unpacked again if they are packed: damage before is found by the check, damage
-//!        after by the CRC. The ledger (I11), the filter's hashes and what the table promises of its companions are taken in that
-//!        pass, never from what came in; a key is hashed once. That records are in order is seen there too, and nowhere before.
-//! Crash: an unfinished file has no footer; nothing names it, and it is swept at open (I04, I06). Nothing here syncs.
+//! Path: records -> block body -> compression, CRC -> verifying pass over the same bytes -> large writes -> filter,
+//! properties, index, footer. Filter and index of a large table are partitioned (`cut`), and its header is updated last
+//! to say so.
+//!
+//! Holds: a record and its companions are never separated (I07). The CRC of a block is computed first; then its records
+//!        are checked in the bytes that the CRC covers, decompressed again if necessary. Damage before the CRC is found
+//!        by this check, damage after it by the CRC. The ledger (I11), the filter's hashes and the promised protection
+//!        are computed in that pass, never from the input; a key is hashed once. The order of records is verified in
+//!        that pass and nowhere earlier.
+//! Crash: an unfinished file has no footer. No manifest names it, and it is deleted at open as an obsolete file (I04,
+//!        I06). The writer never syncs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -35,38 +39,38 @@ use crate::policy::FilterPolicy;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 
-/// Finished blocks are gathered until there are this many bytes, then written at once.
+/// Finished blocks are buffered up to this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
 
-/// Written into the properties.
+/// The creator in the properties.
 const CREATOR: &str = concat!("waxseal ", env!("CARGO_PKG_VERSION"));
 
-/// How a table is written.
+/// Settings of a table writer.
 #[derive(Clone, Debug)]
 pub struct WriterSettings {
     /// The order of keys.
     pub order: Order,
     /// The family's id.
     pub family: u32,
-    /// Target size of a block before packing, in bytes. A larger record gets a block of its own.
+    /// Target size of a block before compression, in bytes. A larger record gets a block of its own.
     pub block_bytes: usize,
-    /// Records between restart points, 1 to 255.
+    /// Number of records between restart points, 1 to 255.
     pub restart_interval: usize,
     /// Filter bits per key; 0: no filter.
     pub filter_bits: usize,
-    /// Makes the filter, if it is not the engine's own.
+    /// Builds the filter instead of the engine's own.
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
-    /// How data blocks are packed.
+    /// Compression of data blocks.
     pub compression: Compression,
-    /// Not above any seqno but 0 in the table; seqnos are kept relative to it.
+    /// Base of the stored seqnos: not above any seqno of the table except 0.
     pub base_seqno: Seqno,
-    /// Keep 8-byte companions as one column per block, outside of the codec, where every record of the block has exactly one.
+    /// Stores 8-byte companions as one uncompressed column per block, if every record of the block has exactly one.
     pub seal_column: bool,
     /// The time, in microseconds since 1970.
     pub created_micros: u64,
 }
 
-/// A finished table, before anything is synced or named.
+/// A finished table, not yet synced or named in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Length of the file.
@@ -79,17 +83,18 @@ pub struct Finished {
     pub least_seqno: Seqno,
     /// Greatest seqno.
     pub greatest_seqno: Seqno,
-    /// The digest that the manifest repeats.
+    /// The digest, which the manifest stores too.
     pub digest: u64,
-    /// Counts and sums of what stands in the finished blocks.
+    /// Counts and sums of the records in the finished blocks.
     pub ledger: Ledger,
-    /// The value files that records in the finished blocks point into: pointers, and bytes of the entries that they point to.
+    /// Blob files that records in the finished blocks point into: number of pointers, bytes of the entries they point
+    /// to.
     pub values: BTreeMap<Uid, (u64, u64)>,
-    /// When records in the finished blocks expire; none if none does.
+    /// Expiry times of records in the finished blocks; `None` if no record expires.
     pub expiry: Option<Expiries>,
 }
 
-/// Writes one table. After an error it is of no more use.
+/// Writes one table. Unusable after an error.
 pub struct Writer {
     file: Arc<dyn File>,
     uid: Uid,
@@ -97,30 +102,30 @@ pub struct Writer {
     packer: Packer,
     keeper: Arc<dyn Companions>,
     creator: &'static str,
-    /// What its companions are; not for this keeper to judge if it does not know them.
+    /// Description of its companions; `is_strange` if this protector cannot check them.
     carried: Carried,
     is_strange: bool,
-    /// What must stand beside the records of the block so far: of so many, one behind the other.
+    /// Promised protection of the current block's records, run-length encoded.
     promises: Vec<(Protection, u32)>,
-    /// Bytes that are in the file; `out` goes behind them.
+    /// Number of bytes already written to the file; `out` follows them.
     written: u64,
     out: Vec<u8>,
     block: entry::Builder,
-    /// Companions of the block so far, if all are of one word and a column is wanted.
+    /// Companions of the current block, if each is one word and a column is wanted.
     column: Option<Vec<u8>>,
     index: index::Builder,
-    /// Where index and filter may be cut.
+    /// Possible partition ends of index and filter.
     cutter: Cutter,
-    /// The block before, which gets its separator once the next key is known.
+    /// The previous block, whose separator is determined by the next key.
     pending: Option<Handle>,
     crcs: Vec<u32>,
-    /// What came in.
+    /// The records that were added.
     added: Ledger,
     seen: Seen,
     checked: Checked,
 }
 
-/// Facts about what came in.
+/// Facts about the added records.
 #[derive(Debug, Default)]
 struct Seen {
     smallest: Vec<u8>,
@@ -130,24 +135,24 @@ struct Seen {
     value_bytes: u64,
 }
 
-/// The verifying pass: what it has counted, and its memory.
+/// The verifying pass: its results and its buffers.
 struct Checked {
     ledger: Ledger,
-    /// Hashes of the keys, each once, if they are wanted for a filter.
+    /// Hashes of the distinct keys, if needed for a filter.
     hashes: Option<Hashes>,
-    /// The keys, for whoever else makes the filter.
+    /// The keys, for a filter policy.
     policed: Option<policed::Builder>,
     with_companion: u64,
-    /// Those of them that have more than one word beside them.
+    /// Number of records whose companion is more than one word.
     more_than_a_word: u64,
     validated: u64,
     adopted: u64,
-    /// By value file: pointers into it, bytes of the entries.
+    /// Per blob file: number of pointers, bytes of the entries.
     values: BTreeMap<Uid, (u64, u64)>,
     expiry: Option<Expiries>,
-    /// Records whose key stands before them in a newer version.
+    /// Number of records whose key has a newer version directly before them.
     versions: u64,
-    /// What the blocks so far hold, as they were read back.
+    /// First key and seqno bounds of the blocks so far, as read back.
     first_key: Vec<u8>,
     least_seqno: Seqno,
     greatest_seqno: Seqno,
@@ -159,7 +164,7 @@ struct Checked {
 }
 
 impl Writer {
-    /// A writer to an empty file.
+    /// Creates a writer to an empty file.
     pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         let packer = Packer::new(settings.compression);
@@ -209,14 +214,14 @@ impl Writer {
         }
     }
 
-    /// Writes another name for the creator, so that golden files do not change with every version.
+    /// Sets another creator, so that golden files do not change with every version.
     #[cfg(test)]
     pub(super) fn created_by(mut self, creator: &'static str) -> Writer {
         self.creator = creator;
         self
     }
 
-    /// The companions are these, not what the keeper makes.
+    /// Sets the description of companions that are copied, not made by the protector.
     #[must_use]
     pub fn carrying(mut self, carried: Carried) -> Writer {
         self.is_strange = carried.is_strange_to(&*self.keeper);
@@ -224,26 +229,28 @@ impl Writer {
         self
     }
 
-    /// Blocks are packed with this dictionary, which the table then has too. Before the first record; only zstd takes one.
+    /// Compresses blocks with this dictionary, and stores it in the table. Call before the first record; only zstd uses
+    /// it.
     #[must_use]
     pub fn packing_with(mut self, dictionary: Option<Arc<Dictionary>>) -> Writer {
         self.packer = self.packer.with(dictionary);
         self
     }
 
-    /// Index and filter are cut into ranges of so many blocks, if there are more than twice as many. Before the first record.
+    /// Partitions index and filter into ranges of `part_blocks` blocks, if there are more than twice as many. Call
+    /// before the first record.
     #[must_use]
     pub fn cut_into(mut self, part_blocks: usize) -> Writer {
         self.cutter = Cutter::new(part_blocks);
         self
     }
 
-    /// Adds a record, which must come behind the one before in internal order: the end of the block finds whether it does.
+    /// Adds a record, which must follow the previous one in internal order. The end of the block verifies that.
     pub fn add(&mut self, record: &Record<'_>) -> Result<()> {
         self.add_promised(record, Protection::Partial)
     }
 
-    /// The same, of which it is known what must stand beside it in the finished block.
+    /// As `add`, with the protection that the record must have in the finished block.
     pub fn add_promised(&mut self, record: &Record<'_>, promise: Protection) -> Result<()> {
         self.check(record)?;
         let seal = if word_of(record.companion).is_some() { record.companion.len() } else { 0 };
@@ -272,7 +279,8 @@ impl Writer {
         self.put(record)
     }
 
-    /// Ends the block here if the records that come next, which belong together, fit into a block but not into the rest of this one.
+    /// Ends the block if these next records, which belong together, fit into one block but not into the rest of this
+    /// one.
     pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
         let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
         let block = self.settings.block_bytes;
@@ -280,12 +288,12 @@ impl Writer {
         if split { self.end_block() } else { Ok(()) }
     }
 
-    /// Bytes of the file so far, with what is still in memory.
+    /// Length of the file so far, including buffered bytes.
     pub fn file_bytes(&self) -> u64 {
         self.offset() + self.block.bytes() as u64 + self.column.as_ref().map_or(0, |column| column.len() as u64)
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub fn records(&self) -> u64 {
         self.added.count()
     }
@@ -297,7 +305,8 @@ impl Writer {
         }
         self.end_block()?;
         if let Some(handle) = self.pending.take() {
-            // The largest key as it is: a shorter one above it would cost the index the bytes its separators share.
+            // Use the largest key itself: a shorter separator above it would not share a prefix with the others, and
+            // would enlarge the index.
             self.index.add(&self.checked.last_key, &handle);
         }
         self.check_counts()?;
@@ -346,7 +355,7 @@ impl Writer {
         })
     }
 
-    /// Refuses what has no place in a table.
+    /// Rejects a record that exceeds the limits of a table.
     #[inline]
     fn check(&self, record: &Record<'_>) -> Result<()> {
         let within = record.key.len() <= MAX_KEY_BYTES
@@ -370,7 +379,7 @@ impl Writer {
         self.added.add(record.kind, 0);
     }
 
-    /// Puts a record into the block, its companion into the column or behind it.
+    /// Adds a record to the block, and its companion to the column or after it.
     fn put(&mut self, record: &Record<'_>) -> Result<()> {
         match (&mut self.column, word_of(record.companion)) {
             (Some(column), Some(word)) => {
@@ -386,7 +395,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A record without exactly one word has come: writes the block so far anew, with its companions inline.
+    /// Handles a record without exactly one word: rewrites the current block with inline companions.
     fn leave_column(&mut self) -> Result<()> {
         let column = self.column.take().unwrap_or_default();
         if self.block.count() == 0 {
@@ -406,7 +415,7 @@ impl Writer {
         self.written + self.out.len() as u64
     }
 
-    /// Frames the block, takes its CRC, then checks every record in the bytes that the CRC covers.
+    /// Frames the block, computes its CRC, then checks every record in the bytes that the CRC covers.
     pub(super) fn end_block(&mut self) -> Result<()> {
         let (at, start) = (self.offset(), self.out.len());
         let body = self.block.finish();
@@ -426,13 +435,14 @@ impl Writer {
         if self.out.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
     }
 
-    /// A range of the index would end behind the block before.
+    /// Returns the end of a partition after the previous block.
     fn end_here(&self, bound: Vec<u8>) -> End {
         let hashes = self.checked.hashes.as_ref().map_or(0, Hashes::len);
         End { mark: self.index.mark(), hashes, offset: self.offset(), bound }
     }
 
-    /// Writes the parts of index and filter, if the table is to be cut: side by side, range by range. A filter that others make is not cut.
+    /// Writes the index and filter partitions, if the table is to be partitioned, side by side for each range. A
+    /// policy's filter is not partitioned.
     fn put_parts(&mut self, last: End) -> Result<Vec<Span>> {
         let ends = self.cutter.finish(last);
         if ends.is_empty() {
@@ -452,7 +462,7 @@ impl Writer {
         Ok(spans)
     }
 
-    /// Writes into the header that the index is cut, which nobody knew when that was written.
+    /// Sets the flag for a partitioned index in the header, which was written before this was known.
     fn say_cut(&mut self) -> Result<()> {
         let header = Header::packed(FileKind::Table, self.uid, self.packer.uses_zstd());
         let header = Header { incompatible: header.incompatible | CUT_INDEX, ..header }.encode();
@@ -472,7 +482,7 @@ impl Writer {
         body.map_or(Ok(Handle::default()), |body| self.put_side(&body, Role::Filter))
     }
 
-    /// Writes a block that is not data, never packed.
+    /// Writes a block other than a data block, without compression.
     fn put_side(&mut self, body: &[u8], role: Role) -> Result<Handle> {
         let at = self.offset();
         let handle = put_block(&mut self.out, body, None, Compression::None, (&self.uid, role), at)?;
@@ -487,8 +497,9 @@ impl Writer {
         Ok(())
     }
 
-    /// I11 in small: as many records of each kind stand in the finished blocks as came in, and between the same bounds. The manifest takes these,
-    /// and a read that they exclude asks no block: they lay in memory for as long as the table was written, so two copies must agree.
+    /// Invariant I11 for one table: the finished blocks hold as many records of each kind as were added, with the same
+    /// bounds. The manifest takes the bounds, and a read outside of them accesses no block. They were in memory while
+    /// the table was written, so two copies must agree.
     fn check_counts(&self) -> Result<()> {
         let count = |ledger: &Ledger| [ledger.puts, ledger.deletes, ledger.others].map(|entry: Entry| entry.count);
         if count(&self.added) != count(&self.checked.ledger) {
@@ -502,7 +513,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the keeper can say of a record that it is what its companion says.
+    /// Returns whether the protector can check records against their companions.
     fn judges(&self) -> bool {
         !self.is_strange && self.keeper.protection() != Protection::None
     }
@@ -525,7 +536,7 @@ impl Writer {
             value_bytes: seen.value_bytes,
             data_blocks: self.index.count().into(),
             protection: self.checked.protection(self.judges(), self.carried.complete),
-            // Where nothing but words stands beside records there is nothing to describe.
+            // If all companions are single words, there are no annotations to describe.
             providers: if more > 0 { self.carried.descriptors.clone() } else { Vec::new() },
             seal_algorithm: if self.checked.with_companion > 0 { self.carried.algorithm } else { 0 },
             adopted: self.checked.adopted,
@@ -540,7 +551,7 @@ impl Writer {
 }
 
 impl Checked {
-    /// The verifying pass over one framed block.
+    /// Performs the verifying pass over one framed block.
     fn pass(
         &mut self,
         block: &[u8],
@@ -551,7 +562,7 @@ impl Checked {
     ) -> Result<()> {
         let (stored, behind) = block.split_at(handle.stored_len as usize);
         let stored = Stored::split(stored, behind[0])?;
-        // Both come back unless the pass fails, and then nobody wants them.
+        // Both are put back unless the pass fails, which makes the writer unusable.
         let (mut keys, mut scratch) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.scratch));
         let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let (mut promises, mut promise, mut promised) = (promises.iter().copied(), Protection::default(), 0);
@@ -577,7 +588,7 @@ impl Checked {
         Ok(())
     }
 
-    /// The first record of a block comes behind the last one of the block before.
+    /// Checks that the first record of a block follows the last one of the previous block.
     fn follows(&mut self, record: &Record<'_>, order: &Order) -> Result<()> {
         if self.ledger.count() == 0 {
             self.first_key.extend_from_slice(record.key);
@@ -601,7 +612,7 @@ impl Checked {
         if !matches!(check, Check::Validated | Check::Unverified) {
             return Err(not_served(record, check));
         }
-        // What cannot be judged has no sum either.
+        // A record that cannot be checked has no ledger term.
         self.least_seqno = self.least_seqno.min(record.seqno);
         self.greatest_seqno = self.greatest_seqno.max(record.seqno);
         self.ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
@@ -631,8 +642,8 @@ impl Checked {
 }
 
 impl Checked {
-    /// What the table promises: every record has one that matches; or, where nobody here can tell, every record has one, and all
-    /// that it was made from promised that they are right.
+    /// Returns the table's promised protection. It is complete if every record matches its companion. If no protector
+    /// can check them, it is complete if every record has a companion and all inputs promised complete protection.
     fn protection(&self, judged: bool, complete: bool) -> u8 {
         let records = self.ledger.count();
         let all = if judged { self.validated == records } else { complete && self.with_companion == records };
@@ -644,7 +655,7 @@ impl Checked {
     }
 }
 
-/// A record's term in the ledger, after its companion has spoken for it.
+/// Returns a record's ledger term, after checking it against its companion.
 pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>, source: Protection) -> Result<u64> {
     let check = keeper.verify(record, hash_key(record.key), source);
     match check {
@@ -653,7 +664,7 @@ pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>, source:
     }
 }
 
-/// A record that does not match its companion, or lacks it where it was promised.
+/// Returns the error for a record that does not match its companion, or lacks a promised one.
 #[cold]
 pub(crate) fn not_served(record: &Record<'_>, check: Check) -> Error {
     let damage = Damage {
@@ -668,8 +679,8 @@ pub(crate) fn not_served(record: &Record<'_>, check: Check) -> Error {
     Error::corruption(damage, what)
 }
 
-/// A key that separates two blocks: the shortest the order knows, or the last key itself where that is not one
-/// (versions of one key on both sides; a comparator that answers out of turn).
+/// Returns a key that separates two blocks: the shortest that the order can find. Falls back to the last key itself,
+/// for versions of one key on both sides, or a comparator that returns an invalid separator.
 fn separator(order: &Order, last: &[u8], next: &[u8]) -> Vec<u8> {
     if order.compare(last, next) == Ordering::Less {
         let separator = order.separator(last, next);
@@ -683,7 +694,7 @@ fn separator(order: &Order, last: &[u8], next: &[u8]) -> Vec<u8> {
     last.to_vec()
 }
 
-/// The engine itself has lost its way.
+/// Returns the error for a violated invariant of the engine.
 fn internal(message: &str) -> Error {
     Error::corruption(Damage { verdict: Verdict::Ledger, ..Damage::default() }, message)
 }
@@ -703,7 +714,7 @@ mod tests {
     use crate::seam::Plain;
     use crate::sst::tests::settings;
 
-    /// A bit of one of these bounds that memory loses would hide records from reads, or show them where they are not.
+    /// A bit flip in one of these bounds would hide records from reads, or move them to a wrong range.
     #[test]
     fn a_bound_that_memory_has_lost_reaches_no_manifest() {
         type Hit = fn(&mut Writer);
