@@ -1,4 +1,5 @@
-//! Batches: operations in order, encoded once on the caller's thread as they will stand in the log. docs/format.md, section 5.2.
+//! Batches: operations in order, encoded once on the caller's thread in their log format. See docs/format.md, section
+//! 5.2.
 
 mod operations;
 
@@ -13,38 +14,38 @@ use crate::pointer::{LOGGED_BYTES, unlogged};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, Draft, Protection};
 
-/// Largest body of a batch, in bytes: 4 GiB less a page and the frame around it.
+/// Maximum length of a batch body, in bytes: 4 GiB minus two pages for the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
 
-/// Bytes kept free in front of the operations for the count.
+/// Bytes reserved before the operations for the count.
 const COUNT_BYTES: usize = 10;
 
-/// Operations that commit together. Building one takes no lock; a refused operation leaves it as it was.
+/// Operations that commit atomically. Building a batch takes no lock. A rejected operation leaves the batch unchanged.
 #[derive(Debug)]
 pub struct Batch {
-    /// What is encoded so far, unless it is lent.
+    /// The encoded operations, unless they are lent.
     encoded: Encoded,
-    /// Where it lies while it is lent: whoever applies what was sealed holds it too, for a moment, and then it is not touched, but made anew.
-    /// Else room for that.
+    /// The encoded operations while they are lent. The thread that applies a sealed batch also holds them for a moment;
+    /// a change then copies them instead of modifying them. While not lent, a spare buffer.
     lent: Option<Arc<Encoded>>,
     is_lent: bool,
     count: u64,
-    /// Bytes of its largest value.
+    /// Length of its largest value.
     largest: usize,
-    /// The families that the operations name, each once.
+    /// The distinct families of its operations.
     families: Vec<u32>,
-    /// It was kept in memory for a while since it was built.
+    /// The batch was held in memory between building and commit.
     held: bool,
-    /// It may write system families.
+    /// The batch may write system families.
     granted: bool,
 }
 
-/// Lets a batch write system families. Layers above the engine keep it to themselves and hand it to no user.
+/// Permission for a batch to write system families. Reserved for the layers above the engine; never given to users.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemPass(());
 
 impl SystemPass {
-    /// For the layers above the engine, and for nobody else.
+    /// Creates the permission, for the layers above the engine only.
     #[doc(hidden)]
     pub fn for_layers_above() -> SystemPass {
         SystemPass(())
@@ -58,13 +59,13 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         let (encoded, families) = (Encoded::default(), Vec::new());
         Batch { encoded, lent: None, is_lent: false, count: 0, largest: 0, families, granted: false, held: false }
     }
 
-    /// Empties the batch and keeps its memory. What it was granted is gone.
+    /// Empties the batch and keeps its memory. Revokes its permission to write system families.
     pub fn clear(&mut self) {
         if self.is_lent {
             self.take_back();
@@ -76,31 +77,31 @@ impl Batch {
         self.held = false;
     }
 
-    /// Says that the batch is kept between its building and its commit: what it holds is then held against its companions once
-    /// more before it is ordered, so that what flips while somebody keeps it does not get into the log. One that is built and
-    /// committed in one call needs no second look.
+    /// Marks the batch as held between building and commit. The commit then checks its operations against their
+    /// companions again before it orders them, so that a bit flip in the meantime does not reach the log. A batch that
+    /// is built and committed in one call needs no second check.
     #[inline]
     pub fn hold(&mut self) {
         self.held = true;
     }
 
-    /// True if it was kept.
+    /// Returns true if the batch is marked as held.
     #[inline]
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Lets the batch write system families.
+    /// Allows the batch to write system families.
     pub fn grant(&mut self, _pass: SystemPass) {
         self.granted = true;
     }
 
-    /// True if the batch may write system families.
+    /// Returns true if the batch may write system families.
     pub fn is_granted(&self) -> bool {
         self.granted
     }
 
-    /// The operations put into it so far, in order.
+    /// Returns the operations added so far, in order.
     pub fn operations(&self) -> Operations<'_> {
         Operations::behind_count(&self.encoded().bytes[COUNT_BYTES..], self.count)
     }
@@ -110,19 +111,20 @@ impl Batch {
         self.count as usize
     }
 
-    /// True without operations.
+    /// Returns true if the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes of the largest value in it.
+    /// Length of its largest value.
     #[inline]
     pub fn largest_value(&self) -> usize {
         self.largest
     }
 
-    /// The same operations, with pointers in the place of some values: `place` is asked of each once, and answers none for one that stays. What
-    /// stands beside a value stays. None: all of them stay. Errors: those of `place`, and `Invalid` beyond the limits.
+    /// Returns the same operations with pointers instead of some values. `place` is called once per operation and
+    /// returns `None` to keep the value; companions are kept. Returns `None` if all values are kept. Errors: those of
+    /// `place`, and `Invalid` beyond the limits.
     pub(crate) fn with_pointers(
         &self,
         place: &mut dyn FnMut(&Operation<'_>) -> Result<Option<[u8; LOGGED_BYTES]>>,
@@ -148,25 +150,27 @@ impl Batch {
         Ok(Some(other))
     }
 
-    /// Bytes of the operations, encoded.
+    /// Length of the encoded operations.
     pub fn encoded_bytes(&self) -> usize {
         self.encoded().bytes.len() - COUNT_BYTES
     }
 
-    /// The operations as they stand there, to be damaged.
+    /// Returns the encoded operations for fault injection.
     #[cfg(any(feature = "faults", feature = "planted"))]
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.held = true; // to be damaged it must be kept
+        self.held = true; // damage is possible only while a batch is held
         &mut self.encoded_mut().bytes[COUNT_BYTES..]
     }
 
-    /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
+    /// Adds an operation; the protector adds its companions. Errors: `Invalid` beyond the limits, and errors of the
+    /// protector.
     pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
         self.push_given(family, kind, key, value, &[], keeper)
     }
 
-    /// `push` with what the caller gives to be kept beside the value: provider id and bytes. Errors: also what the keeper refuses of it.
+    /// As `push`, with annotations for the value: provider id and bytes. Errors: also if the protector rejects an
+    /// annotation.
     pub fn push_given(
         &mut self,
         family: u32,
@@ -179,7 +183,7 @@ impl Batch {
         self.push_draft(&mut Draft { family, kind, key, value, key_hash: None, entries }, keeper)
     }
 
-    /// `push_given` of what a caller has put together; the hash of its key is put beside it if it was not at hand.
+    /// As `push_given`, from a draft. Stores the hash of the key in the draft if it was missing.
     #[inline]
     pub fn push_draft(&mut self, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
         let key_hash = draft.hashed_key();
@@ -188,8 +192,8 @@ impl Batch {
         self.push_hashed(family, kind, (key, key_hash), value, |out| keeper.on_write(draft, out))
     }
 
-    /// Adds an operation with companions that the caller made or was given, not bound to a seqno yet. No keeper sees them: whoever
-    /// gives them has checked what they say. Errors: `Invalid` beyond the limits, or if the bytes are not companions, whole.
+    /// Adds an operation with existing companions, which are not bound to a seqno yet. No protector checks them: the
+    /// caller must have done so. Errors: `Invalid` beyond the limits, or if the bytes are not complete companions.
     pub fn push_with(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], companion: &[u8]) -> Result<()> {
         self.push_by(family, kind, key, value, |out| {
             let mut reader = Reader::new(companion);
@@ -203,8 +207,8 @@ impl Batch {
         })
     }
 
-    /// Adds an operation with the companions that `accompany` appends, not bound to a seqno yet: companions and whole, which nobody
-    /// checks. Errors: `Invalid` beyond the limits, or those of `accompany`.
+    /// Adds an operation with the companions that `accompany` appends, which are not bound to a seqno yet. They must be
+    /// complete; nothing checks that. Errors: `Invalid` beyond the limits, and errors of `accompany`.
     pub fn push_by(
         &mut self,
         family: u32,
@@ -216,7 +220,7 @@ impl Batch {
         self.push_hashed(family, kind, (key, 0), value, accompany)
     }
 
-    /// `push_by`, with `checksum::hash_key` of the key, or 0 where it is not at hand.
+    /// As `push_by`, with `checksum::hash_key` of the key, or 0 if unknown.
     #[inline]
     pub fn push_hashed(
         &mut self,
@@ -258,43 +262,45 @@ impl Batch {
         Ok(())
     }
 
-    /// The hash of each operation's key, in order; 0 where it was not at hand.
+    /// Returns the hash of each operation's key, in order; 0 if unknown.
     pub(crate) fn key_hashes(&self) -> &[u64] {
         &self.encoded().key_hashes
     }
 
-    /// The ids of the families that the operations name.
+    /// Returns the ids of the operations' families.
     pub fn families(&self) -> &[u32] {
         &self.families
     }
 
-    /// The body of the frame, where it lies: count and operations, with their hash. One pass, done outside every lock. What is put into
-    /// a log and what is applied is what was summed, by whoever holds the batch meanwhile.
+    /// Returns the body of the frame in place (count and operations), with its hash. Takes one pass over the bytes,
+    /// outside of every lock. The bytes that are logged and applied are the ones hashed here, even if the batch is held
+    /// in between.
     #[inline]
     pub fn sum(&self) -> Sum<'_> {
         let bytes: &[u8] = self.encoded();
         self.summed(hash(bytes))
     }
 
-    /// The same, whose hash was taken already.
+    /// As `sum`, for a hash that is already known.
     #[inline]
     pub(crate) fn summed(&self, hash: u64) -> Sum<'_> {
         Sum { bytes: self.encoded(), hash, count: self.count }
     }
 
-    /// Count and operations, as they stand in a frame.
+    /// Returns count and operations, as stored in a frame.
     pub(crate) fn body(&self) -> &[u8] {
         self.encoded()
     }
 
-    /// The same body, to be held by others too: no copy, and none is made later unless the batch changes while they still do.
+    /// Returns the body as shared ownership, without a copy. A copy is made later only if the batch changes while the
+    /// body is still shared.
     pub fn seal(&mut self) -> Body {
         let hash = self.sum().hash;
         self.share(hash)
     }
 
-    /// The body whose hash was taken already. Only here does anybody count who holds it: a batch that is written by whoever is alone is its
-    /// own.
+    /// Returns the shared body for a hash that is already known. Only this makes the buffer reference-counted: an
+    /// uncontended writer's batch keeps sole ownership.
     pub(crate) fn share(&mut self, hash: u64) -> Body {
         let lent = self.lent.get_or_insert_default();
         if !std::mem::replace(&mut self.is_lent, true) {
@@ -303,7 +309,7 @@ impl Batch {
         Body { bytes: lent.clone(), hash, count: self.count }
     }
 
-    /// What is encoded so far, with what stands beside the operations for whoever applies them.
+    /// Returns the encoded operations, with the key hashes for the thread that applies them.
     #[inline]
     pub(crate) fn encoded(&self) -> &Encoded {
         match &self.lent {
@@ -312,7 +318,7 @@ impl Batch {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the encoded operations for modification.
     #[inline]
     fn encoded_mut(&mut self) -> &mut Encoded {
         if self.is_lent
@@ -323,7 +329,7 @@ impl Batch {
         &mut self.encoded
     }
 
-    /// Takes what was lent back. If somebody holds it still it is answered, and there is other room for what comes.
+    /// Takes back the lent buffer. If it is still shared, returns it, and the batch continues with a new buffer.
     #[cold]
     fn take_back(&mut self) -> Option<Arc<Encoded>> {
         self.is_lent = false;
@@ -337,8 +343,8 @@ impl Batch {
     }
 }
 
-/// An operation that is being put behind others: unless it comes to its end it was never there. Whoever makes its companions may refuse,
-/// and a provider of theirs may panic.
+/// An operation being appended; removed again if it is dropped unfinished. The protector may reject the operation, and
+/// an annotation provider may panic.
 struct Part<'a> {
     bytes: &'a mut Vec<u8>,
     whole: usize,
@@ -366,7 +372,7 @@ impl Drop for Part<'_> {
     }
 }
 
-/// What stands in front of an operation's key.
+/// Writes the header of an operation, before its key.
 #[inline(always)]
 fn put_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: usize) {
     match family < 0x80 && key < 0x80 && value < 0x80 {
@@ -383,43 +389,45 @@ fn put_long_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: 
     put_varint(out, value as u64);
 }
 
-/// The body of a log frame where its batch keeps it, its hash, and how many seqnos it takes.
+/// The body of a log frame, borrowed from its batch, with its hash and number of seqnos.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum<'a> {
-    /// Count and operations.
+    /// Count and operations, encoded.
     pub bytes: &'a [u8],
     /// XXH3 of `bytes`.
     pub hash: u64,
-    /// Operations, one seqno each.
+    /// Number of operations; each takes one seqno.
     pub count: u64,
 }
 
-/// A sealed batch: the body of a log frame, its hash, and how many seqnos it takes.
+/// A sealed batch: the body of a log frame, with its hash and number of seqnos.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// Count and operations.
+    /// Count and operations, encoded.
     pub bytes: Arc<Encoded>,
     /// XXH3 of `bytes`.
     pub hash: u64,
-    /// Operations, one seqno each.
+    /// Number of operations; each takes one seqno.
     pub count: u64,
 }
 
 impl Body {
-    /// The body, borrowed.
+    /// Returns the body, borrowed.
     pub fn sum(&self) -> Sum<'_> {
         Sum { bytes: &self.bytes, hash: self.hash, count: self.count }
     }
 }
 
-/// A body as it stands in its frame. Beside it, and in memory alone, the hashes of its keys, so that nobody hashes them again.
+/// A body as stored in its frame, with the hashes of its keys. The hashes are in memory only; they save hashing the
+/// keys again.
 #[derive(Clone)]
 pub struct Encoded {
-    /// `COUNT_BYTES` of room with the count of the operations at their end, then these. Whole after every change.
+    /// `COUNT_BYTES` reserved bytes that end with the number of operations, then the operations. Complete after every
+    /// change.
     bytes: Vec<u8>,
-    /// Where the count begins.
+    /// Offset of the count.
     start: usize,
-    /// The hash of each operation's key, where it was at hand; 0 where it was not.
+    /// The hash of each operation's key; 0 if unknown.
     key_hashes: Vec<u64>,
 }
 
@@ -430,7 +438,7 @@ impl Default for Encoded {
 }
 
 impl Encoded {
-    /// `checksum::hash_key` of the key of an operation, by its number, where it was at hand.
+    /// Returns `checksum::hash_key` of the key of an operation, by its index, if known.
     #[inline]
     pub(crate) fn key_hash(&self, operation: u64) -> Option<u64> {
         self.key_hashes.get(operation as usize).copied().filter(|hash| *hash != 0)
@@ -442,7 +450,7 @@ impl Encoded {
         self.set_count(0);
     }
 
-    /// Writes the count right in front of the operations.
+    /// Writes the count directly before the operations.
     #[inline]
     fn set_count(&mut self, count: u64) {
         if count < 0x80 {
@@ -483,7 +491,7 @@ impl std::fmt::Debug for Encoded {
     }
 }
 
-/// Room for what changes of an operation when its seqno is known.
+/// Buffers for the parts of an operation that change once its seqno is known.
 #[derive(Debug, Default)]
 pub struct Binding {
     key: Vec<u8>,
@@ -491,9 +499,10 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The record that an operation becomes, whose seqno is the one `at` behind the batch's first: its companions bound to it, and
-    /// its key, in a family whose keys end in seqnos. Whoever reads operations of a log makes records of them here and nowhere else.
-    /// Errors: `Corruption` if the key names an operation in front of its batch.
+    /// Returns the record of an operation whose seqno is `first + at`, with `first` the batch's first seqno: binds its
+    /// companions, and replaces a placeholder at the end of its key if the family's keys end in seqnos. All code that
+    /// reads operations from a log uses this function. Errors: `Corruption` if the key refers to an operation before
+    /// its batch.
     #[inline]
     pub fn record<'a>(
         &'a mut self,
@@ -505,7 +514,7 @@ impl Binding {
         self.record_and_term(operation, place, key_ends_in_seqno, keeper).map(|(record, _)| record)
     }
 
-    /// The same, with the record's term in the ledger if the keeper knew it at once.
+    /// As `record`, with the record's ledger term if the protector returned it.
     #[inline]
     pub(crate) fn record_and_term<'a>(
         &'a mut self,
@@ -550,20 +559,22 @@ impl Binding {
     }
 }
 
-/// The last eight bytes of a key that is to end in the seqno of the operation that stands so many before it in its batch; 0: its own.
+/// Returns the placeholder for the last eight bytes of a key: the commit replaces it with the seqno of the operation
+/// that is `distance` operations earlier in the batch; 0 means the key's own operation.
 pub fn seqno_of_before(distance: u64) -> [u8; 8] {
     highest_first(OPEN << 56 | distance & MAX_SEQNO)
 }
 
-/// A number in a key: the highest byte first, so that it sorts.
+/// Encodes a number for a key: big-endian, so that it sorts.
 fn highest_first(number: u64) -> [u8; 8] {
     number.swap_bytes().to_le_bytes()
 }
 
-/// The top byte of a place for a seqno. No seqno has it: they have 56 bits.
+/// The top byte of a placeholder. No seqno has it, since seqnos have 56 bits.
 const OPEN: u64 = 0xFF;
 
-/// How far back the operation stands whose seqno a key is to end in; none: the key is whole.
+/// Returns how many operations earlier the operation is whose seqno the key ends in; `None` if the key has no
+/// placeholder.
 #[inline]
 pub(crate) fn distance(key: &[u8]) -> Option<u64> {
     let word = u64::from_le_bytes(*key.last_chunk()?).swap_bytes();

@@ -1,22 +1,25 @@
-//! Sums and mixers that formats depend on. docs/format.md, section 1. Changing a constant here is a new format.
+//! Hashes and checksums that the formats depend on. See docs/format.md, section 1. Changing a constant here creates a
+//! new format.
 
 use twox_hash::XxHash3_64;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// From so many bytes on the twin is faster that asks the processor for wider registers at run time; a short hash is over before it has.
+/// From this length on, `twox_hash` is faster: it detects wider registers at run time. For short inputs the detection
+/// costs more than the hash.
 const LONG_BYTES: usize = 512;
 
-/// XXH3-64 of at most so many bytes takes about twenty instructions.
+/// XXH3-64 of at most this length takes about twenty instructions.
 const INLINED_BYTES: usize = 16;
 
-/// XXH3-64 of `bytes`, seed 0: keys (filters), frame bodies, headers, digests. A megabyte takes about as long as the memory that it comes from.
+/// Returns XXH3-64 of `bytes` with seed 0. Used for keys (filters), frame bodies, headers and digests. Its throughput
+/// is about that of main memory.
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
     if bytes.len() < LONG_BYTES { xxh3_64(bytes) } else { XxHash3_64::oneshot(bytes) }
 }
 
-/// `hash` of a user key: taken once an operation and used for filter, companions and whatever else needs it. Builds with debug
-/// assertions count the calls of each thread, so that a test can hold operations to that.
+/// Returns `hash` of a user key. Each operation computes it once and uses it for filter and companions. Builds with
+/// debug assertions count the calls per thread, so that a test can verify this.
 #[inline]
 pub fn hash_key(key: &[u8]) -> u64 {
     #[cfg(debug_assertions)]
@@ -24,7 +27,7 @@ pub fn hash_key(key: &[u8]) -> u64 {
     hash(key)
 }
 
-/// `hash_key`, inlined for keys of up to 16 bytes: for loops that hash one key after the other.
+/// As `hash_key`, inlined for keys of up to 16 bytes, for loops that hash many keys.
 #[inline(always)]
 pub fn hash_short_key(key: &[u8]) -> u64 {
     if key.len() > INLINED_BYTES {
@@ -40,7 +43,7 @@ thread_local! {
     static KEYS_HASHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// How many keys this thread has hashed so far.
+/// Returns the number of keys that this thread has hashed.
 #[cfg(debug_assertions)]
 pub fn keys_hashed() -> u64 {
     KEYS_HASHED.with(std::cell::Cell::get)
@@ -56,7 +59,7 @@ pub const fn mix(mut x: u64) -> u64 {
     x ^ (x >> 27)
 }
 
-/// Which part of a file a block is; bound into its CRC so that a block cannot stand in for another.
+/// The role of a block in its file. It is part of the CRC's seed, so that one block cannot replace another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Role {
@@ -70,23 +73,24 @@ pub enum Role {
     Properties = 4,
     /// Range deletes (reserved).
     RangeDelete = 5,
-    /// Anything later versions add.
+    /// Other data, including additions of later versions.
     Side = 6,
-    /// The head and the key of a value in a value file.
+    /// The header and the key of a value in a blob file.
     ValueHead = 7,
-    /// A value in a value file.
+    /// A value in a blob file.
     Value = 8,
-    /// The top of a cut index.
+    /// The top level of a partitioned index.
     Top = 9,
 }
 
-/// The start value of a block's CRC-32: the file's uid, the block's offset and its role.
+/// Returns the start value of a block's CRC-32, from the file's uid, the block's offset and its role.
 pub fn block_seed(uid: &Uid, offset: u64, role: Role) -> u32 {
     let (low, high) = uid.words();
     mix(low ^ mix(high ^ mix(offset << 8 | role as u64))) as u32
 }
 
-/// CRC-32 (ISO-HDLC, as in zlib) of the parts one after the other, from a start value. Linear, so that a syndrome tells which bits flipped.
+/// Returns the CRC-32 (ISO-HDLC, as in zlib) of the concatenated parts, from a start value. The CRC is linear, so a
+/// syndrome identifies flipped bits.
 pub fn crc(seed: u32, parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(seed);
     for part in parts {
@@ -95,12 +99,12 @@ pub fn crc(seed: u32, parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// A random 128-bit name: of a file, of a store.
+/// A random 128-bit id of a file or a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Uid(pub [u8; 16]);
 
 impl Uid {
-    /// The two little-endian halves.
+    /// Returns the two little-endian halves.
     pub fn words(&self) -> (u64, u64) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.0;
         (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u64::from_le_bytes([i, j, k, l, m, n, o, p]))
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn golden_values() {
-        // docs/format.md, section 1, gives these so that an independent reader can check itself.
+        // docs/format.md, section 1, lists these values so that an independent reader can verify itself.
         assert_eq!(hash(b""), 0x2D06_8005_38D3_94C2);
         assert_eq!(crc(0, &[b"123456789"]), 0xCBF4_3926);
         assert_eq!(mix(1), 0x3C02_AA47_7582_92BD);

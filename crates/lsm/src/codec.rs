@@ -1,10 +1,10 @@
-//! Numbers and bytes on disk: little-endian words and LEB128 varints, read with bounds checks only (I10).
+//! Encoding of numbers and bytes: little-endian words and LEB128 varints, decoded with bounds checks only (I10).
 //!
-//! A `Reader` never panics and never allocates; a length it returns fits in what remains.
+//! A `Reader` never panics and never allocates. Every length that it returns fits into the remaining bytes.
 
 use crate::error::{Error, Result};
 
-/// Appends `value` as a LEB128 varint: seven bits a byte, low bits first, at most ten bytes.
+/// Appends `value` as a LEB128 varint: seven bits per byte, low bits first, at most ten bytes.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -19,12 +19,12 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The bytes that `put_varint` takes for `value`.
+/// Returns the number of bytes that `put_varint` writes for `value`.
 pub fn varint_bytes(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Reads front to back; every step checks what remains.
+/// Reads a byte slice forward, with a bounds check at every step.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -32,42 +32,42 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { bytes, at: 0 }
     }
 
-    /// A reader that starts `at` bytes in; past the end it is empty.
+    /// Creates a reader at offset `at`; past the end it is empty.
     pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Reader { bytes, at: at.min(bytes.len()) }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// True at the end.
+    /// Returns true at the end.
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// What is not read yet.
+    /// Returns the bytes left.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    /// The next byte, left where it is.
+    /// Returns the next byte without consuming it.
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         let byte = *self.bytes.get(self.at).ok_or_else(short)?;
@@ -75,29 +75,29 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// The next two bytes.
+    /// Reads the next two bytes.
     pub fn u16(&mut self) -> Result<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// The next four bytes.
+    /// Reads the next four bytes.
     pub fn u32(&mut self) -> Result<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// The next eight bytes.
+    /// Reads the next eight bytes.
     pub fn u64(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The next `N` bytes as an array.
+    /// Reads the next `N` bytes as an array.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (head, _) = self.rest().split_first_chunk::<N>().ok_or_else(short)?;
         self.at += N;
         Ok(*head)
     }
 
-    /// The next `length` bytes, borrowed.
+    /// Reads the next `length` bytes, borrowed.
     #[inline]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8]> {
         if length > self.remaining() {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A varint; more than 64 bits are refused.
+    /// Reads a varint; rejects more than 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
         match self.bytes.get(self.at) {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Of more than one byte.
+    /// Reads a varint of more than one byte.
     #[inline(never)]
     fn long_varint(&mut self) -> Result<u64> {
         let (mut value, mut shift) = (0, 0);
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A varint that is a length of bytes still to come: checked against what remains.
+    /// Reads a varint that is the length of following bytes, and checks it against the bytes left.
     #[inline]
     pub fn varint_len(&mut self) -> Result<usize> {
         let length = self.varint()?;
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         Ok(length as usize)
     }
 
-    /// A varint length and that many bytes.
+    /// Reads a varint length and that many bytes.
     pub fn length_prefixed(&mut self) -> Result<&'a [u8]> {
         let length = self.varint_len()?;
         self.bytes(length)

@@ -1,11 +1,14 @@
-//! The descriptors of a store's table and value files, bounded.
+//! The table cache's file descriptors: bounds the number of open table and blob files of a store.
 //!
-//! In:    the name of a file that never changes once it is finished. Out: a [`CachedFile`] that reads it. A read of a file that is not open opens it
-//!        first; another file is closed if too many are open then.
-//! Holds: at most `most` descriptors, and one more for each read that runs at this moment. An index or a block in memory needs none.
-//! Locks: the list of open files is locked when a file is opened or goes, never over I/O and never by a read of an open file.
-//! Fails: a file without a name is `Corruption` in a store that owns its files. A reader beside a writer looks into the manifest first: a file
-//!        that the manifest does not name any more was replaced, and the error asks for `refresh`.
+//! In:    the name of an immutable file.
+//! Out:   a [`CachedFile`] that reads it. Reading a closed file opens it first, and closes another file if too many are
+//!        open.
+//! Holds: at most `most` descriptors, plus one for each read in progress. An index or block in memory needs no
+//!        descriptor.
+//! Locks: the list of open files is locked when a file is opened or dropped, never during I/O and never by reads of
+//!        open files.
+//! Fails: a missing file is `Corruption` in a store that owns its files. A read-only store beside a writer checks the
+//!        manifest first: if the manifest no longer names the file, it was replaced, and the error asks for `refresh`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,28 +24,28 @@ use crate::env::{File, Fs, Mapped, Open, is_out_of_descriptors};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::names::Name;
 
-/// Tells whether the manifest names a file now.
+/// Returns whether the manifest currently names a file.
 pub type IsNamed = dyn Fn(Name) -> Result<bool> + Send + Sync;
 
-/// The open table and value files of one store.
+/// The open table and blob files of one store.
 pub struct Descriptors {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     most: usize,
     open: Mutex<OpenFiles>,
-    /// Set where another process may remove files.
+    /// Set if another process may remove files.
     is_named: Option<Box<IsNamed>>,
 }
 
-/// A clock: the file whose turn comes is closed, unless it was read since its last turn.
+/// A CLOCK replacement queue: the file at the front is closed, unless it was read since its last turn.
 #[derive(Default)]
 struct OpenFiles {
     count: usize,
-    /// In the order of their turns. Files that were dropped leave their entry behind.
+    /// Files in the order of their turns. Dropped files leave dead entries.
     turns: VecDeque<Weak<Slot>>,
 }
 
-/// Where a file keeps its descriptor.
+/// Holds the descriptor of a file.
 #[derive(Default)]
 struct Slot {
     file: ArcSwapOption<Arc<dyn File>>,
@@ -50,27 +53,27 @@ struct Slot {
 }
 
 impl Descriptors {
-    /// At most `most` open files of a directory, and at least one.
+    /// Allows at most `most` open files of a directory, and at least one.
     pub fn bounded(fs: Arc<dyn Fs>, dir: &Path, most: usize) -> Descriptors {
         Descriptors { fs, dir: dir.to_owned(), most: most.max(1), open: Mutex::default(), is_named: None }
     }
 
-    /// The same beside a process that may remove files: `is_named` tells a file that was replaced from one that was lost.
+    /// As `bounded`, beside a process that may remove files: `is_named` distinguishes replaced files from lost ones.
     pub fn beside_a_writer(self, is_named: Box<IsNamed>) -> Descriptors {
         Descriptors { is_named: Some(is_named), ..self }
     }
 
-    /// How many files may be open.
+    /// Maximum number of open files.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// How many files are open.
+    /// Number of open files.
     pub fn count(&self) -> usize {
         lock(&self.open).count
     }
 
-    /// Opens a file. Where the process has no descriptor left, half of the files here are closed and the open is tried once more.
+    /// Opens a file. If the process has no descriptors left, closes half of this store's files and retries once.
     fn open(&self, name: Name) -> Result<Arc<dyn File>> {
         let path = self.dir.join(name.to_string());
         let mut opened = self.fs.open(&path, Open::Read);
@@ -84,7 +87,7 @@ impl Descriptors {
         }
     }
 
-    /// The error for a file that has no name any more.
+    /// Returns the error for a missing file.
     #[cold]
     fn gone(&self, name: Name) -> Error {
         match self.is_named.as_ref().map(|is_named| is_named(name)) {
@@ -99,7 +102,7 @@ impl Descriptors {
         Error::corruption(Damage { file: name.to_string(), verdict: Verdict::Missing, ..Damage::default() }, what)
     }
 
-    /// Counts a file that was opened, and closes others if there are too many.
+    /// Counts an opened file, and closes others if too many are open.
     fn opened(&self, slot: &Arc<Slot>) {
         let mut open = lock(&self.open);
         open.count += 1;
@@ -119,7 +122,7 @@ impl Descriptors {
 }
 
 impl OpenFiles {
-    /// Takes the descriptors of files until at most `most` are open. A file that was read since its last turn gets one more.
+    /// Removes descriptors until at most `most` files are open. Skips a file once if it was read since its last turn.
     fn take(&mut self, most: usize) -> Vec<Arc<Arc<dyn File>>> {
         let (mut taken, mut chances) = (Vec::new(), self.turns.len());
         while self.count > most
@@ -144,7 +147,7 @@ impl fmt::Debug for Descriptors {
     }
 }
 
-/// A file for reading that is open while its descriptor is in the cache, and is opened again by the next read.
+/// A read-only file. It is open while its descriptor is cached; otherwise the next read opens it again.
 pub struct CachedFile {
     name: Name,
     files: Arc<Descriptors>,
@@ -152,12 +155,12 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    /// A file of this name, not open.
+    /// Creates a file of this name, not open.
     pub fn new(files: &Arc<Descriptors>, name: Name) -> CachedFile {
         CachedFile { name, files: Arc::clone(files), slot: Arc::default() }
     }
 
-    /// Opens the file if it is not open. Errors: `Corruption` if it is missing, `Io`.
+    /// Opens the file if it is closed. Errors: `Corruption` if it is missing, `Io`.
     pub fn ensure_open(&self) -> Result<()> {
         match self.slot.file.load().is_some() {
             true => Ok(()),
@@ -165,7 +168,7 @@ impl CachedFile {
         }
     }
 
-    /// A descriptor that stays open for as long as the caller holds it. Errors: as for `ensure_open`.
+    /// Returns a descriptor that stays open as long as the caller holds it. Errors: as for `ensure_open`.
     pub fn descriptor(&self) -> Result<Arc<dyn File>> {
         match &*self.slot.file.load() {
             Some(file) => Ok(Arc::clone(&**file)),
@@ -173,7 +176,7 @@ impl CachedFile {
         }
     }
 
-    /// Takes a descriptor that somebody else has opened, unless there is one.
+    /// Caches a descriptor that the caller has opened, unless the file is open already.
     pub fn adopt(&self, file: Arc<dyn File>) {
         self.keep(Arc::new(file));
     }
@@ -183,7 +186,8 @@ impl CachedFile {
         self.files.open(self.name).map(|file| self.keep(Arc::new(file)))
     }
 
-    /// Keeps a descriptor until its turn to be closed comes. Of two threads that opened the file at once the first one's stays.
+    /// Caches a descriptor until its turn to be closed. If two threads open the file at once, the first descriptor is
+    /// kept.
     fn keep(&self, file: Arc<Arc<dyn File>>) -> Arc<Arc<dyn File>> {
         self.slot.was_read.store(true, Ordering::Relaxed);
         let none = None::<Arc<Arc<dyn File>>>;

@@ -1,4 +1,4 @@
-//! Errors, named by what the caller can do about them.
+//! Errors, classified by the caller's possible reactions.
 
 use std::fmt;
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::env::{Fs, LockLost, RealFs, StoreClosed, is_out_of_descriptors};
 use crate::key_text::RangeText;
 
-/// What every fallible call of the engine answers.
+/// The result of every fallible call of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One failure. Cheap to clone; `kind` says what can be done, `Display` tells the story.
+/// An error. Cheap to clone. `kind` classifies it by possible reactions; `Display` describes it.
 ///
-/// One word: what nearly always succeeds answers in registers, and nobody makes room for a failure on its way up.
+/// One word in size, so that a successful `Result` fits into registers.
 #[derive(Clone)]
 pub struct Error(Box<Story>);
 
@@ -23,52 +23,53 @@ struct Story {
     source: Option<Arc<io::Error>>,
 }
 
-/// Failures by what the caller can do.
+/// Kinds of errors, by possible reactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
+    /// Stored bytes changed. Repair, salvage or restore the data; the rest of the store stays usable.
     Corruption(Box<Damage>),
-    /// The operating system refused. Free space or mend the device, then repeat.
+    /// The operating system reported an error. Free space or fix the device, then retry.
     Io(io::ErrorKind),
     /// Another process (or handle) has the store open.
     Locked,
-    /// The call is wrong; nothing was changed.
+    /// The call is invalid; nothing was changed.
     Invalid,
-    /// Another commit came first; run the transaction again.
+    /// A conflicting commit came first; run the transaction again.
     Conflict,
-    /// The store was opened without the right to write.
+    /// The store was opened without write access.
     ReadOnly,
-    /// An earlier fsync or drain failed (I09), or a callback panicked where nobody may go on; reads do, reopen to write.
+    /// Writes have stopped: an earlier fsync or drain failed (I09), or a callback panicked at a point where writes
+    /// cannot continue. Reads still work; reopen the store to write.
     Halted,
     /// The store was written by a newer version.
     FormatTooNew,
     /// The store was closed.
     Closed,
-    /// The caller's own interrupt function ended the call (`interrupt`). What the call had finished stays.
+    /// The caller's interrupt function ended the call (see `interrupt`). Work that the call had finished is kept.
     Interrupted,
 }
 
-/// Where bytes are not what was written.
+/// The location and nature of corrupt bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// File name inside the store, empty if not known yet.
+    /// File name inside the store; empty if not known yet.
     pub file: String,
-    /// Byte offset in the file of the block or frame that is hit.
+    /// Byte offset in the file of the damaged block or frame.
     pub offset: u64,
-    /// Name of the column family, if one is concerned.
+    /// Name of the column family, if one is affected.
     pub cf: Option<String>,
-    /// Smallest and largest user key that may be concerned.
+    /// Smallest and largest user key that may be affected.
     pub key_range: Option<(Vec<u8>, Vec<u8>)>,
-    /// The sum that was recorded.
+    /// The recorded checksum.
     pub expected: Option<u64>,
-    /// The sum of what is there.
+    /// The computed checksum of the bytes found.
     pub found: Option<u64>,
-    /// What is wrong.
+    /// The kind of damage.
     pub verdict: Verdict,
 }
 
-/// What is wrong with damaged bytes.
+/// Kinds of damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -77,38 +78,39 @@ pub enum Verdict {
     Structural,
     /// A checksum does not match.
     Checksum,
-    /// Something that must be there is not.
+    /// Required data is missing.
     Missing,
-    /// The bytes are whole but do not belong here (another file, an older copy, another place).
+    /// The bytes are intact but do not belong here (another file, an older copy, another offset).
     Misplaced,
     /// A record does not match its seal.
     Seal,
-    /// Records were lost, added or changed by the engine itself (I11).
+    /// The engine itself lost, added or changed records (I11).
     Ledger,
 }
 
-/// What made damaged bytes right again.
+/// The method by which damaged bytes were repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// The file was read once more, past what memory held of it.
+    /// The file was read again, bypassing memory.
     ReadAgain,
-    /// Another copy in memory was whole.
+    /// Another copy in memory was intact.
     Memory,
-    /// The flipped bits were found by the block's sum, and confirmed by its seals.
+    /// The flipped bits were found by the block's CRC and confirmed by its seals.
     Corrected,
     /// The log still held the records.
     Log,
-    /// A file that compaction had replaced still held them.
+    /// A file replaced by compaction still held the records.
     Trash,
-    /// A source that the caller gave had them.
+    /// A source given by the caller held the records.
     Source,
-    /// What leads to blocks was made anew from the blocks themselves.
+    /// An index was rebuilt from the data blocks.
     Rebuilt,
 }
 
 impl Verdict {
-    /// The verdict with this number (its place in the list), as the manifest keeps it; an unknown one says only that something is wrong.
+    /// Returns the verdict with this number (its position in the enum), as stored in the manifest. Unknown numbers
+    /// become the default, `Structural`.
     pub fn from_number(number: u64) -> Verdict {
         let all = [
             Verdict::Structural,
@@ -121,7 +123,7 @@ impl Verdict {
         usize::try_from(number).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
     }
 
-    /// Its name in messages, in `--json` and in events.
+    /// Returns its name in messages, in `--json` output and in events.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Structural => "structural",
@@ -135,19 +137,20 @@ impl Verdict {
 }
 
 impl Error {
-    /// Corruption with everything that is known of it.
+    /// Creates a corruption error with all known details.
     #[cold]
     pub fn corruption(damage: Damage, message: impl Into<String>) -> Error {
         Error::of(ErrorKind::Corruption(Box::new(damage)), message)
     }
 
-    /// Undecodable bytes, place not known yet: whoever knows the file adds it with `in_file`.
+    /// Creates an error for undecodable bytes at a location not known yet; a caller that knows the file adds it with
+    /// `in_file`.
     #[cold]
     pub fn structural(message: &str) -> Error {
         Error::corruption(Damage::default(), message)
     }
 
-    /// A checksum that does not match, place not known yet.
+    /// Creates an error for a checksum mismatch at a location not known yet.
     #[cold]
     pub fn mismatch(expected: u64, found: u64, message: &str) -> Error {
         let damage =
@@ -155,14 +158,15 @@ impl Error {
         Error::corruption(damage, message)
     }
 
-    /// A wrong call; nothing was changed.
+    /// Creates an error for an invalid call; nothing was changed.
     #[cold]
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::of(ErrorKind::Invalid, message)
     }
 
-    /// An error of the operating system while doing `what`. `Closed` for a file that was released because its store was closed, `Halted` if
-    /// the store has lost its lock; the engine's own error, if `source` was made from one.
+    /// Creates an error for an operating system error during `what`. Returns `Closed` for a file that was released
+    /// because its store was closed, `Halted` if the store lost its lock, and the engine's own error if `source` was
+    /// made from one.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
         if source.get_ref().is_some_and(|cause| cause.is::<StoreClosed>()) {
@@ -182,26 +186,26 @@ impl Error {
         Error(Box::new(Story { kind, message: message.into(), source: Some(Arc::new(source)) }))
     }
 
-    /// An error of a plain kind.
+    /// Creates an error of a kind without details.
     #[cold]
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Story { kind, message: message.into().into(), source: None }))
     }
 
-    /// A reader needs a file that the writer has replaced since the reader looked at the store.
+    /// Creates the error of a reader that needs a file which the writer has replaced since the reader's last `refresh`.
     #[cold]
     pub fn outdated(file: &str) -> Error {
         let what = format!("{file} was replaced by the process that writes the store: call `refresh` and read again");
         Error::of(ErrorKind::Io(io::ErrorKind::StaleNetworkFileHandle), what)
     }
 
-    /// The store was closed.
+    /// Creates the error for a closed store.
     #[cold]
     pub fn closed() -> Error {
         Error::of(ErrorKind::Closed, "the store is closed")
     }
 
-    /// Names the file and offset of a corruption that does not have one yet; other errors pass unchanged.
+    /// Adds file and offset to a corruption error that has none yet; other errors are unchanged.
     #[cold]
     pub fn in_file(mut self, file: &str, offset: u64) -> Error {
         if let ErrorKind::Corruption(damage) = &mut self.0.kind
@@ -213,7 +217,7 @@ impl Error {
         self
     }
 
-    /// Adds the column family and the keys concerned to a corruption that does not have them yet.
+    /// Adds the column family and the affected keys to a corruption error that has none yet.
     #[cold]
     pub fn in_family(mut self, cf: &str, keys: Option<(&[u8], &[u8])>) -> Error {
         if let ErrorKind::Corruption(damage) = &mut self.0.kind {
@@ -225,7 +229,7 @@ impl Error {
         self
     }
 
-    /// Adds the key concerned to a corruption that has none yet.
+    /// Adds the affected key to a corruption error that has none yet.
     #[cold]
     pub fn in_key(mut self, key: &[u8]) -> Error {
         if let ErrorKind::Corruption(damage) = &mut self.0.kind {
@@ -234,19 +238,19 @@ impl Error {
         self
     }
 
-    /// Adds to the text what the caller can do about it.
+    /// Appends advice for the caller to the message.
     #[cold]
     pub fn advise(mut self, way: &str) -> Error {
         self.0.message = format!("{}; {way}", self.0.message).into();
         self
     }
 
-    /// What can be done about it.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// The damage, if this is corruption.
+    /// Returns the damage, if this is corruption.
     pub fn damage(&self) -> Option<&Damage> {
         match &self.0.kind {
             ErrorKind::Corruption(damage) => Some(damage),
@@ -254,27 +258,28 @@ impl Error {
         }
     }
 
-    /// The orders, if a family was opened by another one than it is stored in.
+    /// Returns both orders, if a family was opened with another order than the stored one.
     pub fn order_mismatch(&self) -> Option<&OrderMismatch> {
         self.0.source.as_ref()?.get_ref()?.downcast_ref()
     }
 
-    /// True for corruption.
+    /// Returns true for corruption.
     pub fn is_corruption(&self) -> bool {
         self.damage().is_some()
     }
 
-    /// True if a read-only store has to `refresh`: it needs a file that the writer has replaced.
+    /// Returns true if a read-only store must `refresh`: it needs a file that the writer has replaced.
     pub fn needs_refresh(&self) -> bool {
         self.0.kind == ErrorKind::Io(io::ErrorKind::StaleNetworkFileHandle)
     }
 
-    /// True if the device is full, the quota is used up, or a file may not be that long: the same call may succeed once there is space.
+    /// Returns true if the device is full, the quota is exhausted, or the file length limit is reached: the call may
+    /// succeed once there is space.
     pub fn is_out_of_space(&self) -> bool {
         self.is_disk_full() || self.0.kind == ErrorKind::Io(io::ErrorKind::FileTooLarge)
     }
 
-    /// The same, where other files stand in the way.
+    /// Returns true if deleting other files may help: the device is full or the quota is exhausted.
     pub(crate) fn is_disk_full(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Io(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
     }
@@ -286,14 +291,14 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A family was opened by another order than it is stored in. The source of the error that says so.
+/// A family was opened with another order than the stored one. The source of the corresponding error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderMismatch {
-    /// The family.
+    /// The family's name.
     pub family: String,
-    /// The name of its order.
+    /// The name of its stored order.
     pub stored: String,
-    /// The name of the order that was given; none: no order of the stored name was.
+    /// The name of the given order; `None` if no order of the stored name was given.
     pub given: Option<String>,
 }
 
@@ -351,7 +356,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Lets an engine error pass through a call that answers `io::Result`; `Error::io` gives it back.
+/// Lets an engine error pass through a call that returns `io::Result`; `Error::io` restores it.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match error.kind() {
@@ -363,7 +368,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Says which limit a process without descriptors has met.
+/// Describes the limit on open files that was reached.
 fn out_of_descriptors() -> String {
     let limit = match RealFs.most_open() {
         Some(limit) => format!("the process may have {limit} files open (RLIMIT_NOFILE)"),
@@ -372,9 +377,9 @@ fn out_of_descriptors() -> String {
     format!("{limit}; raise the limit, close files of the process, or set a smaller `open_tables`")
 }
 
-/// Adds what was being done to an error of the operating system.
+/// Adds the attempted action to an operating system error.
 pub trait IoContext<T> {
-    /// `what` is only built on failure.
+    /// `what` is evaluated only on failure.
     fn during<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T>;
 }
 

@@ -1,10 +1,12 @@
-//! Fences: where something was lost, every read answers corruption. docs/format.md, section 6.2.
+//! Lost ranges (fences): every read of a key range in which records were lost returns corruption. See docs/format.md,
+//! section 6.2.
 //!
-//! A fence spans places in internal order, (user key, seqno) from one to another, both included, and says how new the records
-//! may have been that were lost in it: one newer than `bound` was not among them, so it decides as ever. What a block lost while
-//! it lies in its file is told by a fence that lives as long as the reading of it; what is lost for good is kept in the manifest.
+//! A lost range spans positions (user key, seqno) in internal order, both ends included. Its `bound` is the maximum
+//! seqno of the lost records: a newer record was not among them and is read normally. A block whose records are lost
+//! while it is still in its file has a fence in memory, for the duration of a read. Permanently lost ranges are stored
+//! in the manifest.
 //!
-//! Cursors show a fence as a record of kind `Fence`, at the end of the span by which they reach it.
+//! Cursors return a lost range as a record of kind `Fence`, at the end of the range that they reach first.
 
 use std::cmp::Ordering;
 
@@ -13,61 +15,62 @@ use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 
-/// A span in which records may have been lost.
+/// A range in which records may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// The first place, included.
+    /// The first position, included.
     pub from: (Vec<u8>, Seqno),
-    /// The last place, included; not before the first.
+    /// The last position, included; not before the first.
     pub to: (Vec<u8>, Seqno),
-    /// No record that was lost is newer.
+    /// Upper bound of the lost records' seqnos.
     pub bound: Seqno,
-    /// The file in which they stood.
+    /// The file that held them.
     pub file: String,
-    /// The offset of their block in it. Without a file: the seqno that a damaged record in memory shows.
+    /// The offset of their block in it. Without a file: the seqno shown by a damaged record in memory.
     pub offset: u64,
-    /// What was wrong.
+    /// The kind of damage.
     pub verdict: Verdict,
 }
 
 impl Fence {
-    /// A fence over all versions of the keys from `low` to `high`, both included.
+    /// Creates a lost range of all versions of the keys from `low` to `high`, both included.
     pub fn over(low: &[u8], high: &[u8], bound: Seqno, file: &str, verdict: Verdict) -> Fence {
         let (from, to) = ((low.to_vec(), MAX_SEQNO), (high.to_vec(), 0));
         Fence { from, to, bound, file: file.to_owned(), offset: 0, verdict }
     }
 
-    /// A fence over every key there can be. None where the order does not say which key is the last.
+    /// Creates a lost range of all possible keys. `None` if the order does not define a last key.
     pub fn over_all(order: &Order, bound: Seqno, file: &str, verdict: Verdict) -> Option<Fence> {
         order.is_bytewise().then(|| Fence::over(&[], &[0xFF; MAX_KEY_BYTES], bound, file, verdict))
     }
 
-    /// True if a record at this place may be older than one that was lost, or be missing its newest version: it does not decide.
+    /// Returns true if a record at this position may be older than a lost one, or may lack its newest version. It then
+    /// does not decide a read.
     pub fn covers(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         seqno <= self.bound && self.may_hide(order, key, self.bound) && {
-            // A version that stands behind the span, of the key with which it ends, is older than what was lost.
+            // A version of the range's last key that is after the range is older than the lost records.
             order.compare_internal((&self.from.0, self.from.1), (key, seqno)) != Ordering::Greater
         }
     }
 
-    /// `covers`, for a reader who sees nothing above `at`: what was lost may be newer than that.
+    /// As `covers`, for a reader at seqno `at`: lost records may be newer than that.
     pub fn covers_at(&self, order: &Order, key: &[u8], seqno: Seqno, at: Seqno) -> bool {
         self.covers(order, key, seqno) && self.may_hide(order, key, at)
     }
 
-    /// True if a version of `key` not above `seqno` may have been lost here.
+    /// Returns true if a version of `key` not above `seqno` may have been lost here.
     pub fn may_hide(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         let newest = (key, seqno.min(self.bound));
         order.compare_internal((&self.from.0, self.from.1), (key, 0)) != Ordering::Greater
             && order.compare_internal(newest, (&self.to.0, self.to.1)) != Ordering::Greater
     }
 
-    /// The key, if the fence spans versions of no other one.
+    /// Returns the key, if the range spans versions of a single key.
     pub fn only_key(&self, order: &Order) -> Option<&[u8]> {
         order.compare(&self.from.0, &self.to.0).is_eq().then_some(&self.from.0)
     }
 
-    /// What a read answers inside.
+    /// Returns the error for reads within the range.
     #[cold]
     pub fn error(&self) -> Error {
         let damage = Damage {
@@ -80,8 +83,8 @@ impl Fence {
         Error::corruption(damage, "records may have been lost")
     }
 
-    /// The fence that a cursor shows: the record's value has it. One without a value is a record in memory whose kind or lengths were hit, and spans its
-    /// own place.
+    /// Decodes the lost range from the record that a cursor returned. A record without a value is a record in memory
+    /// whose kind or lengths are damaged; its range is its own position.
     pub fn shown(record: &Record<'_>) -> Result<Fence> {
         if !record.value.is_empty() {
             return Fence::decode(&mut Reader::new(record.value));
@@ -92,7 +95,7 @@ impl Fence {
         Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset, verdict })
     }
 
-    /// Appends the bytes kept in the manifest.
+    /// Appends the bytes stored in the manifest.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for (key, seqno) in [&self.from, &self.to] {
             put_bytes(out, key);
@@ -104,7 +107,7 @@ impl Fence {
         put_varint(out, self.verdict as u64);
     }
 
-    /// Reads them back. What cannot be is refused.
+    /// Decodes those bytes; rejects invalid ones.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Fence> {
         let place = |reader: &mut Reader<'_>| {
             let key = reader.length_prefixed()?.to_vec();
@@ -137,14 +140,14 @@ mod tests {
     #[test]
     fn a_fence_hides_what_may_have_stood_in_it_and_nothing_newer() {
         let order = Order::bytewise();
-        // Between b@7 and d@4, both of which are whole; nothing above 9 was lost.
+        // Between b@7 and d@4, which are both intact; nothing above 9 was lost.
         let fence = fence(("b", 6), ("d", 5), 9);
         let cases = [
             ("a", 9, false), // before it
             ("b", 9, true),  // an older version of b may be lost
             ("c", 9, true),
             ("c", 1, true),
-            ("d", 9, true),  // a newer version than d@4 may be lost
+            ("d", 9, true),  // a version newer than d@4 may be lost
             ("d", 4, false), // at 4 and below d@4 decides
             ("e", 9, false),
         ];

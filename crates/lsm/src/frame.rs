@@ -1,7 +1,8 @@
-//! Frames: one framing for the log and the manifest. docs/format.md, section 5.1.
+//! Frames: the common framing of the log and the manifest. See docs/format.md, section 5.1.
 //!
-//! A frame's link chains it to everything before it: previous link, logical offset, both header words and the body, mixed in one
-//! after the other. A recycled frame, a frame of another file or place, and a log stored inside a value never fit.
+//! A frame's link chains it to all previous frames: it mixes the previous link, the logical offset, both header words
+//! and the body. The link of a recycled frame, of a frame from another file or offset, or of log bytes stored inside a
+//! value never matches.
 
 use crate::checksum::{hash, mix};
 use crate::error::{Error, Result};
@@ -10,22 +11,22 @@ use crate::record::{MAX_SEQNO, Seqno};
 /// Length of a frame header.
 pub const FRAME_HEADER_BYTES: usize = 24;
 
-/// Unit in which the log is drained and synced.
+/// The unit in which the log is drained and synced.
 pub const PAGE_BYTES: usize = 4096;
 
-/// What a frame holds; code words as those of records.
+/// The kind of a frame. The numbers are code words, as for record kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// Operations, or an edit of the manifest.
+    /// Operations, or a manifest edit.
     Batch = 0x33,
-    /// Operations; begins at a page boundary and takes whole pages.
+    /// Operations; starts at a page boundary and takes whole pages.
     LargeBatch = 0x69,
-    /// Nothing; carries a witness and ends at a page boundary.
+    /// No content; carries a witness and ends at a page boundary.
     Padding = 0x5A,
-    /// Names the next segment; the last frame of its own.
+    /// Names the next segment; the last frame of its segment.
     Turnover = 0x66,
-    /// To be skipped by readers that do not know what it is.
+    /// Reserved; readers skip such frames.
     Skippable = 0x55,
 }
 
@@ -40,19 +41,19 @@ impl FrameKind {
 /// The header of one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
-    /// Length of the body in bytes, without the zeros behind.
+    /// Length of the body in bytes, without padding zeros.
     pub length: u32,
     /// Low half of the body's hash.
     pub body_sum: u32,
     /// First seqno of the frame (of the next operation, if it takes none).
     pub seqno: Seqno,
-    /// What the body is.
+    /// The kind of body.
     pub kind: FrameKind,
-    /// The chain up to and with this frame.
+    /// The chained hash up to and including this frame.
     pub link: u64,
 }
 
-/// The link of a frame. `body_hash` is the whole 64-bit hash of its body.
+/// Computes the link of a frame. `body_hash` is the full 64-bit hash of its body.
 #[inline]
 pub fn link(previous: u64, offset: u64, word0: u64, word1: u64, body_hash: u64) -> u64 {
     let mut link = mix(previous ^ mix(offset.wrapping_add(0x9E37_79B9_7F4A_7C15)));
@@ -62,7 +63,8 @@ pub fn link(previous: u64, offset: u64, word0: u64, word1: u64, body_hash: u64) 
 }
 
 impl FrameHeader {
-    /// The header of a frame at `offset` after `previous`. Cheap (no pass over the body): it runs in the ordered section.
+    /// Creates the header of a frame at `offset` after the link `previous`. Cheap, without a pass over the body,
+    /// because it runs in the ordered section.
     #[inline]
     pub fn chained(
         previous: u64,
@@ -78,7 +80,7 @@ impl FrameHeader {
         header
     }
 
-    /// The bytes on disk.
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
         let (word0, word1) = self.words();
@@ -89,12 +91,12 @@ impl FrameHeader {
         out
     }
 
-    /// Reads a header; says nothing yet about its link.
+    /// Decodes a header, without checking its link.
     pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<FrameHeader> {
         FrameHeader::peek(bytes).ok_or_else(|| Error::structural("frame of no known kind"))
     }
 
-    /// The same for whoever looks in many places where there may be none: to say that there is none costs nothing.
+    /// As `decode`, for scans of many offsets that mostly hold no frame: does not allocate an error.
     #[inline]
     pub fn peek(bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<FrameHeader> {
         let (words, _) = bytes.as_chunks::<8>();
@@ -103,7 +105,7 @@ impl FrameHeader {
         Some(FrameHeader { length: word0 as u32, body_sum: (word0 >> 32) as u32, seqno: word1 & MAX_SEQNO, kind, link })
     }
 
-    /// True if this frame, with this body, stands at `offset` after `previous`.
+    /// Returns true if this frame, with this body, belongs at `offset` after the link `previous`.
     pub fn fits(&self, previous: u64, offset: u64, body: &[u8]) -> bool {
         let body_hash = hash(body);
         let (word0, word1) = self.words();
@@ -112,7 +114,7 @@ impl FrameHeader {
             && self.link == link(previous, offset, word0, word1, body_hash)
     }
 
-    /// Bytes of the log that the frame takes.
+    /// Returns the number of log bytes that the frame takes.
     #[inline]
     pub fn extent(&self) -> u64 {
         extent(self.kind, self.length as u64)
@@ -123,27 +125,27 @@ impl FrameHeader {
     }
 }
 
-/// Bytes of the log that a frame of this kind and body length takes.
+/// Returns the number of log bytes that a frame of this kind and body length takes.
 #[inline]
 pub fn extent(kind: FrameKind, length: u64) -> u64 {
     let unit = if kind == FrameKind::LargeBatch { PAGE_BYTES as u64 } else { 8 };
     (FRAME_HEADER_BYTES as u64 + length).next_multiple_of(unit)
 }
 
-/// A mark: an offset of the log (a multiple of 8) in one word that checks itself. docs/format.md, section 5.4.
+/// A mark: a log offset (a multiple of 8) with a checksum, in one word. See docs/format.md, section 5.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Mark {
-    /// Commits up to here were acknowledged.
+    /// Commits before this offset were acknowledged.
     Acknowledged = 1,
-    /// The log is durable up to here.
+    /// The log before this offset is durable.
     Synced = 2,
-    /// The manifest is durable up to here.
+    /// The manifest before this offset is durable.
     Edited = 3,
 }
 
 impl Mark {
-    /// The word for `offset`.
+    /// Encodes `offset` as a word.
     #[inline]
     pub fn encode(self, nonce: u64, offset: u64) -> u64 {
         let value = offset / 8;
@@ -151,7 +153,7 @@ impl Mark {
         value | (mix(value ^ nonce ^ (self as u64) << 48) >> 48) << 48
     }
 
-    /// The offset in a word, if it checks.
+    /// Returns the offset in a word, if its checksum matches.
     pub fn decode(self, nonce: u64, word: u64) -> Option<u64> {
         let value = word & ((1 << 48) - 1);
         (self.encode(nonce, value * 8) == word).then_some(value * 8)

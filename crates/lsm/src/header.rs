@@ -1,4 +1,5 @@
-//! The 64 bytes that begin every binary file: what it is, who may read it. docs/format.md, section 3.
+//! The 64-byte header of every binary file: its kind, and the features needed to read it. See docs/format.md, section
+//! 3.
 //!
 //!   0  magic            [u8; 8]   "WAXSEAL" and the letter of the file kind
 //!   8  level            u16       format level, 1
@@ -19,13 +20,14 @@ use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 /// Length of the header.
 pub const HEADER_BYTES: usize = 64;
 
-/// The only format level so far.
+/// The only format level defined so far.
 pub const FORMAT_LEVEL: u16 = 1;
 
-/// Incompatible feature of a table or value file: what is packed in it may be zstd frames, and a table may have a dictionary.
+/// Incompatible feature of a table or blob file: its data may be compressed with zstd, and a table may have a
+/// dictionary.
 pub const ZSTD_FRAMES: u32 = 1;
 
-/// Incompatible feature of a table: its index and filter are cut by ranges of keys.
+/// Incompatible feature of a table: its index and filter are partitioned.
 pub const CUT_INDEX: u32 = 2;
 
 /// The kinds of binary files.
@@ -38,39 +40,40 @@ pub enum FileKind {
     Segment = b'L',
     /// The tail ring and its marks.
     Ring = b'R',
-    /// The log of edits to the version.
+    /// The log of manifest edits.
     Manifest = b'M',
-    /// What an export says of the table files beside it.
+    /// An export's description of the table files beside it.
     Exchange = b'X',
-    /// Large values.
+    /// Large values (a blob file).
     Values = b'V',
 }
 
-/// What a header says.
+/// The decoded header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// What the file is.
+    /// The kind of file.
     pub kind: FileKind,
-    /// The file's own name, for ever.
+    /// The file's uid, which never changes.
     pub uid: Uid,
-    /// Features that a reader must know.
+    /// Features that a reader must support.
     pub incompatible: u32,
-    /// Features that a reader may ignore, and a writer may not: none of them is known to this version.
+    /// Features that a reader may ignore but a writer must support. This version knows none.
     pub read_compatible: u32,
 }
 
 impl Header {
-    /// The header of a file that this version writes.
+    /// Creates the header of a file written by this version.
     pub fn new(kind: FileKind, uid: Uid) -> Header {
         Header { kind, uid, incompatible: 0, read_compatible: 0 }
     }
 
-    /// The header of a file that this version packs, with zstd or without.
+    /// Creates the header of a compressed file, with or without zstd.
     pub fn packed(kind: FileKind, uid: Uid, with_zstd: bool) -> Header {
         Header { incompatible: if with_zstd { ZSTD_FRAMES } else { 0 }, ..Header::new(kind, uid) }
     }
 
-    /// True if a file that begins with these bytes was written as one of this kind, whatever else of its header is damaged or was never written.
+    /// Returns true if a file beginning with these bytes was written as this kind, even if the rest of its header is
+    /// damaged or missing.
     pub fn is_of(bytes: &[u8], kind: FileKind) -> bool {
         let mut magic = *b"WAXSEAL ";
         magic[7] = kind as u8;
@@ -81,13 +84,13 @@ impl Header {
         matches!(kind, FileKind::Table | FileKind::Values)
     }
 
-    /// The incompatible features of such a file that this build knows.
+    /// Returns the incompatible features of this kind of file that this build supports.
     fn known(kind: FileKind) -> u32 {
         let zstd = if Header::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 };
         zstd | if kind == FileKind::Table { CUT_INDEX } else { 0 }
     }
 
-    /// The bytes on disk.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[..7].copy_from_slice(b"WAXSEAL");
@@ -101,7 +104,7 @@ impl Header {
         out
     }
 
-    /// Reads a header of the kind that is wanted. Damage, another kind of file, or features from the future are errors.
+    /// Decodes the header of a file of this kind. Errors: damage, another kind of file, or features of a newer version.
     pub fn decode(bytes: &[u8], kind: FileKind) -> Result<Header> {
         let mut reader = Reader::new(bytes);
         let head = reader.bytes(56)?;

@@ -1,12 +1,13 @@
-//! Faults on the way: what a test or the bench does to the records and bytes of a pass while they are in memory.
+//! Fault injection: lets a test or benchmark damage records and bytes in memory during a job.
 //!
-//! Only in builds with the feature `faults`; elsewhere the calls are nothing. A strike is armed for one thread and meets what that
-//! thread does until it is taken off: with work in steps that is the whole store.
+//! Only in builds with the feature `faults`; in other builds these calls do nothing. A fault injector (`Strike`) is
+//! installed for one thread, and affects everything that thread does until it is removed. If background work runs in
+//! steps on that thread, this is the whole store.
 
 use crate::cursor::Cursor;
 use crate::record::Record;
 
-/// A record on its way, owned so that it can be damaged.
+/// An owned copy of a record, so that it can be damaged.
 #[cfg(feature = "faults")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the parts of a record")]
@@ -36,52 +37,54 @@ impl Passing {
     }
 }
 
-/// What becomes of a record on its way.
+/// The outcome for a record.
 #[cfg(feature = "faults")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It goes on, changed or not.
+    /// The record continues, changed or not.
     Pass,
-    /// It is lost.
+    /// The record is dropped.
     Lost,
-    /// It comes twice.
+    /// The record is duplicated.
     Twice,
 }
 
-/// What strikes: called for every record that a flush or compaction reads from its merge, and for every block that is built.
+/// A fault injector. Called for every record that a flush or compaction reads from its merge, and for every block that
+/// is built.
 #[cfg(feature = "faults")]
 pub trait Strike {
-    /// A record passes.
+    /// A record leaves the merge.
     fn record(&mut self, _: &mut Passing) -> Fate {
         Fate::Pass
     }
-    /// A record goes into a memtable, and counts as one that did. Lost: nothing leads to it.
+    /// A record is inserted into a memtable, and counted as inserted. `Lost`: it cannot be found there.
     fn insert(&mut self, _: &mut Passing) -> Fate {
         Fate::Pass
     }
-    /// The header of a record is made, and goes into the arena of a memtable: its kind, and the lengths of value and companions.
+    /// The header of a record is written to a memtable's arena: its kind, and the lengths of value and companions.
     fn header(&mut self, _kind: &mut u8, _lengths: &mut [u8]) {}
-    /// A block's body is built, and no sum taken yet.
+    /// A block's body is complete; its CRC is not computed yet.
     fn body(&mut self, _: &mut [u8]) {}
-    /// A block is framed, and nothing read back yet.
+    /// A block is framed, but not read back yet.
     fn framed(&mut self, _: &mut [u8]) {}
 }
 
 #[cfg(feature = "faults")]
 thread_local! {
     static ARMED: std::cell::RefCell<Option<Box<dyn Strike>>> = const { std::cell::RefCell::new(None) };
-    /// The same in a byte, so that a bench of such a build counts what is counted without the feature.
+    /// A one-byte copy of the state, so that benchmarks of such a build count the same instructions as without the
+    /// feature.
     static IS_ARMED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Arms a strike for this thread, in the place of the one before.
+/// Installs a fault injector for this thread, replacing the previous one.
 #[cfg(feature = "faults")]
 pub fn arm(strike: Box<dyn Strike>) {
     ARMED.with(|armed| *armed.borrow_mut() = Some(strike));
     IS_ARMED.set(true);
 }
 
-/// Takes the strike off.
+/// Removes the fault injector.
 #[cfg(feature = "faults")]
 pub fn disarm() {
     ARMED.with(|armed| *armed.borrow_mut() = None);
@@ -93,7 +96,7 @@ fn with<T>(strike: impl FnOnce(&mut dyn Strike) -> T) -> Option<T> {
     ARMED.with(|armed| armed.borrow_mut().as_mut().map(|armed| strike(&mut **armed)))
 }
 
-/// The cursor of a pass, struck on its way if a strike is armed.
+/// Runs a job with its cursor, wrapped for fault injection if an injector is installed.
 #[cfg(feature = "faults")]
 pub(crate) fn along<T>(cursor: &mut dyn Cursor, pass: impl FnOnce(&mut dyn Cursor) -> T) -> T {
     match with(|_| ()) {
@@ -102,14 +105,14 @@ pub(crate) fn along<T>(cursor: &mut dyn Cursor, pass: impl FnOnce(&mut dyn Curso
     }
 }
 
-/// The cursor of a pass as it is.
+/// Runs a job with its cursor unchanged.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn along<T>(cursor: &mut dyn Cursor, pass: impl FnOnce(&mut dyn Cursor) -> T) -> T {
     pass(cursor)
 }
 
-/// A record on its way into a memtable; answers what `insert` does, or 0 bytes where the record is lost.
+/// Inserts a record into a memtable; returns the result of `insert`, or 0 bytes if the record is dropped.
 #[cfg(feature = "faults")]
 #[inline(always)]
 pub(crate) fn inserted(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usize) -> usize {
@@ -130,14 +133,14 @@ fn inserted_struck(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usiz
     }
 }
 
-/// A record on its way into a memtable.
+/// Inserts a record into a memtable.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn inserted(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usize) -> usize {
     insert(record)
 }
 
-/// The header of a record on its way into an arena.
+/// Injects faults into a record's header in an arena.
 #[cfg(feature = "faults")]
 #[inline(always)]
 pub(crate) fn header(kind: &mut u8, lengths: &mut [u8]) {
@@ -146,19 +149,19 @@ pub(crate) fn header(kind: &mut u8, lengths: &mut [u8]) {
     }
 }
 
-/// The header of a record on its way into an arena.
+/// Does nothing in this build.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn header(_kind: &mut u8, _lengths: &mut [u8]) {}
 
-/// A body before its sum is taken.
+/// Injects faults into a body before its CRC is computed.
 #[inline(always)]
 pub(crate) fn body(_body: &mut [u8]) {
     #[cfg(feature = "faults")]
     with(|strike| strike.body(_body));
 }
 
-/// A framed block before it is read back.
+/// Injects faults into a framed block before it is read back.
 #[inline(always)]
 pub(crate) fn framed(_block: &mut [u8]) {
     #[cfg(feature = "faults")]
@@ -170,18 +173,18 @@ thread_local! {
     static LOOKING: std::cell::RefCell<Option<Box<dyn FnMut()>>> = const { std::cell::RefCell::new(None) };
 }
 
-/// From now on a test looks at the store whenever this thread has shown one half of an edit and not the other.
+/// Installs a function that a test calls whenever this thread has published one half of an edit and not the other.
 #[cfg(feature = "planted")]
 pub fn look(looking: Option<Box<dyn FnMut()>>) {
     LOOKING.with(|now| *now.borrow_mut() = looking);
 }
 
-/// One half of an edit is shown to readers, the other is not.
+/// Called when one half of an edit is visible to readers and the other is not.
 #[inline(always)]
 pub(crate) fn half_shown() {
     #[cfg(feature = "planted")]
     {
-        // Taken out while it looks: it may come by here itself, and one that found something looks no more.
+        // Removed while running: the function may reach this point recursively, and must not run again after a panic.
         let taken = LOOKING.with(|looking| looking.borrow_mut().take());
         if let Some(mut taken) = taken {
             taken();
@@ -198,16 +201,16 @@ mod struck {
     use crate::record::{Record, Seqno};
     use crate::seam::Source;
 
-    /// A cursor whose records are struck. It only goes forward, as passes do.
+    /// A cursor that injects faults into its records. It only moves forward, as jobs do.
     pub(super) struct Struck<'a> {
         pub(super) inner: &'a mut dyn Cursor,
         pub(super) shown: Passing,
-        /// The record is to be shown once more.
+        /// The record must be returned once more.
         pub(super) again: bool,
     }
 
     impl Struck<'_> {
-        /// Takes in what is under the inner cursor, and passes over what is lost.
+        /// Copies the record under the inner cursor, and skips dropped records.
         fn take(&mut self) -> Result<()> {
             while self.inner.valid() {
                 self.shown = Passing::of(&self.inner.record());

@@ -1,9 +1,10 @@
-//! Interrupts: a caller ends a long call that one of its threads is making.
+//! Interrupts: lets a caller end a long call on one of its threads.
 //!
-//! In:    a function per thread (`set`), asked on that thread.
-//! Out:   calls that may take longer than a tenth of a second ask it as they go (`check`) and return `Interrupted` once it answers true.
-//!        Work that was finished stays; unfinished work is undone as after any other error, and may be asked for again.
-//! Costs: a load of a thread-local flag on threads without such a function, the engine's own among them.
+//! In:    one function per thread (`set`), which is called on that thread.
+//! Out:   calls that may take longer than a tenth of a second call it regularly (`check`), and return `Interrupted`
+//!        once it returns true. Finished work is kept. Unfinished work is undone as after any other error, and may be
+//!        requested again.
+//! Costs: one load of a thread-local flag on threads without such a function, including the engine's own.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use crate::env::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The least time between two questions: 10 ms.
+/// Minimum time between two calls of the function: 10 ms.
 const LEAST_NANOS: u64 = 10_000_000;
 
 thread_local! {
@@ -25,28 +26,28 @@ struct Hook {
     next_nanos: Cell<u64>,
 }
 
-/// From now on long calls of this thread ask `asks` whether they are to end. `None`: they ask nobody.
+/// Sets the function that long calls of this thread use to ask whether they should end. `None` removes it.
 ///
-/// The function must not call a store that has called it.
+/// The function must not call a store that is calling it.
 pub fn set(asks: Option<Box<dyn Fn() -> bool>>) {
     IS_SET.set(asks.is_some());
     let hook = asks.map(|asks| Rc::new(Hook { asks, clock: SystemClock::new(), next_nanos: Cell::new(0) }));
     HOOK.with(|place| place.replace(hook));
 }
 
-/// True if this thread can be interrupted.
+/// Returns true if this thread has an interrupt function.
 #[inline]
 pub fn is_set() -> bool {
     IS_SET.get()
 }
 
-/// `Interrupted` if the thread's function says so. Asks it once in 10 ms at most.
+/// Returns `Interrupted` if the thread's function returns true. Calls it at most once per 10 ms.
 #[inline]
 pub fn check() -> Result<()> {
     if is_set() && is_due() { ask() } else { Ok(()) }
 }
 
-/// The same, and asks now.
+/// As `check`, but always calls the function.
 #[cold]
 pub fn ask() -> Result<()> {
     let hook = HOOK.with(|place| place.borrow().clone());

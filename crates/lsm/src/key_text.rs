@@ -1,4 +1,4 @@
-//! Keys in messages: the one rendering that errors, reports and logs of every crate use.
+//! Formatting of keys in messages: used by errors, reports and logs of every crate.
 //!
 //! ```text
 //! key       "alice"              quoted where the bytes are text without control characters
@@ -12,13 +12,13 @@
 
 use std::fmt;
 
-/// Bytes of a key that are shown.
+/// Maximum number of key bytes shown.
 const MOST_SHOWN: usize = 64;
 
-/// So many bytes of FF, or more, stand for the end of all keys: the longest key of a store is one.
+/// Minimum length of a key of FF bytes that stands for the end of all keys; the longest possible key is one.
 const END_BYTES: usize = 1024;
 
-/// A key as it stands in a message.
+/// Formats a key for a message.
 ///
 /// ```
 /// use waxseal_lsm::key_text::KeyText;
@@ -44,7 +44,7 @@ impl fmt::Display for KeyText<'_> {
     }
 }
 
-/// The keys between two, both included, as they stand in a message.
+/// Formats a key range, both ends included, for a message.
 ///
 /// ```
 /// use waxseal_lsm::key_text::RangeText;
@@ -72,8 +72,8 @@ impl fmt::Display for RangeText<'_> {
     }
 }
 
-/// The key of which the first key of a range is the immediate successor. A key of numbers may end in 00 by itself, and then the last one has its
-/// length.
+/// Returns the key whose immediate successor is `first`. A binary key may end in 00 by itself; this is assumed if
+/// `last` has the same length.
 fn before<'a>(first: &'a [u8], last: &[u8]) -> Option<&'a [u8]> {
     let (0, before) = first.split_last()? else { return None };
     (printable(before).is_some() || first.len() != last.len()).then_some(before)
@@ -87,7 +87,7 @@ fn printable(bytes: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// `record::MAX_KEY_BYTES`, which stands above this file.
+    /// A copy of `record::MAX_KEY_BYTES`, which this module may not import.
     const MAX_KEY_BYTES: usize = 65_535;
 
     #[test]

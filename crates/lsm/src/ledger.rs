@@ -1,15 +1,16 @@
-//! The ledger of a job (I11): what came in equals what went out plus what was dropped, counted and summed by kind.
+//! The ledger of a job (I11): its input equals its output plus the dropped records, counted and summed by kind.
 //!
-//! Sums are of the seam's terms, modulo 2^64, so that a duplicate does not cancel a loss. On a plain node only counts speak.
-//! What a job balances stands at the head of `compaction::output`. Kinds other than puts and tombstones (range deletes, once there
-//! are any) share one entry: they are apart from the records that they cover, which is what a balance needs.
+//! Sums are over the seam's terms, modulo 2^64, so that a duplicate does not cancel a loss. On a plain node only counts
+//! are compared. The balance of a job is described in `compaction::output`. Kinds other than puts and tombstones (range
+//! deletes, once supported) share one entry: they are counted apart from the records that they cover, which is all that
+//! a balance needs.
 
 use crate::record::Kind;
 
 /// Counts and sums of records by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
-    /// Values, those in value files among them: count and sum.
+    /// Values, including those in blob files: count and sum.
     pub puts: Entry,
     /// Tombstones: count and sum.
     pub deletes: Entry,
@@ -17,12 +18,12 @@ pub struct Ledger {
     pub others: Entry,
 }
 
-/// A count of records and the sum of their terms.
+/// The number of records and the sum of their terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Entry {
-    /// How many.
+    /// The number of records.
     pub count: u64,
-    /// Σ of their terms, modulo 2^64.
+    /// Sum of their terms, modulo 2^64.
     pub sum: u64,
 }
 
@@ -35,20 +36,20 @@ impl Ledger {
         entry.sum = entry.sum.wrapping_add(term);
     }
 
-    /// Adds to the sum of a kind alone: a record that is counted already has another term now.
+    /// Adds to the sum of a kind without counting: the term of a counted record has changed.
     #[inline]
     pub fn adjust(&mut self, kind: Kind, by: u64) {
         let entry = self.entry(kind);
         entry.sum = entry.sum.wrapping_add(by);
     }
 
-    /// The same counts, without sums.
+    /// Returns the same counts without sums.
     pub fn counts(&self) -> Ledger {
         let count = |entry: &Entry| Entry { count: entry.count, sum: 0 };
         Ledger { puts: count(&self.puts), deletes: count(&self.deletes), others: count(&self.others) }
     }
 
-    /// True if any kind has a sum.
+    /// Returns true if any kind has a nonzero sum.
     pub fn has_sums(&self) -> bool {
         [self.puts, self.deletes, self.others].iter().any(|entry| entry.sum != 0)
     }
@@ -63,7 +64,7 @@ impl Ledger {
         }
     }
 
-    /// All records.
+    /// Returns the number of all records.
     pub fn count(&self) -> u64 {
         self.puts.count + self.deletes.count + self.others.count
     }

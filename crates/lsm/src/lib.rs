@@ -1,8 +1,8 @@
 //! The engine of Waxseal: a log-structured merge tree of records and opaque companions.
 //!
-//! It has never heard of a seal: it stores records, keeps the companion bytes that follow each of them, and calls the
-//! [`seam`] where somebody above may care. Floors, top first; a module imports only from floors below its own
-//! (`cargo xtask test` holds it to that):
+//! The engine knows nothing of seals: it stores records with the companion bytes that follow each of them, and calls
+//! the [`seam`] where a layer above may act. Layers, top first; a module may import only from layers below its own
+//! (`cargo xtask test` enforces this):
 //!
 //! ```text
 //! db                                          open, commit, read, background work
@@ -14,7 +14,7 @@
 //! env                                         files, time, randomness, threads
 //! ```
 //!
-//! The paths through them, and the invariants I01 to I16, are in ARCHITECTURE.md; every byte on disk in docs/format.md.
+//! Data flows and the invariants I01 to I16 are described in ARCHITECTURE.md, and every byte on disk in docs/format.md.
 
 pub mod batch;
 pub mod checksum;

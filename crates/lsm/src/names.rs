@@ -1,10 +1,11 @@
-//! Names: of files in a store, and back (one counter numbers every file); of the families that layers above the engine keep.
-//! And whether the lock file still has its name.
+//! Names of a store's files, and their parsing (one counter numbers all files); names and ids of system families. Also
+//! checks that the lock file still exists under its name.
 
 use crate::env::{Env, LockLost};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
-/// `Halted` if the store's lock file was removed or replaced, or its directory was removed. One `fstatat`.
+/// Fails with `Halted` if the store's lock file was removed or replaced, or its directory was removed. Costs one
+/// `fstatat`.
 pub(crate) fn check_lock(env: &Env) -> Result<()> {
     match env.fs.owns_lock().during(|| "checking LOCK")? {
         true => Ok(()),
@@ -12,31 +13,32 @@ pub(crate) fn check_lock(env: &Env) -> Result<()> {
     }
 }
 
-/// What stands before the name of every system family, and of no other.
+/// The prefix of every system family's name; no other family has it.
 pub const SYSTEM: &str = "system_metadata";
 
-/// Ids of system families begin here, so that the ids of others are what they would be without. docs/format.md, section 5.2.
+/// First id of system families. Ids of users' families are far below, so system families do not affect their numbering.
+/// See docs/format.md, section 5.2.
 const SYSTEM_IDS: u32 = 0xFFFF_FF00;
 
-/// The greatest number of a system family. The id behind it is that of no family.
+/// The greatest number of a system family. No family uses the id after it.
 pub const MAX_SYSTEM: u8 = 254;
 
-/// The id of the system family with this number.
+/// Returns the id of the system family with this number.
 pub const fn system_id(number: u8) -> u32 {
     SYSTEM_IDS + number as u32
 }
 
-/// The number of a system family, by its id; none: a user's family.
+/// Returns the number of a system family from its id; `None` for a user's family.
 pub const fn system_number(id: u32) -> Option<u8> {
     if id >= SYSTEM_IDS && id != u32::MAX { Some((id - SYSTEM_IDS) as u8) } else { None }
 }
 
-/// True for names that only system families have.
+/// Returns true for names reserved for system families.
 pub fn is_system_name(name: &str) -> bool {
     name.strip_prefix(SYSTEM).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// A file of a store, by its name.
+/// A file of a store, identified by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Name {
     /// `000012.tbl`
@@ -49,24 +51,24 @@ pub enum Name {
     Ring(u64),
     /// `MANIFEST-000012`
     Manifest(u64),
-    /// `000012.cut`: log bytes that recovery set aside.
+    /// `000012.cut`: log bytes set aside by recovery.
     Cut(u64),
-    /// `000012.trash`: a table that was replaced, kept for a while.
+    /// `000012.trash`: a replaced table, kept for repairs.
     Trash(u64),
-    /// `000012.damaged`: a table as it was before a repair that had to leave something out.
+    /// `000012.damaged`: a table before a repair that lost data.
     Damaged(u64),
     /// `CURRENT`, which names the manifest.
     Current,
-    /// `LOCK`, held by the process that writes.
+    /// `LOCK`, held by the writing process.
     Lock,
     /// `CURRENT.tmp`, never read.
     Temporary,
-    /// `UNFINISHED`: the directory is a checkpoint or an export that is being written.
+    /// `UNFINISHED`: the directory is an unfinished checkpoint or export.
     Unfinished,
 }
 
 impl Name {
-    /// The file that a name in the directory stands for, if it is one of ours.
+    /// Parses a file name in a store's directory; `None` for foreign files.
     pub fn parse(name: &str) -> Option<Name> {
         match name {
             "CURRENT" => return Some(Name::Current),
@@ -93,7 +95,7 @@ impl Name {
         (parsed.to_string() == name).then_some(parsed)
     }
 
-    /// The number in the name, if there is one.
+    /// Returns the file number, if the name contains one.
     pub fn number(self) -> Option<u64> {
         match self {
             Name::Table(n) | Name::Values(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),

@@ -1,4 +1,4 @@
-//! The order of user keys: bytewise by default and fast, or a named comparator.
+//! The order of user keys: bytewise by default, which is fast, or a named comparator.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,58 +6,58 @@ use std::sync::Arc;
 
 use crate::record::Seqno;
 
-/// A total order of user keys, fixed for the life of a family; its name is kept in the store and checked at open.
+/// A total order of user keys, fixed for the lifetime of a family; its name is stored and checked at open.
 pub trait Comparator: Send + Sync + 'static {
-    /// The name kept in the store. A family opened with another name is `Invalid`.
+    /// Returns the stored name. Opening a family with another name fails with `Invalid`.
     fn name(&self) -> &str;
-    /// The order. Must be total and never change.
+    /// Compares two keys. The order must be total and never change.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
-    /// True (the default) if keys that compare equal have the same bytes. If not, filters are off.
+    /// Returns true (the default) if keys that compare equal have the same bytes. If not, filters are disabled.
     fn equal_means_same_bytes(&self) -> bool {
         true
     }
-    /// A key `s` with `a <= s < b`, as short as it can be made, for the index. Default: `a` itself.
+    /// Returns a key `s` with `a <= s < b`, as short as possible, for the index. Default: `a` itself.
     fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
         a.to_vec()
     }
-    /// A short key `>= a`. Default: `a` itself.
+    /// Returns a short key `>= a`. Default: `a` itself.
     fn successor(&self, a: &[u8]) -> Vec<u8> {
         a.to_vec()
     }
 }
 
-/// The order of one family; clones are cheap and bytewise order costs no call through a pointer.
+/// The order of one family. Clones are cheap, and bytewise order needs no dynamic call.
 #[derive(Clone, Default)]
 pub struct Order {
     custom: Option<Arc<dyn Comparator>>,
 }
 
-/// The name under which bytewise order is kept.
+/// The stored name of bytewise order.
 pub const BYTEWISE: &str = "wax.bytewise";
 
 impl Order {
-    /// The order of unsigned bytes, as `memcmp`.
+    /// Returns the order of unsigned bytes, as `memcmp`.
     pub const fn bytewise() -> Order {
         Order { custom: None }
     }
 
-    /// A comparator's order.
+    /// Returns a comparator's order.
     pub fn custom(comparator: Arc<dyn Comparator>) -> Order {
         Order { custom: Some(comparator) }
     }
 
-    /// The name kept in the store.
+    /// Returns the stored name.
     pub fn name(&self) -> &str {
         self.custom.as_deref().map_or(BYTEWISE, Comparator::name)
     }
 
-    /// True for bytewise order, where key heads may be compared as numbers.
+    /// Returns true for bytewise order, in which key heads may be compared as numbers.
     #[inline]
     pub fn is_bytewise(&self) -> bool {
         self.custom.is_none()
     }
 
-    /// True if a hash of the bytes can stand for the key (filters, hash indexes).
+    /// Returns true if a hash of the bytes can represent the key (filters, hash indexes).
     pub fn is_hashable(&self) -> bool {
         self.custom.as_deref().is_none_or(Comparator::equal_means_same_bytes)
     }
@@ -77,7 +77,8 @@ impl Order {
         self.compare(a.0, b.0).then_with(|| b.1.cmp(&a.1))
     }
 
-    /// Sorts by keys, stably. A comparator that contradicts itself gives some order, and no panic, as the library's own sorts may.
+    /// Sorts by keys, stably. With an inconsistent comparator the result has some order; unlike the standard library's
+    /// sorts, this never panics.
     pub fn sorted<T>(&self, items: Vec<T>, compare: impl Fn(&Order, &T, &T) -> Ordering) -> Vec<T> {
         match self.custom {
             None => {
@@ -89,15 +90,15 @@ impl Order {
         }
     }
 
-    /// A short key `s` with `a <= s < b`, where `a < b`.
+    /// Returns a short key `s` with `a <= s < b`, where `a < b`.
     pub fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
         match &self.custom {
             None => {
                 let common = common_prefix(a, b);
                 match (a.get(common), b.get(common)) {
-                    // One byte past the common prefix, raised by one, lies between if that does not reach b.
+                    // Increase the first byte that differs, if the result is less than b.
                     (Some(&x), Some(&y)) if x + 1 < y => [&a[..common], &[x + 1]].concat(),
-                    // Everything below b that begins like a: cut b right after the first differing byte.
+                    // Cut b after the first differing byte: the result is greater than every key with a's prefix.
                     (Some(_), Some(_)) if b.len() > common + 1 => b[..common + 1].to_vec(),
                     _ => a.to_vec(),
                 }
@@ -106,7 +107,7 @@ impl Order {
         }
     }
 
-    /// A short key `>= a`.
+    /// Returns a short key `>= a`.
     pub fn successor(&self, a: &[u8]) -> Vec<u8> {
         match &self.custom {
             None => match a.iter().position(|byte| *byte != 0xff) {
@@ -128,7 +129,7 @@ impl fmt::Debug for Order {
     }
 }
 
-/// A stable sort that asks of an order nothing but an answer.
+/// A stable merge sort that requires no consistency of the order.
 fn merge_sorted<T>(mut items: Vec<T>, compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     if items.is_sorted_by(|a, b| compare(a, b) != Ordering::Greater) {
         return items;
@@ -148,7 +149,7 @@ fn merge_sorted<T>(mut items: Vec<T>, compare: &impl Fn(&T, &T) -> Ordering) -> 
     merged
 }
 
-/// How many bytes two keys share at their start.
+/// Returns the length of the common prefix of two keys.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let (most, mut at) = (a.len().min(b.len()), 0);
@@ -162,14 +163,14 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at + a[at..most].iter().zip(&b[at..most]).take_while(|(x, y)| x == y).count()
 }
 
-/// Eight bytes of a key after its first `skip`, as a number that orders like the bytes; short keys are padded with zeros,
-/// so equal heads decide nothing. Only for bytewise order; never on disk.
+/// Returns eight bytes of a key after its first `skip` bytes, as a number that orders like the bytes. Short keys are
+/// padded with zeros, so equal heads decide nothing. For bytewise order only; never stored on disk.
 #[inline]
 pub fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
     match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
         (Some(bytes), _) => u64::from_le_bytes(*bytes).swap_bytes(),
-        // The last eight bytes of the key, without those in front of the rest.
+        // The last eight bytes of the key, without those before the rest.
         (None, Some(_)) if rest.is_empty() => 0,
         (None, Some(bytes)) => u64::from_le_bytes(*bytes).swap_bytes() << (8 * (8 - rest.len())),
         (None, None) => {
@@ -178,11 +179,11 @@ pub fn head(key: &[u8], skip: usize) -> u64 {
     }
 }
 
-/// `starts_with`, without a call for the few bytes it is about.
+/// As `starts_with`, but without a function call for short prefixes.
 #[inline]
 pub fn begins_with(key: &[u8], start: &[u8]) -> bool {
     let Some(key) = key.get(..start.len()) else { return false };
-    // The first bytes and the last, which may overlap, are all of it.
+    // The first and the last bytes, which may overlap, cover the whole prefix.
     if key.first_chunk::<8>().is_some() {
         let ends = key.first_chunk::<8>() == start.first_chunk() && key.last_chunk::<8>() == start.last_chunk();
         return ends && (key.len() <= 16 || key == start);
@@ -193,8 +194,9 @@ pub fn begins_with(key: &[u8], start: &[u8]) -> bool {
     key.iter().zip(start).all(|(a, b)| a == b)
 }
 
-/// The first sixteen bytes of a key as numbers, and its length: most keys are put in order without a look at their bytes,
-/// and keys up to sixteen bytes always. For a comparator it says nothing, and the bytes decide. Never on disk.
+/// The first sixteen bytes of a key as numbers, and its length. It decides most comparisons without access to the key's
+/// bytes, and always if the keys have at most sixteen bytes. For a custom comparator it decides nothing. Never stored
+/// on disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Lead {
     words: [u64; 2],
@@ -204,18 +206,18 @@ pub struct Lead {
 impl Lead {
     const BYTES: u32 = 16;
 
-    /// The order of two keys, or `None` if their bytes must be compared.
+    /// Returns the order of two keys, or `None` if their bytes must be compared.
     #[inline]
     pub fn compare(&self, other: &Lead) -> Option<Ordering> {
         match self.words.cmp(&other.words) {
-            // Equal words and one key that ends within them: the shorter is a prefix of the longer.
+            // Words are equal and one key ends within them: the shorter key is a prefix of the longer one.
             Ordering::Equal if self.is_whole() || other.is_whole() => Some(self.len.cmp(&other.len)),
             Ordering::Equal => None,
             unequal => Some(unequal),
         }
     }
 
-    /// True if the lead stands for the whole key.
+    /// Returns true if the lead contains the whole key.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.len <= Lead::BYTES
@@ -223,7 +225,7 @@ impl Lead {
 }
 
 impl Order {
-    /// The lead of a key in this order.
+    /// Returns the lead of a key in this order.
     #[inline]
     pub fn lead(&self, key: &[u8]) -> Lead {
         match &self.custom {
@@ -242,13 +244,13 @@ mod tests {
         proptest::collection::vec(proptest::sample::select(vec![0u8, 1, 2, 0xfe, 0xff]), 0..6)
     }
 
-    /// Keys of zeros and little else, some longer than a lead.
+    /// Keys of few byte values, mostly zeros; some are longer than a lead.
     fn padded_keys() -> impl Strategy<Value = Vec<u8>> {
         let tail = proptest::collection::vec(0u8..2, 0..4);
         (0usize..18, tail).prop_map(|(zeros, tail)| [&[0; 18][..zeros], &tail].concat())
     }
 
-    /// Answers what a sequence of its own says, whatever it is asked.
+    /// Returns results from a pseudorandom sequence, whatever the keys.
     struct Contradicting(std::sync::atomic::AtomicU64);
 
     impl Comparator for Contradicting {

@@ -1,13 +1,13 @@
-//! Planted bugs: wrong turns that the suite must find, one at a time, chosen at run time.
+//! Planted bugs: deliberate bugs that the test suite must find, selected one at a time at run time.
 //!
-//! Only in builds with the feature `planted`; elsewhere `active` is the constant `false` and nothing remains of them.
+//! Only in builds with the feature `planted`; in other builds `active` is the constant `false`, and no code remains.
 
-/// A wrong turn somewhere in the engine. Each is asked for at one place in the code.
+/// A deliberate bug in the engine. The code tests each bug at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the sentences")]
 pub enum Bug {
-    // Found by the tests of the layer above, where stamps are kept.
+    // Found by the tests of the layer above, which stores stamps.
     StampNotChecked = 1,
     StampDroppedInCompaction,
     RekeyForgotten,
@@ -35,12 +35,12 @@ pub enum Bug {
     DropOvertaken,
     UsersEventTakenForEngines,
     LiveTablesEventsExpire,
-    // Found by those of the log alone (`log_planted`).
+    // Found by the tests of the log alone (`log_planted`).
     SegmentNotNamed,
     BehindLongerKept,
     SealedBeforeSync,
     RetiredBeforeDrained,
-    // Found by the engine's own.
+    // Found by the engine's own tests.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
     EditBeforeDirectorySync,
@@ -129,7 +129,7 @@ pub enum Bug {
     PartOfItsNeighbour,
     FilterOfAnotherRange,
     DamagedPartDenies,
-    // Found by the engine's own in builds with zstd.
+    // Found by the engine's own tests in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
     ReplayKeepsItsMemtable,
@@ -147,7 +147,7 @@ pub enum Bug {
     LogTrimmedWhileNeeded,
     LogGoneBeforeEdit,
     RingNotSynced,
-    // Found by the walks of `expiring` stores.
+    // Found by the random walks over `expiring` stores.
     SnapshotReadsByTheClock,
     SnapshotTimeIgnored,
     ExpiryClockRunsBack,
@@ -157,7 +157,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every planted bug that the engine's own suite finds.
+    /// All planted bugs that the engine's own tests find.
     pub const ALL: [Bug; 101] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
@@ -262,16 +262,17 @@ impl Bug {
         Bug::RingNotSynced,
     ];
 
-    /// Those that the sweeps of the log find, where frames are ordered and copied apart, and where no lane reserves blocks.
+    /// Bugs found by the log's exhaustive tests in which frames are ordered and copied separately, and no lane reserves
+    /// blocks.
     pub const OF_LOG: [Bug; 2] = [Bug::AlonePassesOthers, Bug::BlocksNotReserved];
 
-    /// Those that the engine's own suite finds in builds with zstd.
+    /// Bugs found by the engine's own tests in builds with zstd.
     pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
 
-    /// Those that the tests of the layer above find, where stamps are kept.
+    /// Bugs found by the tests of the layer above, which stores stamps.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
-    /// Those that the walks of stores whose records expire find.
+    /// Bugs found by the random walks over stores whose records expire.
     pub const OF_EXPIRY: [Bug; 6] = [
         Bug::SnapshotReadsByTheClock,
         Bug::SnapshotTimeIgnored,
@@ -281,7 +282,7 @@ impl Bug {
         Bug::LiveRecordsGoWithTheirTable,
     ];
 
-    /// Those that the tests of registry and log find.
+    /// Bugs found by the tests of registry and log.
     pub const OF_REGISTRY: [Bug; 23] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
@@ -312,19 +313,19 @@ impl Bug {
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
-/// Plants one bug in this process, or none.
+/// Activates one bug in this process, or none.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<Bug>) {
     PLANTED.store(bug.map_or(0, |bug| bug as u8), std::sync::atomic::Ordering::SeqCst);
 }
 
-/// True if this wrong turn is to be taken.
+/// Returns true if this bug is active.
 #[cfg(feature = "planted")]
 pub fn active(bug: Bug) -> bool {
     PLANTED.load(std::sync::atomic::Ordering::Relaxed) == bug as u8
 }
 
-/// True if this wrong turn is to be taken: never, in this build.
+/// Returns false: this build has no planted bugs.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub const fn active(_bug: Bug) -> bool {

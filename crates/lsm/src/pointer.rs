@@ -1,8 +1,9 @@
-//! Pointers: what stands in a record in the place of a large value. docs/format.md, section 10.1.
+//! Blob pointers: the reference that a record holds instead of a large value. See docs/format.md, section 10.1.
 //!
-//! A pointer says where the value stands and what it is: its length and V, the hash of the value as it was put. So a record is checked by
-//! its companion without the value being read, and the value by V when it is. The rest of the pointer (file, place, lengths) is covered by
-//! no companion, since a value may move: it has a check of its own.
+//! A pointer holds the location of the value, its length, and V, the hash of the original value. Thus a record can be
+//! checked against its companion without reading the value, and the value is checked against V when it is read.
+//! Companions do not cover the rest of the pointer (file, offset, lengths), since a value may move: the pointer has a
+//! checksum of its own.
 
 use crate::checksum::{Uid, hash};
 use crate::codec::Reader;
@@ -10,42 +11,42 @@ use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_VALUE_BYTES, Record};
 
-/// Bytes of a pointer.
+/// Length of a pointer.
 pub const POINTER_BYTES: usize = COVERED_BYTES + 8;
 
-/// Bytes of a pointer as it stands in the log: with the number of its file behind it.
+/// Length of a pointer in the log, where the number of its file follows.
 pub const LOGGED_BYTES: usize = POINTER_BYTES + 8;
 
-/// Bytes that the check covers.
+/// Number of bytes that the checksum covers.
 const COVERED_BYTES: usize = 48;
 
-/// Bytes in front of the key of an entry.
+/// Length of an entry's header, before its key.
 pub(crate) const HEAD_BYTES: usize = 32;
 
-/// Bytes behind the stored bytes of an entry: codec and CRC.
+/// Number of bytes after the stored bytes of an entry: codec and CRC.
 pub(crate) const FRAME_BYTES: usize = 5;
 
-/// Where a value stands, and what it is.
+/// The location and identity of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pointer {
-    /// The value file's own name.
+    /// The blob file's uid.
     pub uid: Uid,
-    /// Where the value's entry begins in the file.
+    /// Offset of the value's entry in the file.
     pub offset: u64,
-    /// Bytes of the value in the file.
+    /// Length of the value in the file.
     pub stored_len: u32,
-    /// Bytes of the value as it was put.
+    /// Length of the original value.
     pub raw_len: u32,
-    /// V: `checksum::hash` of the value as it was put.
+    /// V: `checksum::hash` of the original value.
     pub value_hash: u64,
     /// The CRC of the stored bytes and their codec.
     pub crc: u32,
-    /// How the value is packed.
+    /// The compression codec of the value.
     pub codec: u8,
 }
 
 impl Pointer {
-    /// The pointer's bytes: the value of a record of kind `BlobPointer`.
+    /// Encodes the pointer: the value of a record of kind `BlobPointer`.
     pub fn encode(&self) -> [u8; POINTER_BYTES] {
         let mut out = [0; POINTER_BYTES];
         out[..16].copy_from_slice(&self.uid.0);
@@ -60,7 +61,7 @@ impl Pointer {
         out
     }
 
-    /// Reads a pointer. Errors: `Corruption` if its check fails, or it says what cannot be.
+    /// Decodes a pointer. Errors: `Corruption` if its checksum does not match or its fields are invalid.
     pub fn decode(bytes: &[u8]) -> Result<Pointer> {
         let mut reader = Reader::new(bytes);
         let covered = reader.bytes(COVERED_BYTES)?;
@@ -88,7 +89,7 @@ impl Pointer {
         Ok(pointer)
     }
 
-    /// The pointer as it stands in the log, where no table says which file has that name.
+    /// Encodes the pointer for the log, where no table maps the file's uid to its number.
     pub fn encode_logged(&self, number: u64) -> [u8; LOGGED_BYTES] {
         let mut out = [0; LOGGED_BYTES];
         out[..POINTER_BYTES].copy_from_slice(&self.encode());
@@ -96,7 +97,7 @@ impl Pointer {
         out
     }
 
-    /// Reads such a one, and the number of the file. Errors: those of `decode`.
+    /// Decodes a pointer in the log, and the number of its file. Errors: those of `decode`.
     pub fn decode_logged(bytes: &[u8]) -> Result<(Pointer, u64)> {
         let mut reader = Reader::new(bytes);
         let pointer = Pointer::decode(reader.bytes(POINTER_BYTES)?)?;
@@ -107,13 +108,13 @@ impl Pointer {
         }
     }
 
-    /// Bytes of its entry in the file, under a key of this length.
+    /// Returns the length of its entry in the file, for a key of this length.
     pub fn entry_bytes(&self, key_len: usize) -> u64 {
         (HEAD_BYTES + key_len + FRAME_BYTES) as u64 + u64::from(self.stored_len)
     }
 }
 
-/// What a record has in the place of its value, of what stands there in the log.
+/// Returns a record's value without the file number that the log appends to a pointer.
 #[inline]
 pub fn unlogged(kind: Kind, value: &[u8]) -> &[u8] {
     match kind {
@@ -122,8 +123,8 @@ pub fn unlogged(kind: Kind, value: &[u8]) -> &[u8] {
     }
 }
 
-/// `checksum::hash` of the value that a record stands for: of a pointer that of the value pointed to, which is not read. Errors:
-/// `Corruption` if the record is a pointer and cannot be one.
+/// Returns `checksum::hash` of the value that a record represents. For a pointer, returns the stored hash without
+/// reading the value. Errors: `Corruption` if the record should hold a pointer but does not.
 #[inline]
 pub fn value_hash(kind: Kind, value: &[u8]) -> Result<u64> {
     match kind {
@@ -132,7 +133,7 @@ pub fn value_hash(kind: Kind, value: &[u8]) -> Result<u64> {
     }
 }
 
-/// Bytes of the value that a record stands for.
+/// Returns the length of the value that a record represents.
 pub fn value_bytes(record: &Record<'_>) -> u64 {
     let pointed = || Pointer::decode(record.value).ok().map(|pointer| u64::from(pointer.raw_len));
     let pointed = if record.kind == Kind::BlobPointer { pointed() } else { None };

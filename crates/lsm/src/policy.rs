@@ -1,16 +1,17 @@
-//! Filters of a caller's own: which keys a table certainly does not hold, said by somebody else than the engine.
+//! User-defined filters.
 
 use std::fmt;
 
-/// Makes and asks filters in the place of the engine's own: see `CfOptions::filter_policy`.
+/// Builds and queries filters instead of the engine's own: see `CfOptions::filter_policy`.
 ///
-/// It is called on readers' threads and on those that flush and compact, several at a time.
+/// Called concurrently from readers' threads and from flush and compaction threads.
 pub trait FilterPolicy: fmt::Debug + Send + Sync + 'static {
-    /// The name kept in every table that it made a filter for. Give another one when the filters change: it is asked only of
-    /// filters that were made under its name.
+    /// Returns the name stored in every table with a filter of this policy. Change the name when the filter format
+    /// changes: a policy is only called for filters that were built under its name.
     fn name(&self) -> &str;
-    /// A filter for these keys, which come in their order; any bytes. None: nothing is denied of them.
+    /// Builds a filter of any bytes for these keys, which are in order. `None`: no filter; all these keys may be
+    /// present.
     fn build(&self, keys: &[&[u8]]) -> Option<Vec<u8>>;
-    /// False only if `key` is certainly none of those that the filter was made for. A wrong "no" hides what is stored.
+    /// Returns false only if `key` is certainly not among the filter's keys. A false negative hides stored records.
     fn may_contain(&self, filter: &[u8], key: &[u8]) -> bool;
 }

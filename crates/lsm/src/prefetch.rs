@@ -1,23 +1,24 @@
 #![allow(unsafe_code, reason = "fence: a hint to the processor")]
-//! A line of memory, asked for before it is needed.
+//! Prefetching of cache lines.
 //!
-//! Contract: takes references only, so that what is asked for is there; beside an `Arc`, the line in front of it, wherever that leads.
-//!           The hint reads nothing that a program could see, faults on no address, orders nothing, and nothing waits for it.
-//! Proof:    that is how the instruction is defined. Where there is none (other processors, Miri) the call does nothing, and every answer
-//!           is the same.
+//! Contract: takes references only, so that the address is valid. For an `Arc` it is the cache line before the object,
+//!           which may belong to other memory. The hint reads no data that a program could observe, faults on no
+//!           address, orders nothing, and never blocks.
+//! Proof:    this is how the instruction is defined. Other processors and Miri omit the hint; results are the same.
 
 use std::sync::Arc;
 
-/// Bytes of a line of memory.
+/// Bytes in a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks the processor for the line in which `at` begins.
+/// Prefetches the cache line in which `at` begins.
 #[inline(always)]
 pub(crate) fn prefetch<T: ?Sized>(at: &T) {
     line(std::ptr::from_ref(at).cast());
 }
 
-/// Asks for the line in front of what an `Arc` holds: where that begins a line of its own, its counters stand there.
+/// Prefetches the cache line before an `Arc`'s object. If the object is aligned to a cache line, its reference counters
+/// are there.
 #[inline(always)]
 pub(crate) fn prefetch_counters<T>(held: &Arc<T>) {
     line(Arc::as_ptr(held).cast::<u8>().wrapping_sub(LINE));

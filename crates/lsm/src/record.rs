@@ -1,49 +1,50 @@
-//! Records and their order: what the engine stores.
+//! Records and their order: the data that the engine stores.
 //!
-//! A record is (user key, seqno, kind, value) followed by its companions, opaque bytes that live and die with it.
-//! Internal order is user key ascending, then seqno descending (I02). Kinds are code words at Hamming distance 4,
-//! so that no three flipped bits turn one kind into another. docs/format.md, section 2.
+//! A record is (user key, seqno, kind, value), followed by its companions: opaque bytes that are stored and dropped
+//! with it. Internal order is user key ascending, then seqno descending (I02). Kinds are code words at Hamming distance
+//! 4, so that up to three flipped bits never turn one kind into another. See docs/format.md, section 2.
 
 use crate::codec::Reader;
 use crate::error::Result;
 
-/// Position in the order of commits, one per operation. 56 bits: at ten million writes a second they last 228 years.
+/// Sequence number: the position in commit order, one per operation. 56 bits last 228 years at ten million writes per
+/// second.
 pub type Seqno = u64;
 
-/// The greatest seqno there can be; a read at `MAX_SEQNO` sees everything.
+/// The greatest possible seqno; a read at `MAX_SEQNO` sees everything.
 pub const MAX_SEQNO: Seqno = (1 << 56) - 1;
 
-/// Longest user key, in bytes.
+/// Maximum length of a user key, in bytes.
 pub const MAX_KEY_BYTES: usize = 65_535;
 
-/// Longest value, in bytes: 3 GiB less one.
+/// Maximum length of a value, in bytes: 3 GiB minus one.
 pub const MAX_VALUE_BYTES: usize = 3 * (1 << 30) - 1;
 
-/// What a record is. The numbers are code words of RM(1,3): any two differ in at least four bits.
+/// The kind of a record. The numbers are code words of RM(1,3): any two differ in at least four bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// A value.
     Put = 0x33,
-    /// A tombstone for one key; it may carry bytes.
+    /// A tombstone for one key; it may hold bytes.
     Delete = 0x5A,
-    /// Reserved: a tombstone that meets exactly one put.
+    /// Reserved: a tombstone that cancels exactly one put.
     SingleDelete = 0x66,
     /// Reserved: an operand for a merge operator.
     Merge = 0x69,
-    /// Reserved: a tombstone for the keys from the record's key up to the value.
+    /// Reserved: a tombstone for the keys from the record's key up to the key in its value.
     RangeDelete = 0x96,
-    /// A value that stands in a value file; the record has a pointer to it. Written by flushes and compactions, never by callers, and
-    /// shown to nobody who reads: they get the value.
+    /// A value in a blob file; the record holds a pointer to it. Written by flushes and compactions, never by callers.
+    /// Readers never see it: they get the value.
     BlobPointer = 0x99,
-    /// Reserved: a span in which every read answers corruption.
+    /// Reserved: a lost range, in which every read returns corruption.
     Fence = 0xC3,
     /// Reserved: a pointer to a side table.
     SidePointer = 0xCC,
 }
 
 impl Kind {
-    /// The kind with this code word, if it is one that a record can have.
+    /// Returns the kind with this code word, if there is one.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         Some(match byte {
@@ -59,18 +60,18 @@ impl Kind {
         })
     }
 
-    /// True for kinds that this version writes to tables and reads there; the others are reserved.
+    /// Returns true for kinds that this version writes to tables and reads there; the others are reserved.
     pub fn is_supported(self) -> bool {
         matches!(self, Kind::Put | Kind::Delete | Kind::BlobPointer)
     }
 
-    /// True for a value, wherever it stands.
+    /// Returns true for a value, whether inline or in a blob file.
     #[inline]
     pub fn is_value(self) -> bool {
         matches!(self, Kind::Put | Kind::BlobPointer)
     }
 
-    /// The kind for whoever does not care where a value stands.
+    /// Returns the kind without the distinction of where a value is stored.
     #[inline]
     #[must_use]
     pub fn logical(self) -> Kind {
@@ -78,47 +79,47 @@ impl Kind {
     }
 }
 
-/// Kinds of the companions that may follow a record, and of entries any reader may skip by their length.
+/// Kinds of companions that may follow a record, and of entries that any reader may skip by their length.
 pub mod companion {
     use super::*;
 
-    /// An 8-byte word, the usual seal.
+    /// An 8-byte word, usually a seal.
     pub const WORD8: u8 = 0xAA;
-    /// Bytes of such a companion: its kind and its word.
+    /// Length of such a companion: its kind and its word.
     pub const WORD8_BYTES: usize = 9;
     /// A 4-byte word.
     pub const WORD4: u8 = 0xF0;
-    /// Bytes of such a companion: its kind and its word.
+    /// Length of such a companion: its kind and its word.
     pub const WORD4_BYTES: usize = 5;
-    /// A list of typed entries behind a varint length.
+    /// A list of typed entries, preceded by a varint length.
     pub const LIST: u8 = 0xA5;
     /// Length-prefixed entries that older readers skip.
     pub const SKIPPABLE: [u8; 3] = [0x0F, 0x3C, 0x55];
 
-    /// Marks of a record: a varint of bits behind its length. One of the skippable kinds.
+    /// Marks of a record: a length and a varint of bits. One of the skippable kinds.
     pub const MARKS: u8 = 0x0F;
-    /// The mark of a record that came from a place without companions, and was given its own by a flush or compaction.
+    /// The mark of an adopted record: it arrived without companions, and a flush or compaction made them.
     pub const ADOPTED: u64 = 1;
 
-    /// The longest companion sequence of one record, in bytes.
+    /// Maximum length of one record's companions, in bytes.
     pub const MAX_BYTES: usize = 64 * 1024;
 
-    /// True if a byte begins a companion (and so cannot begin a record).
+    /// Returns true if a byte begins a companion (and thus cannot begin a record).
     #[inline]
     pub fn begins(byte: u8) -> bool {
         matches!(byte, WORD8 | WORD4 | LIST) || SKIPPABLE.contains(&byte)
     }
 
-    /// True if there is nothing but one word, or nothing at all: what nearly all records have.
+    /// Returns true if the companions are a single word or empty, as for nearly all records.
     #[inline]
     pub fn is_bare(companions: &[u8]) -> bool {
         matches!(companions, [] | [WORD8, _, _, _, _, _, _, _, _])
     }
 
-    /// True if a record's companions say that it was adopted.
+    /// Returns true if a record's companions mark it as adopted.
     #[inline]
     pub fn is_adopted(companions: &[u8]) -> bool {
-        // Nearly all have one word and nothing else, or nothing.
+        // Nearly all records have a single word, or no companion.
         companions.len() > WORD8_BYTES && has_mark(companions, ADOPTED)
     }
 
@@ -132,7 +133,8 @@ pub mod companion {
         false
     }
 
-    /// The kind and the bytes of the next companion. Errors: `Corruption` if there is none, or not all of it.
+    /// Reads the kind and the bytes of the next companion. Errors: `Corruption` if no companion follows, or an
+    /// incomplete one.
     fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, &'a [u8])> {
         let kind = reader.u8()?;
         let length = match kind {
@@ -143,7 +145,8 @@ pub mod companion {
         Ok((kind, reader.bytes(length)?))
     }
 
-    /// The bytes of these companions up to a second word: a record has one at the most, so that another one is something else.
+    /// Returns the length of the companions before a second word. A record has at most one word; a second one is not
+    /// its own.
     pub fn up_to_a_second_word(companions: &[u8]) -> usize {
         let mut reader = Reader::new(companions);
         let (mut words, mut end) = (0, 0);
@@ -157,11 +160,11 @@ pub mod companion {
         end
     }
 
-    /// Moves `reader` past all companions in front of it and returns their bytes, kind bytes included.
+    /// Moves `reader` past all companions and returns their bytes, including kind bytes.
     #[inline(always)]
     pub fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let rest = reader.rest();
-        // Nearly all records have one word and nothing else, or nothing.
+        // Nearly all records have a single word, or no companion.
         match rest.first() {
             Some(&WORD8) if rest.get(WORD8_BYTES).is_none_or(|byte| !begins(*byte)) => reader.bytes(WORD8_BYTES),
             Some(byte) if begins(*byte) => take_more(reader),
@@ -169,7 +172,7 @@ pub mod companion {
         }
     }
 
-    /// Some have one short skippable entry behind the word.
+    /// Reads companions that continue after the word: often one short skippable entry.
     #[inline(never)]
     fn take_more<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let rest = reader.rest();
@@ -196,16 +199,16 @@ pub mod companion {
     }
 }
 
-/// One record, borrowed from wherever it lives.
+/// One record, borrowed from its memtable, block or buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The user key, 0 to 65,535 bytes.
     pub key: &'a [u8],
-    /// Its place in the order of commits.
+    /// Its position in commit order.
     pub seqno: Seqno,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The value; a tombstone may carry bytes too.
+    /// The value; a tombstone may hold bytes too.
     pub value: &'a [u8],
     /// Its companions, encoded as in a block; empty on a plain node.
     pub companion: &'a [u8],

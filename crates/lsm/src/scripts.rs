@@ -1,11 +1,12 @@
-//! Golden scripts: behaviour as text that a newcomer can judge. Test builds only.
+//! Golden scripts: expected behavior as readable text. Test builds only.
 //!
-//! A file under `crates/lsm/scripts/<what>/` is a list of steps: input lines, `---`, expected output, an empty line. Lines that
-//! begin with `#` belong to the input and say why. With `WAXSEAL_GOLDEN=1` the output is written instead of compared: read the diff.
+//! A file under `crates/lsm/scripts/<what>/` is a list of steps: input lines, `---`, expected output, an empty line.
+//! Input lines that begin with `#` are comments. With `WAXSEAL_GOLDEN=1` the output is written instead of compared:
+//! read the diff.
 
 use std::path::Path;
 
-/// Runs every script of a directory, each with a fresh state.
+/// Runs every script of a directory, each with a new state.
 #[expect(clippy::disallowed_methods, reason = "scripts are files of the repository, read by tests only")]
 pub(crate) fn run<S>(what: &str, fresh: impl Fn() -> S, step: impl Fn(&mut S, &str) -> String) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(what);
@@ -30,12 +31,12 @@ pub(crate) fn run<S>(what: &str, fresh: impl Fn() -> S, step: impl Fn(&mut S, &s
     }
 }
 
-/// Splits `name=value` words and bare words of a line.
+/// Returns the value of a `name=value` word in a line.
 pub(crate) fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The number behind `name=`, or another.
+/// Returns the number after `name=`, or a default.
 pub(crate) fn number(line: &str, name: &str, otherwise: u64) -> u64 {
     word(line, name).map_or(otherwise, |value| value.parse().unwrap())
 }

@@ -1,28 +1,28 @@
-//! Whose turn it is to be looked at, where one in so many is: counted by thread, from one read to the next, so that short reads have their share
-//! as long ones do.
+//! Sampling of one in n reads, counted per thread across reads, so that short reads are sampled as often as long ones.
 
 use std::cell::Cell;
 
 use crate::checksum::mix;
 
-/// True for one in so many calls of this thread. Which ones those are is drawn by their number, so that readers who call in turn, each with a
-/// rate of his own, take none from each other.
+/// Returns true for one in `of` calls of this thread. The choice is a hash of the call's number, so that alternating
+/// readers with different rates do not suppress each other's samples.
 #[inline]
 pub(crate) fn is_turn(of: u32) -> bool {
     thread_local! {
         static CALLS: Cell<u64> = const { Cell::new(0) };
     }
     let turn = |calls: &Cell<u64>| has_turn(calls.replace(calls.get().wrapping_add(1)), of);
-    CALLS.try_with(turn).unwrap_or(true) // a thread that is ending counts no more
+    CALLS.try_with(turn).unwrap_or(true) // a terminating thread no longer counts
 }
 
-/// True if a call with this number is among one in so many; 0 and 1 are all.
+/// Returns true if the call with this number is sampled at a rate of one in `of`; 0 and 1 sample all calls.
 #[inline]
 fn has_turn(number: u64, of: u32) -> bool {
     ((mix(number) >> 32) * u64::from(of)) >> 32 == 0
 }
 
-/// Where a cursor that looks at one record in so many begins: that one is the first, or the second, up to the last of so many. 0 if it looks at none.
+/// Returns the number of the first record that a cursor samples, from 1 to `every`, if it samples one in `every`. 0 if
+/// it samples none.
 pub(crate) fn first_turn(every: u32) -> u32 {
     thread_local! {
         static CURSORS: Cell<u64> = const { Cell::new(0) };
@@ -47,7 +47,7 @@ mod tests {
         assert!((0..1_000).all(|_| is_turn(0) && is_turn(1)));
     }
 
-    /// Within a third of one in so many.
+    /// Within a third of the expected number.
     fn is_share(found: u64, calls: u64, of: u32) -> bool {
         let share = calls / u64::from(of);
         (share - share / 3..=share + share / 3).contains(&found)
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn each_reader_has_his_share_whoever_calls_between() {
         const CALLS: u64 = 1_000_000;
-        // One calls once in so many times, the other at all others.
+        // One reader makes every `once_in`-th call, the other one all other calls.
         for (once_in, rare, often) in [(2, 64, 64), (2, 64, 1000), (2, 1000, 64), (64, 64, 64), (100, 64, 1000)] {
             let (rarely, mostly): (Vec<u64>, Vec<u64>) = (0..CALLS).partition(|number| number.is_multiple_of(once_in));
             for (numbers, of) in [(rarely, rare), (mostly, often)] {

@@ -1,4 +1,5 @@
-//! The operations of a body, one after the other: out of a batch, a log, anywhere. Any bytes are walked or refused, never trusted (I10).
+//! Decodes the operations of a body in sequence, from a batch or a log. Any bytes are decoded or rejected, never
+//! trusted (I10).
 
 use crate::codec::Reader;
 use crate::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::record::{Kind, MAX_KEY_BYTES, companion};
 pub struct Operation<'a> {
     /// The family's id.
     pub family: u32,
-    /// What it does.
+    /// The kind of operation.
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
@@ -19,7 +20,7 @@ pub struct Operation<'a> {
     pub companion: &'a [u8],
 }
 
-/// Walks the operations of a body; any bytes are walked or refused, never trusted.
+/// Iterates over the operations of a body. Any bytes are decoded or rejected, never trusted.
 #[derive(Debug)]
 pub struct Operations<'a> {
     reader: Reader<'a>,
@@ -27,7 +28,7 @@ pub struct Operations<'a> {
 }
 
 impl<'a> Operations<'a> {
-    /// Starts at the count. A count that cannot fit is refused.
+    /// Starts at the count. Rejects a count that cannot fit.
     pub fn new(body: &'a [u8]) -> Result<Operations<'a>> {
         let mut reader = Reader::new(body);
         let left = reader.varint()?;
@@ -38,13 +39,13 @@ impl<'a> Operations<'a> {
         Ok(Operations { reader, left })
     }
 
-    /// The operations behind a count.
+    /// Starts after a count.
     #[inline]
     pub(super) fn behind_count(bytes: &'a [u8], left: u64) -> Operations<'a> {
         Operations { reader: Reader::new(bytes), left }
     }
 
-    /// Nothing comes behind an error.
+    /// Ends the iteration after an error.
     #[cold]
     fn end(&mut self, error: Error) -> Error {
         self.left = 0;
@@ -52,12 +53,12 @@ impl<'a> Operations<'a> {
         error
     }
 
-    /// Operations still to come.
+    /// Number of operations left.
     pub fn remaining(&self) -> u64 {
         self.left
     }
 
-    /// The next operation; none at the end.
+    /// Returns the next operation; `None` at the end.
     #[inline(always)]
     pub(crate) fn step(&mut self) -> Result<Option<Operation<'a>>> {
         if self.left == 0 {
@@ -79,7 +80,7 @@ impl<'a> Operations<'a> {
         Ok(Operation { family, kind, key, value, companion })
     }
 
-    /// Moves past a head whose kind, family and both lengths are a byte each, as they nearly always are.
+    /// Decodes a header whose kind, family and both lengths take one byte each, as nearly all do.
     #[inline(always)]
     fn short_head(&mut self) -> Option<(Kind, u32, usize, usize)> {
         let mut ahead = self.reader.clone();
@@ -89,7 +90,7 @@ impl<'a> Operations<'a> {
         Some((kind, family.into(), key.into(), value.into()))
     }
 
-    /// Kind, family, length of key and of value.
+    /// Decodes kind, family, key length and value length.
     #[inline(never)]
     fn read_long_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
         let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
