@@ -17,7 +17,7 @@ pub const MIB: usize = 1024 * KIB;
 /// Maximum filter bits per key.
 const MAX_FILTER_BITS: usize = 32;
 
-/// When a commit that has returned can still be lost.
+/// The protection of a returned commit against later loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
 pub enum Durability {
     /// Lost at the latest when the process dies. Never weaker than that, and currently as strong as `Os`.
@@ -195,8 +195,8 @@ impl Settings {
     }
 }
 
-/// Placement of a block's seals: each directly after its record, or all in one column that is not compressed. A block
-/// has a column only if every record has exactly one seal. Reads accept both; the setting affects new blocks only.
+/// Placement of a block's seals: directly after each record, or all in one uncompressed column. A block has a column
+/// only if every record has exactly one seal. Reads accept both; the setting affects new blocks only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SealLayout {
     /// In a column if the block is compressed: seals are incompressible, and between records they also worsen the

@@ -97,7 +97,7 @@ pub enum Build {
     Keep,
     /// `out` holds a new companion for the same value: an unprotected record is adopted.
     Set,
-    /// `out` holds the companion as it was before it was damaged; the record's ledger term is unchanged.
+    /// `out` holds the undamaged original companion; the record's ledger term is unchanged.
     Mend,
     /// `out` holds a companion derived from verified inputs (for a new value).
     Derive,
@@ -390,8 +390,8 @@ pub trait Companions: Send + Sync {
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
         self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
     }
-    /// Returns when the record expires, in microseconds since 1970, or `None` if it never does. The record is not
-    /// verified.
+    /// Returns the record's expiry in microseconds since 1970; `None` for a record without expiry. Does not verify the
+    /// record.
     fn expiry(&self, record: &Record<'_>) -> Option<u64> {
         self.beneath().and_then(|beneath| beneath.expiry(record))
     }

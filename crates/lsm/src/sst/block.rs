@@ -26,8 +26,7 @@ use crate::prefetch::{LINE, prefetch};
 use crate::record::{Record, Seqno, companion};
 
 /// Entries whose heads and offsets are stored inline in `Block`: the entries of a 4 KiB block with records of 100
-/// bytes. Inline, their cache lines load in parallel with the block's own; behind a pointer they would have to wait for
-/// it.
+/// bytes. Inline, their cache lines load in parallel with the block's own; a pointer would have to be loaded first.
 const NEAR_ENTRIES: usize = 44;
 
 /// Bytes to prefetch at the start of a walk. After that the hardware prefetcher follows.

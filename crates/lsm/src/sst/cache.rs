@@ -332,8 +332,7 @@ impl Cache {
         None
     }
 
-    /// Replaces a block by another, if it is still cached and there is room. The new one takes over the old one's queue
-    /// entry.
+    /// Replaces a block that is still cached, if there is room. The new block takes over the old one's queue entry.
     fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let bytes = block.memory();
@@ -607,7 +606,7 @@ impl<T: Kept> Slots<T> {
         self.cache.admit(self, number, block)
     }
 
-    /// Replaces a block by another, if it is still cached and there is room.
+    /// Replaces a block that is still cached, if there is room.
     pub(super) fn put_instead(&self, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.cache.exchange(self, number, before, block)
     }

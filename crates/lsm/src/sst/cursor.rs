@@ -476,7 +476,7 @@ impl TableCursor {
         Ok(Some(number))
     }
 
-    /// `sound`: the block was just repaired and is not checked again.
+    /// `sound`: the block was just repaired, so its records need no check.
     #[inline]
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.proves() && !sound).then_some(Side::Before);

@@ -126,7 +126,8 @@ pub(super) enum Fetched {
 /// The result of a block repair.
 #[expect(clippy::large_enum_variant, reason = "lives for a moment")]
 pub(super) enum Recovered {
-    /// The whole block; the repair that was needed, if any; the check result of its records, if all have the same.
+    /// The whole block; the repair that was needed, if any; the check result of its records, if they all have the same
+    /// result.
     Whole(Block, Option<Remedy>, Option<Check>),
     /// The readable part of a block that cannot be repaired; the error.
     Broken(Remains, Error),

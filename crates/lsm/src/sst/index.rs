@@ -258,7 +258,7 @@ impl Index {
         let Some(Group { common_at, common_len }) = self.groups.get(group).copied() else {
             return self.len();
         };
-        // Prefetch all lines at once: the search would otherwise wait for them one after the other.
+        // Prefetch all lines at once: the search would otherwise wait for one cache miss after another.
         self.heads[from..to].iter().step_by(HEADS_IN_LINE).chain(&self.heads[to - 1..to]).for_each(prefetch);
         let common_len = common_len as usize;
         if !self.shares(key, group, common_len) {
@@ -527,7 +527,7 @@ impl Filling<'_> {
     }
 }
 
-/// Returns the first of `from..to` for which `below` is false; `to` if there is none.
+/// Returns the first position of the range for which `below` is false, or `to`.
 fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (from, to);
     while low < high {

@@ -1,6 +1,6 @@
 //! The whole key of the entry under a cursor: the prefix shared with its restart, then its own suffix.
 //!
-//! In:    a block, a position in it, and the entry there.
+//! In:    a block, an entry position, and the decoded entry.
 //! Out:   the contiguous key, valid until the next one is assembled.
 //! Costs: two 16-byte copies if neither part is longer; no call, no allocation. The restart is looked up once per
 //!        restart group, not once per entry.

@@ -71,7 +71,8 @@ impl Wanted<'_> {
 /// The neighbors of a search position that are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The record before it, and the order of the record at it. The caller checks the latter when it moves there.
+    /// Check the record before the position, and the order of the record at the position. The caller checks the latter
+    /// when it moves there.
     Before,
     /// Both; true if the search found a version of its key.
     Both(bool),
@@ -192,8 +193,8 @@ impl Block {
         self.is_whole(at, judge, |key, seqno| order.compare_internal((key, seqno), place) == Ordering::Less)
     }
 
-    /// Returns true if the record at a position passes its check and has a greater key. Then no version of `key` is
-    /// there or after it.
+    /// Returns true if the record at a position passes its check and has a greater key. Then all versions of `key` are
+    /// before this position.
     fn is_behind(&self, at: usize, key: &[u8], order: &Order, judge: Judge<'_>) -> bool {
         self.is_whole(at, judge, |found, _| order.compare(found, key) == Ordering::Greater)
     }
@@ -257,7 +258,7 @@ impl Block {
         self.ends_at(self.offset(at + 1))
     }
 
-    /// As `ends_beside`, for an offset that the caller already has.
+    /// As `ends_beside`, for a known offset.
     #[inline]
     pub(super) fn ends_at(&self, end: usize) -> bool {
         // Without a column, nothing follows the body.

@@ -17,9 +17,9 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Seqno};
 
 impl TableCursor {
-    /// Returns the last position in a direction to which the cursor may take fast steps. Every key up to it has only
-    /// one version, and is before `limit`. Returns `None` if even the current key is not before `limit`, or the cursor
-    /// is not in a block.
+    /// Returns the end of the run: the last position in a direction to which the cursor may take fast steps. Every key
+    /// of the run has one version only, and precedes `limit`. Returns `None` if even the current key does not precede
+    /// `limit`, or the cursor is not in a block.
     ///
     /// A backward run ends before the first entry of a block: the block before may hold a newer version of its key.
     pub(crate) fn reach(&self, forward: bool, limit: Option<&[u8]>) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Table rebuild: opens a table whose footer, index, filter or properties are damaged, from its data blocks alone. See
 //! docs/format.md, section 4.
 //!
-//! In:    a file, and what is known about it (from the manifest, or from its own undamaged metadata).
+//! In:    a file, and facts about it from the manifest or from its own undamaged metadata.
 //! Out:   a table without a filter that can be read normally. Each range between the found blocks becomes one more
 //!        block whose CRC never matches, so that readers treat it as a damaged block. One partition of a partitioned
 //!        index can be rebuilt the same way while the table is open (`rebuilt_part`), from the blocks of its range.
@@ -158,7 +158,7 @@ struct Ends {
     properties: Option<Properties>,
     index: Option<Index>,
     dictionary: Option<Arc<Dictionary>>,
-    /// The position of the dictionary is unknown, and so is whether there is one.
+    /// Neither the position nor the existence of the dictionary is known.
     may_have_dictionary: bool,
     /// The index may be partitioned, so that its partitions follow the data.
     may_be_cut: bool,
@@ -237,7 +237,7 @@ impl Ends {
     }
 
     /// Searches for the dictionary, which follows the data at an unknown offset. Only its CRC and format identify it,
-    /// and in a large file a CRC may match by chance. Blocks that do not decompress with it will reveal that.
+    /// and in a large file a CRC may match by chance. A wrong dictionary is detected when blocks do not decompress.
     fn find_dictionary(&mut self, scan: &Scan<'_>) {
         scan.next(Role::Side, HEADER_BYTES as u64, &mut |_, bytes| {
             let dictionary = Dictionary::of(&bytes[..bytes.len() - TRAILER_BYTES]).ok();
@@ -264,7 +264,7 @@ impl Ends {
 
     /// Returns the end of the data if no footer states it, or if the top level of a partitioned index is lost. Proof is
     /// a block of another role after the last block found, or the number of blocks in the properties. Without proof,
-    /// everything up to the footer may have been data, and the file may have been longer.
+    /// all bytes up to the footer may have been data, and the file may have been truncated.
     fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> DataEnd {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
         let is_last = self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64);

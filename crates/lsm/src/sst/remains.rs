@@ -83,7 +83,7 @@ impl Kept {
 pub(super) enum Answer<'a> {
     /// This record is the result.
     Found(&'a Kept),
-    /// A record that would be the result may have been lost.
+    /// The deciding record may have been lost.
     Lost(&'a Fence),
     /// The block held no version of the key that is old enough.
     Absent,

@@ -31,7 +31,8 @@ impl Separators<'_> {
         Separators { reader, last, before: Vec::new(), offset: range.offset, follows, lengths }
     }
 
-    /// Returns the next handle. Its separator is then `last`, and must not be less than the previous one.
+    /// Decodes the next entry: returns its handle and stores its separator in `last`. Rejects a separator less than the
+    /// previous one.
     pub(super) fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<Handle> {
         let follows = at > 0 || self.follows;
         let shared = self.reader.varint()?;

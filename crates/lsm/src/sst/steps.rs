@@ -4,7 +4,7 @@
 //! writer's verifying pass.
 //!
 //! The key is updated in place: the bytes that it shares with its restart's key stay. The prefix shared with the
-//! previous key is thus neither copied nor compared again; in most blocks this is most of the key.
+//! previous key, which is most of a key in most blocks, is thus neither copied nor compared again.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -126,8 +126,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Converts a corruption error in a cached block, which was valid when it was loaded: its memory is damaged, and it
-    /// must be read again.
+    /// Converts a corruption error in a cached block to `Doubtful`. The block was valid when it was loaded, so its
+    /// memory is damaged, and the caller reads it from the file again.
     #[inline]
     pub(super) fn in_memory(looked: Result<Outcome>) -> Result<Outcome> {
         match looked {
@@ -521,7 +521,7 @@ impl Table {
         &self.expected
     }
 
-    /// Returns the dictionary of its blocks, if there is one and it can be read.
+    /// Returns the dictionary of its blocks, unless it is missing or unreadable.
     pub fn dictionary(&self) -> Option<Arc<Dictionary>> {
         self.dictionary.clone().filter(|dictionary| dictionary.is_whole())
     }

@@ -25,8 +25,7 @@ pub(super) struct Wreck {
 
 /// Moves within the readable part of a block.
 impl TableCursor {
-    /// Moves to an item, or to the last one if `at` is past it. `sought`: the position of a seek, if it is within a
-    /// gap.
+    /// Moves to an item, clamped to the last one. `sought`: the position of a seek, if a gap contains it.
     pub(super) fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
         self.entry = None;
         let order = &self.table.order;
