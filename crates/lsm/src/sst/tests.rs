@@ -1,4 +1,4 @@
-//! Tables as a whole: what goes in comes out, in every shape; what is damaged says so.
+//! Whole tables: records written in every configuration are read back, and damage is reported.
 
 mod ahead;
 mod cache;
@@ -95,13 +95,13 @@ impl Owned {
     pub(super) fn put(key: &[u8], seqno: Seqno, value: &[u8]) -> Owned {
         Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion: Vec::new() }
     }
-    /// With the test keeper's word.
+    /// Returns the record with the test protector's seal.
     pub(super) fn sealed(mut self) -> Owned {
         let word = word(&self.borrow());
         self.companion = [&[companion::WORD8][..], &word.to_le_bytes()].concat();
         self
     }
-    /// With a list behind its word, which ends in a sum of its own.
+    /// Returns the record with a seal and a list that ends in a checksum of its own.
     pub(super) fn listed(self, list: &[u8]) -> Owned {
         let mut record = self.sealed();
         let list = [list, &crc(0, &[list]).to_le_bytes()].concat();
@@ -123,7 +123,7 @@ impl Owned {
     }
 }
 
-/// A key that orders like its number.
+/// Returns a key that sorts by its number.
 pub(super) fn numbered(n: u32) -> Vec<u8> {
     format!("{n:08}").into_bytes()
 }
@@ -132,14 +132,14 @@ fn word(record: &Record<'_>) -> u64 {
     mix(hash(record.key) ^ mix(hash(record.value) ^ mix(record.seqno ^ (record.kind as u64) << 56)))
 }
 
-/// A list by itself, that ends in the sum of what is in it.
+/// Returns true for a single list that ends in the checksum of its content.
 fn is_whole_list(companion: &[u8]) -> bool {
     let mut reader = Reader::starting_at(companion, 1);
     let list = reader.length_prefixed().ok().filter(|_| reader.is_empty()).and_then(<[u8]>::split_last_chunk);
     list.is_some_and(|(list, sum)| crc(0, &[list]).to_le_bytes() == *sum)
 }
 
-/// A keeper of one-word companions, and of lists behind them; a record without one is unverified.
+/// A protector with one-word seals, optionally followed by lists; records without companions are unverified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealer;
 
@@ -181,7 +181,8 @@ impl Companions for Sealer {
     }
 }
 
-/// Corrects one or two flipped bits of a framed block by the change that each bit makes to the sum, the last bit's first.
+/// Corrects one or two flipped bits of a framed block by the effect of each bit on the CRC, beginning with the last
+/// bit.
 fn corrected(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
     let (covered, kept) = block.split_last_chunk().unwrap();
     let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);
@@ -205,7 +206,7 @@ fn corrected(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool
     true
 }
 
-/// Backwards.
+/// The reverse order.
 pub(super) struct Reverse;
 
 impl Comparator for Reverse {
@@ -217,7 +218,7 @@ impl Comparator for Reverse {
     }
 }
 
-/// Upper and lower case are the same key.
+/// Upper and lower case are equal.
 pub(super) struct Caseless;
 
 impl Comparator for Caseless {
@@ -233,7 +234,7 @@ impl Comparator for Caseless {
 }
 
 impl Table {
-    /// The index of a table that is not cut.
+    /// Returns the index of a table that is not partitioned.
     pub(super) fn index(&self) -> &index::Index {
         match &self.guide {
             guide::Guide::Whole(part) => &part.index,
@@ -257,7 +258,7 @@ pub(super) fn settings() -> WriterSettings {
     }
 }
 
-/// Writes records, which are in order, and checks what the writer says of them.
+/// Writes sorted records, and checks the writer's results.
 pub(super) fn written(records: &[Owned], settings: &WriterSettings) -> (Arc<Memory>, Finished) {
     let file = Memory::of(Vec::new());
     let mut writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(Sealer)).created_by("golden");
@@ -305,7 +306,7 @@ fn what_cannot_stand_in_a_table_is_refused() {
     assert!(put(&mut writer, b"b", 4).is_err(), "below the base");
     assert!(put(&mut writer, b"b", 1 << 56).is_err(), "no seqno");
     assert!(start().finish().is_err(), "nothing");
-    // What is out of order is found where the block ends, in one block or between two.
+    // Records out of order are detected at the end of the block, within a block and between two blocks.
     for (wrong, seqno) in [(&b"a"[..], 7), (b"b", 6), (b"b", 7)] {
         for ends in [false, true] {
             let mut writer = start();
@@ -324,12 +325,12 @@ fn what_cannot_stand_in_a_table_is_refused() {
     let mut writer = start();
     assert!(put(&mut writer, &[1; 65_536], 6).is_err());
     put(&mut writer, &[1; 65_535], 6).unwrap();
-    // A companion that is none would make a hole in the block: the verifying pass finds it.
+    // An invalid companion would make the block undecodable: the verifying pass detects it.
     let mut writer = start();
     let bad = Owned { companion: vec![0x33, 1, 2], ..Owned::put(b"a", 9, b"v") };
     writer.add(&bad.borrow()).unwrap();
     assert!(writer.finish().unwrap_err().is_corruption());
-    // So does it find a record that is not what its companion says.
+    // It also detects a record that does not match its companion.
     let mut writer = start();
     let bad = Owned { value: b"w".to_vec(), ..Owned::put(b"a", 9, b"v").sealed() };
     writer.add(&bad.borrow()).unwrap();
@@ -380,7 +381,7 @@ fn another_file_or_state_or_order_is_refused() {
     assert_eq!(*error.kind(), crate::error::ErrorKind::Invalid);
 }
 
-/// A keeper of another algorithm, or of none.
+/// A protector with another algorithm, or with none.
 #[derive(Clone, Copy)]
 struct Other(u64);
 
@@ -432,7 +433,7 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     assert_eq!(own(&[bare(b"a", Partial)]).unwrap(), (0, 0, vec![], true));
     let lost = own(&[sealed(b"a", Complete), bare(b"b", Complete)]).unwrap_err();
     assert_eq!(lost.damage().map(|damage| damage.verdict), Some(crate::error::Verdict::Missing));
-    // What it does not know it carries, and judges and sums nothing; damaged or not.
+    // Companions of an unknown algorithm are copied unchecked and without ledger sums, damaged or not.
     let strange = |complete| Some(Carried { algorithm: 8, descriptors: vec![1], complete });
     let odd = (Owned { companion: vec![0xAA, 0, 0, 0, 0, 0, 0, 0, 1], ..Owned::put(b"b", 9, b"v") }, Foreign);
     let carried = |keeper, complete| told(keeper, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
@@ -446,7 +447,7 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     let properties =
         told(Arc::new(crate::seam::Plain), None, &[(adopted.clone(), Partial), bare(b"d", Partial)]).unwrap();
     assert_eq!(properties.adopted, 1);
-    // What may stand beside records is described where more than a word does.
+    // The descriptors are stored only if some companion is more than one word.
     for (records, described) in
         [(vec![sealed(b"a", Partial)], None), (vec![sealed(b"a", Partial), (adopted, Partial)], Some(1))]
     {
@@ -472,7 +473,7 @@ fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
     assert_eq!(joined(5, &[own.clone(), bare.clone()]), (5, vec![5], false));
     assert_eq!(joined(5, &[table(2, 8, 3), table(2, 8, 4)]), (8, vec![4], true));
     assert_eq!(joined(5, &[table(2, 8, 3), bare]), (8, vec![3], false));
-    // One in which nothing but words stands describes nothing.
+    // A table whose companions are single words contributes no descriptors.
     let words = Properties { providers: Vec::new(), ..table(2, 8, 0) };
     assert_eq!(joined(5, &[table(2, 8, 3), words.clone()]), (8, vec![3], true));
     assert_eq!(joined(5, &[words.clone(), words]), (8, vec![], true));

@@ -1,4 +1,4 @@
-//! What the operating system is told of reads to come: of scans, both ways, and of nothing else.
+//! Readahead advice to the operating system: given for scans in both directions, and for nothing else.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::options::KIB;
 use crate::record::MAX_SEQNO;
 
-/// A file that keeps what it was advised to read, from where to where.
+/// A file that records the ranges of readahead advice.
 #[derive(Debug)]
 struct Advised {
     file: Arc<Memory>,
@@ -52,7 +52,7 @@ fn a_scan_is_read_ahead_both_ways_and_single_reads_are_not() {
     let expected = expected(&finished);
     let table = Table::open(NAME.into(), file.clone(), expected, settings.order, cache, Arc::new(Sealer)).unwrap();
     let told = || std::mem::take(&mut *file.told.lock().unwrap());
-    told(); // by the open
+    told(); // discards the advice given at open
     for n in (0..2000).step_by(7) {
         assert!(got(&table, &numbered(n), MAX_SEQNO).unwrap().is_some());
     }

@@ -1,4 +1,4 @@
-//! The cache: its budget, what a scan leaves alone, what a closed table gives back.
+//! The block cache: its budget, scan resistance, and the bytes that a closed table returns.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -6,7 +6,7 @@ use crate::env::work;
 use crate::record::MAX_SEQNO;
 
 fn table(blocks: u32, cache: &Arc<Cache>) -> Arc<Table> {
-    // One record a block.
+    // One record per block.
     let records: Vec<Owned> = (0..blocks).map(|n| Owned::put(&numbered(n), 1, &[7; 900])).collect();
     let settings = WriterSettings { block_bytes: 1000, ..settings() };
     let (file, finished) = written(&records, &settings);
@@ -19,7 +19,7 @@ fn read(table: &Table, n: u32) {
     assert!(got(table, &numbered(n), MAX_SEQNO).unwrap().is_some());
 }
 
-/// Without what dead tables have left.
+/// Used bytes without the legacy of closed tables.
 fn by_blocks(cache: &Cache) -> u64 {
     cache.metrics().used_bytes - cache.spares.legacy_bytes() as u64
 }
@@ -59,7 +59,7 @@ fn the_budget_holds() {
     }
 }
 
-/// What blocks of a table that died leave serves those that come, and is in the way of none.
+/// Memory of a closed table's blocks is reused by new blocks, and never takes their room.
 #[test]
 fn what_dead_tables_leave_is_used_again_and_gives_way() {
     let cache = Arc::new(Cache::within(100_000, 150_000));
@@ -134,7 +134,7 @@ fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept
     assert!(kept.iter().all(|n| table.slots.slot(*n as usize).load().is_some()));
     let evictions = || cache.metrics().evictions;
     assert_eq!(evictions(), 0);
-    // Asked for again soon: kept, and then not read again.
+    // Requested again soon: cached, and not read from the file again.
     let late = 299 - full.blocks as u32 / 8;
     for again in late..late + 3 {
         read(&table, again);
@@ -144,10 +144,10 @@ fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept
     let loads = cache.metrics().loads;
     read(&table, late);
     assert_eq!(cache.metrics().loads, loads);
-    // Too long ago.
+    // Requested again too late.
     read(&table, 110);
     assert!(table.slots.slot(110).load().is_none());
-    // A cursor as well.
+    // The same for a cursor.
     let mut cursor = table.cursor(true);
     for (n, is_kept) in [(398, false), (398, true)] {
         cursor.seek(&numbered(n), MAX_SEQNO).unwrap();
@@ -156,7 +156,8 @@ fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept
     }
 }
 
-/// What comes round is longer on its way than what is soon asked for again, and merely fits.
+/// A range that is scanned repeatedly has a longer period than the limit for immediate admission, and just fits into
+/// the cache.
 #[test]
 fn what_comes_round_as_a_whole_and_fits_is_here_after_some_rounds() {
     let cache = Arc::new(Cache::new(100_000));
@@ -172,7 +173,7 @@ fn what_comes_round_as_a_whole_and_fits_is_here_after_some_rounds() {
     assert_eq!((rounds[0], rounds[19]), (u64::from(round), 0), "{rounds:?}");
 }
 
-/// Two looks in a row may be of one request: the block is kept, and is among the first to go.
+/// Two consecutive requests may belong to one read: the block is cached, but evicted among the first.
 #[test]
 fn a_block_that_is_asked_for_twice_in_a_row_is_kept_and_drives_no_other_out_for_long() {
     let cache = Arc::new(Cache::new(100_000));

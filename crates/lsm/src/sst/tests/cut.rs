@@ -1,4 +1,4 @@
-//! Cut tables: index and filter by ranges of keys. They answer like whole ones, part by part, whatever is hit.
+//! Partitioned index and filter: such tables return the same results as others, whichever partition is damaged.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -6,7 +6,7 @@ use crate::record::MAX_SEQNO;
 use crate::sst::fuzzing::{Site, fuzz_properties, fuzz_table};
 use proptest::prelude::*;
 
-/// Writes records into a table whose ranges have so many blocks.
+/// Writes records into a table with this partition size.
 fn cut(records: &[Owned], settings: &WriterSettings, part_blocks: usize) -> (Arc<Memory>, Finished) {
     let file = Memory::of(Vec::new());
     let writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(Sealer)).created_by("golden");
@@ -41,7 +41,7 @@ fn ranges(table: &Table) -> usize {
     table.guide.spans().len()
 }
 
-/// Everything that a cursor or a stream shows.
+/// Returns all records that a cursor or a stream yields.
 fn walk(cursor: &mut dyn Cursor, forward: bool) -> Result<Vec<Owned>> {
     let mut records = Vec::new();
     if forward {
@@ -56,7 +56,7 @@ fn walk(cursor: &mut dyn Cursor, forward: bool) -> Result<Vec<Owned>> {
     Ok(records)
 }
 
-/// Every key, present and absent, answers what was written.
+/// Checks the result for every key, present and absent.
 fn check(table: &Table, records: &[Owned], what: &str) {
     let keys = records.last().map_or(0, |last| String::from_utf8_lossy(&last.key).parse::<u32>().unwrap()) + 3;
     for key in (0..keys).map(numbered) {
@@ -108,7 +108,7 @@ fn parts_come_when_they_are_asked_and_are_charged() {
     assert!(got(&table, &beside, MAX_SEQNO).unwrap().is_none());
     let one = cache.metrics().charged_bytes - open;
     assert!(one > 0 && table.guide.loaded().count() == 1);
-    // A stream keeps nothing of what it reads, and a cursor all of it.
+    // A stream keeps no partition in memory; a cursor keeps all that it used.
     assert_eq!(walk(&mut table.stream(), true).unwrap(), records);
     assert_eq!(cache.metrics().charged_bytes - open, one);
     assert_eq!(walk(&mut table.cursor(true), true).unwrap(), records);
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(walk(&mut table.cursor(false), true).unwrap(), &records[..]);
         let back: Vec<Owned> = records.iter().rev().cloned().collect();
         prop_assert_eq!(walk(&mut table.cursor(true), false).unwrap(), back);
-        // Keys that are there, keys between them, and the bounds of the ranges themselves.
+        // Present keys, absent keys between them, and the partition bounds.
         let bounds: Vec<Vec<u8>> = table.guide.spans().iter().map(|span| span.bound.clone()).collect();
         let all = probes.iter().chain(keys.iter().map(|(key, _)| key)).chain(&bounds);
         let fresh = opened(file, &finished, &order, &cache);
@@ -214,7 +214,7 @@ fn a_part_that_is_lost_is_made_anew_and_what_is_lost_with_it_is_a_gap() {
     let table = open(bytes.clone(), &finished).unwrap();
     let spans = table.guide.spans().to_vec();
     for span in &spans {
-        // Index and filter of one range are gone, and of its blocks none, one, two, or all.
+        // Destroy index and filter of one partition, and none, one, two or all of its blocks.
         for lost in [0, 1, 2, span.blocks] {
             let mut damaged = bytes.clone();
             damaged[span.index.offset as usize..span.filter.end() as usize].fill(0x5a);
@@ -250,7 +250,7 @@ fn a_part_that_is_lost_is_made_anew_and_what_is_lost_with_it_is_a_gap() {
                 }
             }
             assert_eq!(errors > 0, lost > 0, "{errors} errors, {exact} exact");
-            // A user's cursor goes on behind what is lost; a job's stops.
+            // A user's cursor continues after the lost range; a job's cursor fails.
             let mut cursor = table.cursor_checked(crate::options::Verify::Always);
             let shown = walk(&mut cursor, true).unwrap();
             let (gaps, kept): (Vec<_>, Vec<_>) = shown.into_iter().partition(|record| record.kind == Kind::Fence);
@@ -261,8 +261,8 @@ fn a_part_that_is_lost_is_made_anew_and_what_is_lost_with_it_is_a_gap() {
     }
 }
 
-/// Found by this test: a lost block was given the sum that stands behind its bytes, was corrected by it, and then proved that the first key of
-/// the next block, which separated the two, was not there.
+/// Regression test: a lost block was listed with the CRC stored after its bytes, and was corrected by it. It then
+/// proved the absence of the first key of the next block, which was their separator.
 #[test]
 fn a_block_that_was_hit_beside_its_part_hides_nothing() {
     let records = records(60);
@@ -330,7 +330,7 @@ fn a_cut_table_is_rebuilt_whole() {
         let (part, behind) = (first.index.offset as usize, last.filter.end() as usize);
         let hurts: [&[(usize, usize)]; 7] = [
             &[],
-            &[(behind, end - 136)], // properties and top
+            &[(behind, end - 136)], // properties and top index
             &[(end - 136, end)],
             &[(0, 64)],
             &[(part + 5, part + 6)],

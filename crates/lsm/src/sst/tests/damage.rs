@@ -1,4 +1,4 @@
-//! Damage: exact data or an error that names the file, never a wrong record, never a panic.
+//! Damage: every read returns exact data or an error that names the file; never a wrong record, never a panic.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -103,7 +103,7 @@ proptest! {
         fuzz_table(&bytes);
     }
 
-    /// Past the checksum: bodies that are nearly right.
+    /// Bypasses the checksum to decode nearly valid bodies.
     #[test]
     fn changed_blocks_are_decoded_or_refused(changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4)) {
         let mut block = first_block();
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// Codec 0 and the body of a data block.
+/// Returns codec 0 and the body of a data block.
 fn first_block() -> Vec<u8> {
     let (_, bytes, finished) = small(Compression::None, false);
     let table = opened(Memory::of(bytes.clone()), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));

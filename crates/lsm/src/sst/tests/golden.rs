@@ -1,5 +1,5 @@
-//! The bytes of a small table, beside their meaning. When this fails, the format has changed: that is a new format level.
-//! `BLESS=1 cargo test -p waxseal-lsm golden` writes the file anew.
+//! The annotated bytes of a small table. If this test fails, the format has changed, which requires a new format level.
+//! `BLESS=1 cargo test -p waxseal-lsm golden` rewrites the file.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -78,7 +78,7 @@ fn the_bytes_of_a_cut_table() {
     compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/cut.txt"));
 }
 
-/// Earlier builds wrote property 15, a synopsis of what stands beside records. Such a table is read like any other.
+/// Earlier builds wrote property 15, a synopsis of companions. Such a table must stay readable.
 #[test]
 fn a_table_with_property_15_is_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/collected.txt");

@@ -1,4 +1,4 @@
-//! Large values in the cache: found by their pointer alone, within the budget, and gone when nobody reads them.
+//! Cached large values: found only by their pointer, within the budget, and freed with their last user.
 
 use super::*;
 use crate::options::KIB;
@@ -29,7 +29,7 @@ fn a_value_is_found_by_the_whole_of_its_pointer() {
     ] {
         assert!(values.find(&other).is_none());
     }
-    // Who asks the same cache finds it too.
+    // Other users of the same cache find the value too.
     let beside = LargeValues::of(cache.clone());
     kept(&beside, 2, 10);
     assert!(beside.find(&pointer(1)).is_some() && values.find(&pointer(2)).is_some());
@@ -74,7 +74,7 @@ fn a_value_too_long_for_its_budget_is_not_kept() {
 
 #[test]
 fn where_all_slots_are_taken_one_that_was_not_read_makes_way() {
-    // As few slots as there can be, and room for many more values.
+    // The minimum number of slots, and room for many more values.
     let cache = Arc::new(Cache::new(20 * KIB));
     let values = LargeValues::of(cache.clone());
     for number in 0..1000 {
@@ -96,7 +96,8 @@ fn what_is_read_once_passes() {
     assert!((0..3).all(|_| !values.invites(&too_long)));
 }
 
-/// One trace of each, however many ask, which the cache knows of; and no more of them than are of use, whatever the budget.
+/// All users of a cache share one array of fingerprints, charged to the cache, whose length is limited for every
+/// budget.
 #[test]
 fn who_reads_large_values_shares_what_was_read_before() {
     let cache = Arc::new(Cache::new(64 << 20));

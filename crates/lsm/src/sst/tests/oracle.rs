@@ -1,4 +1,4 @@
-//! Tables against a sorted list of records.
+//! Compares tables with a sorted list of records.
 
 use super::block::Block;
 use super::*;
@@ -16,7 +16,7 @@ struct Shape {
     filter_bits: usize,
     compression: Compression,
     seal_column: bool,
-    /// 0: no companions, 1: all of one word, 2: whatever.
+    /// 0: no companions, 1: one word each, 2: any.
     companions: u8,
     cache_bytes: usize,
     fill_cache: bool,
@@ -82,7 +82,7 @@ fn records(keys: &[(Vec<u8>, Versions)], shape: &Shape, order: &Order) -> Vec<Ow
     records
 }
 
-/// The record under the cursor is the one at `at`; none if that is no place.
+/// Checks that the cursor is at record `at`, or invalid if `at` is out of range.
 fn stands(cursor: &dyn Cursor, records: &[Owned], at: Option<usize>) -> std::result::Result<(), TestCaseError> {
     let expected = at.and_then(|at| records.get(at));
     let found = cursor.valid().then(|| Owned::of(&cursor.record()));
@@ -214,7 +214,7 @@ fn a_block_that_was_packed_takes_what_it_holds_and_no_more() {
             let block = table.read_block(number, searched).unwrap();
             assert!(handle.is_packed() && block.has_column() && block.len() <= 44, "this test needs such blocks");
             let held = handle.raw_len as usize + 9 * block.len();
-            // What is to be kept has room up to the next of a few lengths, and never asked for more.
+            // A buffer for a cached block is rounded up to its size class, and is never larger.
             let room = if searched { table.slots.buffer(held).capacity() } else { held };
             assert_eq!(block.memory(), room + size_of::<Block>() + 2 * align_of::<Block>());
         }

@@ -1,11 +1,12 @@
-//! Tables that are packed with zstd and a dictionary: what comes back, what a lost dictionary costs, and what a build without zstd says.
+//! Tables compressed with zstd and a dictionary: round trips, the effect of a lost dictionary, and the error of a build
+//! without zstd.
 
 use super::*;
 use crate::sst::dictionary::Dictionary;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/zstd.txt");
 
-/// The bytes of the golden file, which a build with zstd has written.
+/// Returns the bytes of the golden file, which a build with zstd has written.
 #[expect(clippy::disallowed_methods, reason = "a golden file is no file of a store")]
 fn golden() -> Vec<u8> {
     let text = String::from_utf8(std::fs::read(PATH).unwrap()).unwrap();
@@ -14,7 +15,7 @@ fn golden() -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// What the golden file was made with: any bytes are a dictionary.
+/// The dictionary of the golden file: any bytes are a valid dictionary.
 const SHARED: &[u8] = b"{\"id\":0,\"name\":\"person \",\"city\":\"city number \",\"street\":0,\"floor\":\"0\"}";
 
 #[cfg(not(feature = "zstd"))]
@@ -38,7 +39,7 @@ mod with_zstd {
     use proptest::prelude::*;
     use std::fmt::Write;
 
-    /// Records that share much with each other and little with themselves; every tenth holds nothing that could be packed.
+    /// Records with much repetition between them but little within each; every tenth is incompressible.
     fn records(count: u32) -> Vec<Owned> {
         let noise =
             |n: u32| (0..400u32).map(|i| hash(&[n.to_le_bytes(), i.to_le_bytes()].concat()) as u8).collect::<Vec<u8>>();
@@ -84,7 +85,7 @@ mod with_zstd {
             }
             std::fs::write(PATH, text).unwrap();
         }
-        // Not the bytes are asked for, which another version of zstd may pack otherwise, but what stands in them.
+        // Compares the decoded content, not the bytes: another version of zstd may compress differently.
         let file = Memory::of(golden());
         let expected = Table::identify(NAME, &*file).unwrap();
         let cache = Arc::new(Cache::new(0));
@@ -116,7 +117,7 @@ mod with_zstd {
     fn a_dictionary_saves_a_tenth_and_every_record_comes_back() {
         let records: Vec<Owned> = records(6_000).into_iter().filter(|record| record.value.len() < 400).collect();
         let dictionary = trained(&records);
-        // In a block of a few records nothing repeats but what repeats in all of them.
+        // A block of few records contains repetition only across blocks, which the dictionary covers.
         let settings = WriterSettings { block_bytes: 512, ..zstd() };
         let (file, finished) = packed(&records, Some(dictionary.clone()), &settings);
         let (_, without) = packed(&records, None, &settings);
@@ -126,7 +127,7 @@ mod with_zstd {
         for record in records.iter().step_by(7) {
             assert_eq!(got(&table, &record.key, MAX_SEQNO).unwrap().as_ref(), Some(record));
         }
-        // What is packed already teaches as well.
+        // Compressed blocks are usable as training samples as well.
         assert!(train_for(Compression::Zstd(3), MIB as u64, [&table].into_iter()).is_some());
         assert!(table.pinned_bytes() > dictionary.bytes().len());
     }
@@ -143,11 +144,11 @@ mod with_zstd {
     fn a_damaged_dictionary_costs_the_blocks_that_need_it_and_nothing_else() {
         let records = records(400);
         let dictionary = Arc::new(Dictionary::of(SHARED).unwrap());
-        // A block for each value that cannot be packed: it needs no dictionary.
+        // Each incompressible value has a block of its own, which needs no dictionary.
         let (file, finished) = packed(&records, Some(dictionary), &WriterSettings { block_bytes: 300, ..zstd() });
         let at = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0))).index().data_end();
         for byte in 0..SHARED.len() + 5 {
-            // One bit is found by the CRC, and confirmed by the seals of the blocks.
+            // The CRC locates a single flipped bit, and the seals of the blocks confirm the correction.
             let mut bytes = file.bytes();
             bytes[at as usize + byte] ^= 1 << (byte % 8);
             let table = opened(Memory::of(bytes.clone()), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
@@ -175,7 +176,7 @@ mod with_zstd {
             assert!(served >= 30 && refused >= 200, "byte {byte}: {served} served, {refused} refused");
             let error = table.verify(&Sealer, &mut |_| Ok(())).unwrap_err();
             assert_eq!(error.damage().map(|damage| damage.offset), Some(at), "{error}");
-            // A key that is not there may have stood in what is lost.
+            // An absent key may have been in the lost range.
             let absent = b"key 00000017x";
             assert!(!matches!(table.get(absent, hash_key(absent), MAX_SEQNO, Checks::EACH, &mut |_| {}), Ok(true)));
         }
@@ -202,7 +203,7 @@ mod with_zstd {
     fn a_last_block_of_a_few_bytes_is_missed_when_it_is_lost() {
         let records: Vec<Owned> = (0..20).map(|n| Owned::put(&numbered(n), u64::from(n) + 1, SHARED)).collect();
         let settings = WriterSettings { block_bytes: 100, seal_column: false, ..zstd() };
-        // What the last block says, word for word, is the dictionary.
+        // The last block's content is used as the dictionary.
         let plain = WriterSettings { compression: Compression::None, ..settings.clone() };
         let (file, finished) = packed(&records, None, &plain);
         let bodies = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));

@@ -1,4 +1,4 @@
-//! A table with a filter that somebody else made.
+//! A table with a filter made by a user's policy.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use crate::policy::FilterPolicy;
 use crate::seam::Plain;
 use crate::sst::heal::Unwatched;
 
-/// The filter is the number of keys; what it says is set from outside.
+/// Its filter is the number of keys; the test sets its answers.
 #[derive(Debug, Default)]
 struct Policy {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Memory that is hit behind a table's back: every verified read answers what was written, whatever bit it was.
+//! Memory corruption in an open table: every verified read returns the written data, whichever bit was flipped.
 
 use super::*;
 use crate::checksum::keys_hashed;
@@ -9,7 +9,7 @@ use crate::sst::fuzzing::Site;
 use crate::sst::heal::Fetched;
 use crate::sst::table::Outcome;
 
-/// Keys that share much and little, a gap between each two, some in several versions.
+/// Keys with long and short common prefixes, a gap after each, some in several versions.
 fn records() -> Vec<Owned> {
     let mut records = Vec::new();
     for n in 0..24u32 {
@@ -31,13 +31,13 @@ fn stage(records: Vec<Owned>, settings: &WriterSettings) -> Stage {
     Stage { table: opened(file, &finished, &settings.order, &Arc::new(Cache::new(1 << 20))), records }
 }
 
-/// Without a filter, so that every key that is not there must be looked for.
+/// Settings without a filter, so that the lookup of an absent key reads blocks.
 fn plain(block_bytes: usize, seal_column: bool) -> WriterSettings {
     WriterSettings { block_bytes, filter_bits: 0, restart_interval: 4, seal_column, ..settings() }
 }
 
 impl Stage {
-    /// Every key, present and absent, at several seqnos, answers what was written.
+    /// Checks the result for every key, present and absent, at several seqnos.
     fn check(&self, table: &Table, what: &str) {
         for n in 0..50u32 {
             for seqno in if n % 10 == 0 { &[MAX_SEQNO, 70, 40, 10][..] } else { &[MAX_SEQNO] } {
@@ -45,7 +45,7 @@ impl Stage {
                 let key = numbered(n);
                 let expected = self.records.iter().find(|record| record.key == key && record.seqno <= seqno);
                 let found = got(table, &key, seqno).unwrap_or_else(|error| panic!("{what}: {error}"));
-                let found = found.map(Owned::sealed); // a companion that was hit hurts nobody
+                let found = found.map(Owned::sealed); // a damaged companion is harmless
                 assert_eq!(found.as_ref(), expected, "{what}: {n} at {seqno}");
             }
         }
@@ -69,7 +69,7 @@ fn no_bit_of_a_cached_block_changes_an_answer() {
                 }
                 hit += 1;
                 stage.check(&stage.table, &format!("byte {byte} of block {block}"));
-                // Whether it was met or not, it is put right for the next.
+                // Restore the block, whether or not the damage was detected.
                 drop(stage.table.slots.take(block));
             }
         }
@@ -77,7 +77,8 @@ fn no_bit_of_a_cached_block_changes_an_answer() {
     }
 }
 
-/// The offset behind a record is hit so that it leaves out what stands behind the record's word, of which the rest is whole.
+/// The offset after a record is damaged so that it cuts off the companions after the record's seal; the rest is valid
+/// by itself.
 #[test]
 fn no_offset_that_was_hit_leaves_out_what_stands_beside_a_record() {
     let skippable = [&[companion::SKIPPABLE[1], 14][..], &[9; 14]].concat();
@@ -113,7 +114,7 @@ fn no_offset_that_was_hit_leaves_out_what_stands_beside_a_record() {
     assert!(hit > 40, "{hit}");
 }
 
-/// A block that is not kept is hit between its load and the look at it: it is read again, as one in the cache is.
+/// An uncached block is damaged between its load and its search: it is read again, as a cached block is.
 #[test]
 fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
     let stage = stage(records(), &plain(4096, false));
@@ -138,7 +139,7 @@ fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
             };
             let expected = stage.records.iter().find(|record| record.key == key).map(|record| &record.value);
             assert_eq!((found, seen.as_ref()), (expected.is_some(), expected), "byte {byte}, key {n}");
-            drop(table.slots.take(0)); // what was read again is kept
+            drop(table.slots.take(0)); // the block was read again and cached
         }
     }
     assert!(doubts > 300, "{doubts}");
@@ -153,7 +154,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
             stage.check(&table, &format!("byte {at} of the index, {mask:x}"));
         }
     }
-    // Hundreds of blocks: more groups than one.
+    // Hundreds of blocks, so that the index has several groups.
     let many: Vec<Owned> = (0..400).map(|n| Owned::put(&numbered(n * 2), 9, &[1; 50]).sealed()).collect();
     let wide = self::stage(many, &plain(100, false));
     assert!(wide.table.blocks() > 130);
@@ -201,7 +202,7 @@ fn a_hit_hashes_no_key_and_a_proved_miss_its_neighbours() {
         got(&stage.table, key, MAX_SEQNO).unwrap();
         keys_hashed() - before
     };
-    // Of the block's keys some have versions: the neighbour of a hit is looked at too.
+    // Some keys of the block have versions: the neighbor of a hit is checked too.
     assert_eq!(hashed(&numbered(2)), 1);
     assert_eq!(hashed(&numbered(3)), 2);
     let single: Vec<Owned> = (0..20).map(|n| Owned::put(&numbered(n * 2), 9, b"value").sealed()).collect();
@@ -254,8 +255,8 @@ fn a_block_that_cannot_be_made_whole_answers_for_what_is_left() {
         }
     }
     assert!(errors.iter().any(|(key, _)| *key == lost));
-    assert!(errors.len() <= 3, "{errors:?}"); // older versions of it, and the key behind it
-    // The file is not read again for it.
+    assert!(errors.len() <= 3, "{errors:?}"); // older versions of the key, and the next key
+    // A repeated read does not access the file again.
     *file.0.write().unwrap() = Vec::new();
     assert!(got(&table, &lost, MAX_SEQNO).is_err_and(|error| error.is_corruption()));
     assert!(table.slots.slot(1).load().is_none());
@@ -278,7 +279,7 @@ fn walked(cursor: &mut TableCursor, forward: bool) -> Vec<Owned> {
     all
 }
 
-/// Seals as they should be: one that was hit is served as it is.
+/// Returns the records with correct seals: a record with a damaged seal is returned unchanged.
 fn sealed(records: Vec<Owned>) -> Vec<Owned> {
     records.into_iter().map(Owned::sealed).collect()
 }
@@ -365,7 +366,7 @@ fn a_sampling_cursor_finds_what_comes_by_its_turn() {
     assert!(read(Verify::Sampled(8)) && read(Verify::Sampled(1)) && read(Verify::Always));
 }
 
-/// What a tolerant walk shows: numbers of records, `None` for gaps.
+/// Returns the records that a user's cursor yields: their numbers, and `None` for gaps.
 fn shown(stage: &Stage, cursor: &mut TableCursor, forward: bool) -> Vec<Option<usize>> {
     let walked = walked(cursor, forward);
     let number = |record: &Owned| stage.records.iter().position(|known| known == record);
@@ -390,7 +391,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
         let mut cursor = table.cursor_checked(Verify::Sampled(64));
         assert_eq!(shown(&stage, &mut cursor, true), expected, "entry {hit}");
         assert_eq!(shown(&stage, &mut cursor, false), expected, "entry {hit}, back");
-        // Round and round about the gap.
+        // Move back and forth around the gap.
         let lost = &stage.records[first + hit];
         for _ in 0..2 {
             cursor.seek(&lost.key, lost.seqno).unwrap();
@@ -414,7 +415,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
             let behind = stage.records.get(first + hit + 1);
             assert_eq!(cursor.valid().then(|| Owned::of(&cursor.record())).as_ref(), behind);
         }
-        // A job hears of it, and of where it is.
+        // A job gets an error with the location of the damage.
         for fill_cache in [false, true] {
             let mut cursor = table.cursor(fill_cache);
             let mut moved = cursor.first();
@@ -430,7 +431,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
 
 #[test]
 fn a_record_that_is_cut_out_of_memory_is_missed() {
-    // All of one size: what follows moves up, and every record still stands whole where one stood.
+    // All entries have the same size: after a shift, every record is still whole, at the position of another one.
     let cut = |keys: &dyn Fn(u32) -> Vec<u8>, order: Order| {
         let settings = WriterSettings { restart_interval: 1, order, ..plain(4096, false) };
         let records: Vec<Owned> =
@@ -454,10 +455,10 @@ fn a_record_that_is_cut_out_of_memory_is_missed() {
         }
     };
     cut(&|n| numbered(n), Order::bytewise());
-    // Heads that are alike: eight bytes behind what all begin with do not tell them from one another.
+    // Equal heads: the eight bytes after the common prefix do not distinguish the keys.
     cut(&|n| [[b'a' + (n / 20) as u8].as_slice(), b"0123456789", &numbered(n)].concat(), Order::bytewise());
-    // Versions: what moves up into the place of the newest is not it.
+    // Versions of a key: after the shift, an older version is in the position of the newest.
     cut(&|n| numbered(n / 6), Order::bytewise());
-    // No heads at all.
+    // No heads.
     cut(&|n| numbered(n), Order::custom(Arc::new(Caseless)));
 }

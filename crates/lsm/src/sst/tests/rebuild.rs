@@ -1,4 +1,4 @@
-//! Rebuilding: whatever is damaged besides the data, all records come back.
+//! Table rebuild: whatever is damaged besides the data blocks, all records are recovered.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -25,7 +25,7 @@ fn rebuilt(bytes: Vec<u8>, known: &Known) -> Result<Rebuilt> {
     rebuild(NAME, Memory::of(bytes), known, &Order::bytewise(), Arc::new(Cache::new(1 << 20)), Arc::new(Sealer))
 }
 
-/// All records that can be read, block by block, and how many blocks cannot.
+/// Returns all readable records, block by block, and the number of unreadable blocks.
 fn readable(table: &Arc<Table>) -> (Vec<Owned>, usize) {
     let (mut records, mut damaged) = (Vec::new(), 0);
     for number in 0..table.blocks() {
@@ -61,7 +61,7 @@ fn a_lost_block_may_have_held_the_least_seqno_and_the_greatest() {
     assert!(lost == 1 && records.ends_with(&found) && found.iter().all(|record| (6..40).contains(&record.seqno)));
 }
 
-/// The gap of a damaged block must not account for blocks that a cut took off the end.
+/// The gap of a damaged block must not account for blocks that were truncated from the end of the file.
 #[test]
 fn a_table_cut_short_ends_with_a_gap_although_another_block_is_damaged() {
     let records = records(120, 30, 5);
@@ -114,7 +114,7 @@ proptest! {
             table.index().data_end() as usize
         };
         let length = damaged.len();
-        // Flips anywhere behind the data, or a part of it all zeros.
+        // Flip bits after the data blocks, or zero a part of that area.
         for (at, bit) in flips {
             let at = sides + ((length - sides) as f64 * at) as usize;
             damaged[at.min(length - 1)] ^= 1 << bit;
@@ -124,12 +124,13 @@ proptest! {
         let known = if without_manifest { Known::default() } else { known(&finished) };
         match rebuilt(damaged, &known) {
             Ok(rebuilt) => {
-                // Without footer, index and filter nobody can tell where the data ends: the rest may be called a gap.
+                // Without footer, index and filter, the end of the data is unknown: the rest of the file may be
+                // reported as a gap.
                 let (found, gaps) = readable(&rebuilt.table);
                 prop_assert_eq!(found, records);
                 prop_assert!(gaps <= 1 && gaps == rebuilt.gaps.len());
             }
-            // Only the footer and the properties say where seqnos begin.
+            // The base of the seqnos is stored only in the footer and the properties.
             Err(error) => prop_assert!(without_manifest, "{}", error),
         }
     }
@@ -147,7 +148,7 @@ proptest! {
         let (handles, mut bytes) = (table.index().handles().to_vec(), file.bytes());
         let data = table.index().data_end();
         let mut hit = std::collections::BTreeSet::new();
-        // Each place once: a bit that is hit twice is as it was.
+        // Distinct offsets: a second flip of the same bit would undo the first.
         let places: std::collections::BTreeSet<u64> = hits.iter().map(|at| 64 + ((data - 64) as f64 * at) as u64).collect();
         for at in places {
             hit.insert(handles.iter().position(|handle| handle.end() > at).unwrap());

@@ -1,5 +1,6 @@
-//! What damage costs: nothing where one or two bits are hit, one record where more are and the block is not packed, and what
-//! cannot be unpacked where it is. Whatever is hit, nothing wrong is shown and nothing is missing without a gap.
+//! The cost of damage: none for one or two flipped bits; one record for more in an uncompressed block; the rest of a
+//! compressed block from the point where it cannot be decompressed. No read ever returns a wrong record, and no record
+//! is missing without a gap.
 
 use super::*;
 use crate::checksum::{Role, block_seed};
@@ -8,7 +9,7 @@ use crate::fence::Fence;
 use crate::record::{MAX_SEQNO, companion};
 use proptest::prelude::*;
 
-/// What an examination shows.
+/// The result of an examination.
 #[derive(Default)]
 struct Shown {
     records: Vec<Owned>,
@@ -25,7 +26,7 @@ fn examined(table: &Table, heal: bool) -> Shown {
                 assert_eq!(source.file, NAME);
                 let mut record = Owned::of(record);
                 if check == Check::CompanionDamaged {
-                    record = record.sealed(); // it is served as it is, and mended when it is written next
+                    record = record.sealed(); // returned as it is; repaired when the record is next written
                 }
                 shown.records.push(record);
             }
@@ -39,7 +40,7 @@ fn examined(table: &Table, heal: bool) -> Shown {
     shown
 }
 
-/// Four-kilobyte blocks of records of a hundred bytes.
+/// Records of 100 bytes, for blocks of 4 KiB.
 fn records(count: u32) -> Vec<Owned> {
     let value = |n: u32| (0..100).map(|at| mix(u64::from(n * 100 + at / 2)) as u8 & 0x3f).collect::<Vec<u8>>();
     (0..count).map(|n| Owned::put(&numbered(n * 3), 10 + u64::from(n), &value(n)).sealed()).collect()
@@ -73,7 +74,8 @@ impl Stage {
         shown
     }
 
-    /// Nothing wrong, and whatever is missing is covered by a gap; answers the numbers of the records that are missing.
+    /// Checks that no record is wrong and every missing record is covered by a gap; returns the numbers of the missing
+    /// records.
     fn missing(&self, shown: &Shown) -> Vec<usize> {
         let order = Order::bytewise();
         for record in &shown.records {
@@ -94,7 +96,7 @@ impl Stage {
     }
 }
 
-/// Where each entry of a block stands in the file: first and behind the last byte.
+/// Returns the start and end offset of each entry of a block in the file.
 fn entries(stage: &Stage, block: usize) -> Vec<(usize, usize)> {
     let handle = stage.table.index().handles()[block];
     let loaded = stage.table.read_block(block, true).unwrap();
@@ -110,7 +112,7 @@ fn a_record_that_is_hit_costs_itself_alone() {
         let first = entries(&stage, 0).len();
         for (number, (from, to)) in entries(&stage, 1).into_iter().enumerate() {
             for kind in 0..3 {
-                // Bits all over the entry, three in its first byte, and its whole first half.
+                // Flip bits anywhere in the entry, three bits of its first byte, or its whole first half.
                 let bits: Vec<usize> = match kind {
                     0 => (0..7).map(|_| from * 8 + random(&mut drawn) % ((to - from) * 8)).collect(),
                     1 => vec![from * 8, from * 8 + 3, from * 8 + 6],
@@ -120,7 +122,7 @@ fn a_record_that_is_hit_costs_itself_alone() {
                 let missing = stage.missing(&shown);
                 assert_eq!(missing, [first + number], "{kind}: column {seal_column}, {:?}", shown.gaps);
                 assert_eq!((shown.gaps.len(), shown.healed.len()), (1, 0));
-                // Its neighbours decide what they decided: no key of the table has two versions.
+                // Reads of its neighbors are not affected: no key of the table has two versions.
                 let order = Order::bytewise();
                 for near in [first + number - 1, first + number + 1] {
                     if let Some(near) = stage.records.get(near) {
@@ -133,7 +135,7 @@ fn a_record_that_is_hit_costs_itself_alone() {
     }
 }
 
-/// Every second record has a list, whose bytes look like nothing.
+/// Every second record has a list of bytes that resemble no entry.
 fn listed(count: u32) -> Vec<Owned> {
     let with_list = |(n, record): (usize, Owned)| match n % 2 {
         0 => record,
@@ -147,7 +149,7 @@ fn a_list_that_is_hit_is_never_gone_in_silence() {
     let stage = stage(listed(60), &settings());
     let order = Order::bytewise();
     let number_of = |at: usize| entries(&stage, 0).partition_point(|(_, to)| *to <= at);
-    // A list's kind byte becomes any other, its length shrinks, or zeros stand there and behind it.
+    // Change a list's kind byte, reduce its length, or zero the list from some byte on.
     let mut hits: Vec<(Vec<u8>, usize)> = Vec::new();
     for (number, (from, to)) in entries(&stage, 0).into_iter().enumerate().filter(|(number, _)| number % 10 == 1) {
         let list = to - 36;
@@ -212,14 +214,14 @@ fn a_record_among_lists_costs_itself_alone_in_the_median() {
 
 #[test]
 fn behind_the_last_key_nothing_is_lost() {
-    // The end of the last block is hit, behind its entries: every key that the table can have is there.
+    // Damage the trailer of the last block, after its entries: all keys of the table stay readable.
     let stage = stage(records(40), &settings());
     let handle = *stage.table.index().handles().last().unwrap();
     let tail = handle.end() as usize - 5 - 8;
     let bits: Vec<usize> = (tail - 4..tail + 5).flat_map(|at| [at * 8 + 1, at * 8 + 4, at * 8 + 6]).collect();
     let shown = stage.with(&bits);
     assert_eq!((stage.missing(&shown), shown.gaps.len(), shown.healed.len()), (vec![], 0, 0));
-    // That the block is damaged is told all the same.
+    // The damage is reported nevertheless.
     let mut bytes = stage.bytes.clone();
     bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
     *stage.file.0.write().unwrap() = bytes;
@@ -252,13 +254,13 @@ fn without_leave_to_heal_a_block_is_taken_as_it_lies() {
     stage.file.0.write().unwrap()[at] ^= 1;
     let shown = examined(&stage.table, false);
     assert!(shown.healed.is_empty());
-    // One bit of one record, and its seal says which.
+    // One bit of one record is flipped, and its seal locates it.
     assert_eq!((stage.missing(&shown), shown.gaps.len()), (vec![], 0));
 }
 
 #[test]
 fn two_corrections_that_both_pass_are_none() {
-    /// Takes every record whose value has an even number of bits.
+    /// Accepts every record whose value has an even number of set bits.
     struct Gullible;
     impl Companions for Gullible {
         fn verify(&self, record: &Record<'_>, _: u64, _: Protection) -> Check {
@@ -271,7 +273,7 @@ fn two_corrections_that_both_pass_are_none() {
             Protection::Complete
         }
     }
-    // Any one bit of the value flipped back satisfies this keeper: it does not say which, so that none is believed.
+    // Flipping any bit of the value satisfies this protector: the correction is ambiguous and must be rejected.
     let records: Vec<Owned> = (0..5).map(|n| Owned::put(&numbered(n), 9, b"even value \x03\x03").sealed()).collect();
     let records: Vec<Owned> = records
         .into_iter()
@@ -314,7 +316,7 @@ fn a_packed_block_gives_what_can_be_unpacked() {
         lost.push(missing.len());
     }
     lost.sort_unstable();
-    // Not the whole block in the median: what stands before the hit is given.
+    // In the median less than a whole block is lost: the entries before the damage are returned.
     assert!(lost[lost.len() / 2] < in_block, "{lost:?} of {in_block}");
     assert!(lost[0] * 3 < in_block, "{lost:?} of {in_block}");
 }
@@ -341,7 +343,7 @@ fn a_plain_node_loses_the_block() {
     assert!(kept < 100 && kept >= 100 - in_block - 1);
 }
 
-/// A table by a writer that checks nothing, read by one that does: records that were hit before the sum was taken.
+/// Returns a table written by a writer that checks nothing: its records were damaged before the CRC was computed.
 pub(super) fn spoilt(records: &[Owned], settings: &WriterSettings) -> Stage {
     let file = Memory::of(Vec::new());
     let mut writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(crate::seam::Plain));
@@ -355,13 +357,13 @@ pub(super) fn spoilt(records: &[Owned], settings: &WriterSettings) -> Stage {
 fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
     let mut all = records(60);
     all[5].value[7..20].fill(0x77);
-    // One without a seal that follows: the file does not promise one, and the sum is right.
+    // A record without a seal follows: the file does not promise one, and the CRC matches.
     all[9].companion.clear();
     let stage = spoilt(&all, &settings());
     let shown = examined(&stage.table, true);
     assert_eq!((stage.missing(&shown), shown.gaps.len()), (vec![5], 1));
     assert_eq!(shown.gaps[0].verdict, crate::error::Verdict::Seal);
-    // Whoever checks what is loaded hears of it, and whoever checks nothing does not.
+    // Reads that check loaded blocks detect the damage; reads without checks do not.
     let get = |n: usize, checks| {
         let record = &stage.records[n];
         drop(stage.table.slots.take(0));
@@ -384,7 +386,8 @@ fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
 
 #[test]
 fn a_block_with_a_sum_of_its_own_is_taken_for_another() {
-    // An older copy of the block, or one of another file, is whole in itself: its seals say nothing of what should stand here.
+    // An older copy of the block, or another file's block, is valid by itself: its seals do not show that it is
+    // misplaced.
     let stage = stage(records(60), &settings());
     let handle = stage.table.index().handles()[0];
     let (_, to) = entries(&stage, 0)[5];
@@ -405,7 +408,7 @@ fn a_block_with_a_sum_of_its_own_is_taken_for_another() {
 
 #[test]
 fn versions_of_one_key_are_not_taken_for_each_other() {
-    // Three versions of every key: a lost one makes the older ones doubtful.
+    // Three versions of every key: the loss of one makes the older ones uncertain.
     let value = |n: u32, seqno: u64| format!("value {n} at {seqno}").into_bytes();
     let records: Vec<Owned> = (0..30)
         .flat_map(|n| [30u64, 20, 10].map(|seqno| Owned::put(&numbered(n), seqno, &value(n, seqno)).sealed()))
@@ -458,7 +461,7 @@ proptest! {
 
 #[test]
 fn a_kind_that_was_hit_into_a_word_is_no_companion_of_the_record_before() {
-    // With one word beside each record any companion behind it is too much; with lists, a second word or a second list.
+    // With one word per record, any further companion is invalid; with lists, a second word or a second list is.
     let any = [&[companion::WORD8, companion::WORD4, companion::LIST][..], &companion::SKIPPABLE].concat();
     for (records, kinds) in [(records(100), &any[..]), (listed(60), &any[..2])] {
         let stage = stage(records, &settings());
@@ -467,7 +470,7 @@ fn a_kind_that_was_hit_into_a_word_is_no_companion_of_the_record_before() {
             for kind in kinds {
                 let mask = stage.bytes[*from] ^ kind;
                 let hit = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| from * 8 + bit);
-                // Two bits more, in the value of the last record, so that no sum puts it right.
+                // Two more flipped bits, in the last record's value, so that the CRC cannot correct them.
                 let last = all.last().unwrap().0 + 40;
                 let shown = stage.with(&hit.chain([last * 8, last * 8 + 13]).collect::<Vec<_>>());
                 let missing = stage.missing(&shown);
@@ -482,8 +485,8 @@ fn a_kind_that_was_hit_into_a_word_is_no_companion_of_the_record_before() {
 
 #[test]
 fn what_a_hit_companion_swallowed_is_missed_whatever_else_was_hit() {
-    // The list of a record reaches exactly to where the record behind the next one begins; and something else is hit besides: another record
-    // of the group, so that its count says nothing, or the end of the body, so that there is no count.
+    // A damaged list ends exactly where the record after the next begins. In addition, another record of the group is
+    // damaged, so that its number of entries proves nothing; or the body's trailer, so that the number is unknown.
     let settings = WriterSettings { block_bytes: 1000, filter_bits: 0, ..settings() };
     let record = |n: u32| Owned::put(&numbered(n * 3), 10 + u64::from(n), &[n as u8; 9]).listed(&[7; 9]);
     let stage = stage((0..60).map(record).collect(), &settings);
@@ -492,7 +495,7 @@ fn what_a_hit_companion_swallowed_is_missed_whatever_else_was_hit() {
     for block in 0..stage.table.blocks() {
         let entries = entries(&stage, block);
         let handle = stage.table.index().handles()[block];
-        let flags = handle.end() as usize - 5 - 3; // kind of packing and sum behind the body, whose last three bytes are zero
+        let flags = handle.end() as usize - 5 - 3; // codec and CRC follow the body, whose last three bytes are zero
         for at in 0..entries.len() - 1 {
             let length_at = entries[at].1 - 14;
             assert_eq!(stage.bytes[length_at], 13);
@@ -506,7 +509,7 @@ fn what_a_hit_companion_swallowed_is_missed_whatever_else_was_hit() {
                     vec![flags * 8],
                 ] {
                     let mut shown = stage.with(&swallow.clone().chain(more).collect::<Vec<_>>());
-                    // The list that was hit is known to be, and its record is served without it.
+                    // The damaged list is detected, and its record is returned without it.
                     let known = |shown: &Owned| (0..60).find(|n| stage.records[*n].key == shown.key).map(with_list);
                     shown.records = shown.records.iter().filter_map(known).collect();
                     swallowed += usize::from(!stage.missing(&shown).is_empty());
@@ -519,7 +522,7 @@ fn what_a_hit_companion_swallowed_is_missed_whatever_else_was_hit() {
 
 #[test]
 fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
-    // A list whose kind became that of a record, and whose bytes say that it ends where the next record begins, or anything like one.
+    // A list's kind becomes that of a record, and its bytes declare an end at, or near, the start of the next record.
     for end in [0, 1, 2] {
         let list: Vec<u8> = [&[0, 4, 12 - end as u8, 5][..], &[Kind::Put as u8; 16]].concat();
         let record = |n: u32| Owned::put(&numbered(n * 3), 10 + u64::from(n), &[n as u8; 9]).listed(&list);
@@ -539,7 +542,8 @@ fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
 fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
     use crate::sst::glean::glean;
     use crate::sst::remains::{Item, Site};
-    // Before the sum was taken the kind of a record became a companion's, or the value of one without a seal became shorter.
+    // Before the CRC was computed, a record's kind became a companion's, or the value of a record without a seal became
+    // shorter.
     for unsealed in [false, true] {
         let mut all = records(30);
         all[7].companion = if unsealed { Vec::new() } else { all[7].companion.clone() };
@@ -585,7 +589,7 @@ fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
 
 #[test]
 fn companions_whose_length_was_hit_swallow_nobody_unseen() {
-    // Behind each record a list whose length a hit turns into one that ends where a later record ends.
+    // Each record has a list. A flip changes its length so that the list ends where a later record ends.
     let with_list = |record: Owned| record.listed(&[7; 9]);
     for restart_interval in [4, 16] {
         let settings = WriterSettings { restart_interval, block_bytes: 1000, filter_bits: 0, ..settings() };
@@ -595,7 +599,7 @@ fn companions_whose_length_was_hit_swallow_nobody_unseen() {
         for block in 0..stage.table.blocks() {
             let entries = entries(&stage, block);
             for (at, (_, end)) in entries.iter().enumerate() {
-                let length_at = end - 14; // one byte of length, nine of the list and four of its sum
+                let length_at = end - 14; // one byte of length, nine bytes of list, four bytes of its checksum
                 assert_eq!(stage.bytes[length_at], 13);
                 for more in 1..entries.len() - at {
                     let Ok(length) = u8::try_from(entries[at + more].1 - length_at - 1) else { break };
@@ -603,11 +607,11 @@ fn companions_whose_length_was_hit_swallow_nobody_unseen() {
                         break;
                     }
                     let mask = length ^ 13;
-                    // Three bits more, so that no sum puts it right.
+                    // Three more flipped bits, so that the CRC cannot correct them.
                     let more_bits = [0, 3, 5].map(|bit| (length_at + 3) * 8 + bit);
                     let bits = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| length_at * 8 + bit);
                     let mut shown = stage.with(&bits.chain(more_bits).collect::<Vec<_>>());
-                    // The list that was hit is known to be, and its record is served without it.
+                    // The damaged list is detected, and its record is returned without it.
                     shown.records = shown.records.into_iter().map(&with_list).collect();
                     swallowed += usize::from(!stage.missing(&shown).is_empty());
                 }
@@ -619,7 +623,7 @@ fn companions_whose_length_was_hit_swallow_nobody_unseen() {
 
 #[test]
 fn a_list_that_was_hit_into_what_nobody_knows_is_not_left_out() {
-    // The list of a record becomes an entry that older readers skip, and reaches to where a later record ends.
+    // A record's list becomes a skippable entry that ends where a later record ends.
     for restart_interval in [4, 16] {
         let settings = WriterSettings { restart_interval, block_bytes: 1000, filter_bits: 0, ..settings() };
         let record = |n: u32| Owned::put(&numbered(n * 3), 10 + u64::from(n), &[n as u8; 9]).listed(&[7; 9]);

@@ -1,10 +1,10 @@
-//! Warmth: which blocks stand in the place of others, and how they come into the cache unasked.
+//! Cache prepopulation: the choice of output blocks, and their unrequested load into the cache.
 
 use super::remains::spoilt;
 use super::*;
 use crate::record::MAX_SEQNO;
 
-/// One record a block; cut into ranges of so many blocks, or not.
+/// Writes a table with one record per block, optionally partitioned.
 fn table(blocks: u32, cache: &Arc<Cache>, part_blocks: Option<usize>) -> (Arc<Table>, Arc<Memory>) {
     let file = Memory::of(Vec::new());
     let settings = WriterSettings { block_bytes: 1000, ..settings() };
@@ -33,7 +33,7 @@ fn blocks_are_chosen_by_where_their_keys_end() {
             table.blocks_where(&mut |key| from[..] <= *key && *key < to[..]).unwrap()
         };
         assert_eq!(chosen(0, 100), all(&table));
-        // A separator may be a little above the last key of its block.
+        // A separator may be greater than the last key of its block.
         for (from, to) in [(0, 3), (12, 17), (39, 40)] {
             assert_eq!(chosen(from, to), (from as usize..to as usize).collect::<Vec<_>>());
         }
@@ -78,7 +78,7 @@ fn what_is_warmed_takes_no_blocks_place() {
         assert_eq!(after.blocks, before.blocks + after.warmed);
         assert!((0..10).filter(|n| first.is_warm_at(&numbered(*n))).count() as u64 == before.blocks);
         assert_eq!(after.warmed > 0, budget > 15_000);
-        // What dead tables have left is room.
+        // Memory of closed tables counts as free.
         drop(first);
         second.warm(&all(&second), &|| true);
         let then = cache.metrics();
@@ -99,7 +99,7 @@ fn what_does_not_pass_is_left_to_readers() {
     assert!(table.is_warm_at(&numbered(7)));
 }
 
-/// Whoever checks what is loaded relies on what is in the cache.
+/// Reads that check blocks when they are loaded rely on cached blocks being checked.
 #[test]
 fn a_block_of_a_record_that_is_not_what_its_companion_says_is_left_to_readers() {
     let mut records: Vec<Owned> = (0..40).map(|n| Owned::put(&numbered(n), 1, &[7; 90]).sealed()).collect();
