@@ -14,7 +14,7 @@ use crate::pointer::{LOGGED_BYTES, unlogged};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, Draft, Protection};
 
-/// Maximum length of a batch body, in bytes: 4 GiB minus two pages for the frame around it.
+/// Maximum length of a batch body, in bytes: 4 GiB minus two pages, which leave room for the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
 
 /// Bytes reserved before the operations for the count.

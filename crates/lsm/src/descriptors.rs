@@ -1,4 +1,4 @@
-//! The table cache's file descriptors: bounds the number of open table and blob files of a store.
+//! File descriptors of a store's table and blob files, bounded in number.
 //!
 //! In:    the name of an immutable file.
 //! Out:   a [`CachedFile`] that reads it. Reading a closed file opens it first, and closes another file if too many are

@@ -2,9 +2,8 @@
 //! section 6.2.
 //!
 //! A lost range spans positions (user key, seqno) in internal order, both ends included. Its `bound` is the maximum
-//! seqno of the lost records: a newer record was not among them and is read normally. A block whose records are lost
-//! while it is still in its file has a fence in memory, for the duration of a read. Permanently lost ranges are stored
-//! in the manifest.
+//! seqno of the lost records: a newer record was not among them and is read normally. While a damaged block is still in
+//! its file, its lost ranges exist in memory only. Permanently lost ranges are stored in the manifest.
 //!
 //! Cursors return a lost range as a record of kind `Fence`, at the end of the range that they reach first.
 

@@ -136,11 +136,11 @@ pub fn extent(kind: FrameKind, length: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Mark {
-    /// Commits before this offset were acknowledged.
+    /// Commits up to this offset were acknowledged.
     Acknowledged = 1,
-    /// The log before this offset is durable.
+    /// The log is durable up to this offset.
     Synced = 2,
-    /// The manifest before this offset is durable.
+    /// The manifest is durable up to this offset.
     Edited = 3,
 }
 

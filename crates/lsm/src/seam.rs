@@ -565,7 +565,8 @@ pub struct Work<'a> {
 /// A table or key range that is quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld<'a> {
-    /// A quarantined table: no compaction uses it. Its quarantine also ends when a repair replaces it.
+    /// A table: no compaction uses it while it is quarantined. When a repair replaces a table, an end is reported even
+    /// if it was not quarantined.
     Table(TableFact),
     /// A lost range, by its number: reads within it fail.
     Span(u64, &'a Fence),
@@ -580,7 +581,8 @@ pub struct Quarantine<'a> {
     pub what: Withheld<'a>,
     /// True if the quarantine begins, false if it ends.
     pub begins: bool,
-    /// The cause: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`.
+    /// The cause: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`; `found` in a listing of current
+    /// quarantines.
     pub how: &'static str,
     /// The last seqno visible to readers at that moment.
     pub seqno: Seqno,

@@ -82,7 +82,7 @@ pub struct Cache {
 struct Clock(AtomicU32);
 
 impl Clock {
-    /// Advances the clock and returns the new time.
+    /// Advances the clock; returns a time, which is never 0.
     fn tick(&self) -> u32 {
         self.0.fetch_add(1, Relaxed) | 1
     }

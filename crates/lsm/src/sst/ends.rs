@@ -3,9 +3,9 @@
 //!
 //! In:    an open file, and its entry in the manifest.
 //! Out:   the checked index, filter and properties. For a partitioned index, only its top level.
-//! Costs: two reads, header and tail, for a table whose index and filter are small or partitioned; one more read per block
-//!        outside of the tail. If the tail cannot be read in one piece, each block is read by itself, so that a bad page
-//!        in the data does not affect the metadata.
+//! Costs: two reads, header and tail, for a table whose index and filter are small or partitioned; one more read per
+//!        block outside of the tail. If the tail cannot be read in one piece, each block is read by itself, so that a
+//!        bad page in the data does not affect the metadata.
 //! Holds: every length is checked against the file's length before use (I10), and every block's CRC before its content
 //!        is used.
 

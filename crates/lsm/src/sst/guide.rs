@@ -208,8 +208,8 @@ impl Table {
         self.loaded_or_read(cut, cut.top.range_of(block).ok_or_else(unnamed)?)
     }
 
-    /// Returns the partition that names a block, for a job that scans the table once. Does not keep a partition in
-    /// memory that was not there.
+    /// Returns the partition that names a block, for a job that scans the table once. A partition loaded here is not
+    /// kept in memory.
     pub(super) fn part_passing(&self, block: usize) -> Result<Passing<'_>> {
         if let Some(part) = self.guide.part_in_memory(block) {
             return Ok(Passing::Kept(part));

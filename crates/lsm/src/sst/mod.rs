@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Before: records arrive in internal order, each with its companions, from one job (flush or compaction).
-//! After:  a self-describing file with a known number of blocks. The manifest repeats its uid, size and digest, so that
+//! After:  a self-describing file that states its own extent. The manifest repeats its uid, size and digest, so that
 //!         neither another file nor an older copy is accepted.
 //! Damage: every byte is covered by a CRC seeded with the file's uid and the block's offset. A read of a damaged block
 //!         returns `Corruption` with file and offset; reads of other blocks are not affected.

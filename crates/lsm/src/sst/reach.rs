@@ -31,7 +31,7 @@ impl TableCursor {
             Some(limit) => {
                 let farthest = block.last_before(self.at, forward, limit, &self.table.order)?;
                 // Heads damaged in memory may extend the run too far. If every record is checked, check the run's last
-                // record and compare it with the limit: all other records of the run are before it.
+                // record and compare it with the limit: the run's other records precede it.
                 if self.every == 1 && farthest != self.at && !self.is_before_limit(block, farthest, forward, limit) {
                     return None;
                 }

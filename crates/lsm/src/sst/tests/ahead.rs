@@ -1,4 +1,4 @@
-//! Readahead advice to the operating system: given for scans in both directions, and for nothing else.
+//! Readahead advice to the operating system: only scans cause it, in both directions.
 
 use std::sync::Mutex;
 

@@ -39,7 +39,7 @@ mod with_zstd {
     use proptest::prelude::*;
     use std::fmt::Write;
 
-    /// Records with much repetition between them but little within each; every tenth is incompressible.
+    /// Records that repeat each other's content but not their own; every tenth is incompressible.
     fn records(count: u32) -> Vec<Owned> {
         let noise =
             |n: u32| (0..400u32).map(|i| hash(&[n.to_le_bytes(), i.to_le_bytes()].concat()) as u8).collect::<Vec<u8>>();

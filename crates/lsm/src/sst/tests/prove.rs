@@ -431,7 +431,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
 
 #[test]
 fn a_record_that_is_cut_out_of_memory_is_missed() {
-    // All entries have the same size: after a shift, every record is still whole, at the position of another one.
+    // Entries of equal size: a shift moves each record, intact, to another record's position.
     let cut = |keys: &dyn Fn(u32) -> Vec<u8>, order: Order| {
         let settings = WriterSettings { restart_interval: 1, order, ..plain(4096, false) };
         let records: Vec<Owned> =
