@@ -5,13 +5,13 @@
 //! In:    a key, or the number of a block.
 //! Out:   the partition that names the block, with the filter of its range.
 //! Holds: a partition is used only if it matches the top level: its CRC, position, bounds, and the checksum over its
-//!        blocks' CRCs. If it does not, it is read again. If that fails, its index is rebuilt from the blocks of its
-//!        range (`rebuild`), and its filter excludes no key. A block that is not found by the rebuild is listed with a
-//!        CRC that never matches. Readers then treat it as any damaged block: the loss is limited to that range, every
-//!        read of it reports it (law 9), and absence is verified as in any block (law 12). Memory may be corrupted
-//!        after a search of the top level. A negative filter answer from a partition therefore counts, where
-//!        verification is on, only if the partition itself confirms that the key is in its range. A "maybe" leads to a
-//!        block, whose neighbors are verified.
+//!        blocks' CRCs. If it does not, it is read again. If that fails, a damaged index is rebuilt from the blocks of
+//!        its range (`rebuild`), and a damaged filter is not used: it excludes no key. A block that is not found by the
+//!        rebuild is listed with a CRC that never matches. Readers then treat it as any damaged block: the loss is
+//!        limited to that range, every read of it reports it (law 9), and absence is verified as in any block (law 12).
+//!        Memory may be corrupted after a search of the top level. A negative filter answer from a partition therefore
+//!        counts, where verification is on, only if the partition itself confirms that the key is in its range. A
+//!        "maybe" leads to a block, whose neighbors are verified.
 //! Costs: for a partition in memory, one search among the ranges and one load. Otherwise one read of some tens of KB,
 //!        charged to the cache and to the limit on open tables' memory. No lock: if two threads load a partition at
 //!        once, both read it, and one copy is kept.

@@ -1,9 +1,7 @@
 //! The writer: turns records in internal order into a table file.
 //!
-//! Path: records -> block body -> compression, CRC -> verifying pass over the same bytes -> large writes -> filter,
-//! properties, index, footer. Filter and index of a large table are partitioned (`cut`), and its header is updated last
-//! to say so.
-//!
+//! Path:  records -> block body -> compression, CRC -> verifying pass over the same bytes -> large writes -> filter,
+//!        properties, index, footer. A large table's filter and index are partitioned (`cut`), and its header is rewritten.
 //! Holds: a record and its companions are never separated (I07). The CRC of a block is computed first; then its records
 //!        are checked in the bytes that the CRC covers, decompressed again if necessary. Damage before the CRC is found
 //!        by this check, damage after it by the CRC. The ledger (I11), the filter's hashes and the promised protection
@@ -87,8 +85,7 @@ pub struct Finished {
     pub digest: u64,
     /// Counts and sums of the records in the finished blocks.
     pub ledger: Ledger,
-    /// Blob files that records in the finished blocks point into: number of pointers, bytes of the entries they point
-    /// to.
+    /// Blob files referenced from the finished blocks: number of pointers, and total bytes of the referenced entries.
     pub values: BTreeMap<Uid, (u64, u64)>,
     /// Expiry times of records in the finished blocks; `None` if no record expires.
     pub expiry: Option<Expiries>,
@@ -229,8 +226,7 @@ impl Writer {
         self
     }
 
-    /// Compresses blocks with this dictionary, and stores it in the table. Call before the first record; only zstd uses
-    /// it.
+    /// Compresses blocks with this dictionary, and stores it in the table. Call before the first record; zstd only.
     #[must_use]
     pub fn packing_with(mut self, dictionary: Option<Arc<Dictionary>>) -> Writer {
         self.packer = self.packer.with(dictionary);
@@ -279,8 +275,7 @@ impl Writer {
         self.put(record)
     }
 
-    /// Ends the block if these next records, which belong together, fit into one block but not into the rest of this
-    /// one.
+    /// Ends the block if these records, which belong together, fit into one block but not into the rest of this one.
     pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
         let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
         let block = self.settings.block_bytes;
@@ -305,8 +300,7 @@ impl Writer {
         }
         self.end_block()?;
         if let Some(handle) = self.pending.take() {
-            // Use the largest key itself: a shorter separator above it would not share a prefix with the others, and
-            // would enlarge the index.
+            // Use the largest key itself: a shorter separator above it shares no prefix and enlarges the index.
             self.index.add(&self.checked.last_key, &handle);
         }
         self.check_counts()?;
@@ -441,8 +435,7 @@ impl Writer {
         End { mark: self.index.mark(), hashes, offset: self.offset(), bound }
     }
 
-    /// Writes the index and filter partitions, if the table is to be partitioned, side by side for each range. A
-    /// policy's filter is not partitioned.
+    /// Writes the partitions of a large table: index and filter side by side. A policy's filter is not partitioned.
     fn put_parts(&mut self, last: End) -> Result<Vec<Span>> {
         let ends = self.cutter.finish(last);
         if ends.is_empty() {
