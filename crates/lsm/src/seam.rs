@@ -636,9 +636,9 @@ pub trait Chronicle: Send + Sync {
         0
     }
     /// Returns the rows that replace lines (each with its number) once the manifest has no room for them, and
-    /// tombstones of rows that are no longer kept. Rows have no companions; the protector makes those. A row's seqno is
-    /// at most that of its work; a tombstone has the seqno of `store`, which must be above the row's. A line may yield
-    /// no row. Called again for the same lines if the flush fails.
+    /// tombstones of rows that are no longer kept. Rows have no companions; the protector makes those. No row has a
+    /// greater seqno than its work. A tombstone has the seqno of `store`, which must be greater than the row's. A line
+    /// may yield no row. Called again for the same lines if the flush fails.
     fn rows(&self, lines: &[(u64, Arc<[u8]>)], store: &dyn EventStore) -> Vec<Emitted>;
     /// Returns a row that records a quarantine, without companions and with its seqno, for the manifest edit that
     /// commits the quarantine. If rows cannot be written, the edit is committed without it: a failed row must not leave

@@ -1,7 +1,7 @@
 //! The writer: turns records in internal order into a table file.
 //!
 //! Path:  records -> block body -> compression, CRC -> verifying pass over the same bytes -> large writes -> filter,
-//!        properties, index, footer. A large table's filter and index are partitioned (`cut`), and its header is rewritten.
+//!        properties, index, footer. A large table's filter and index are partitioned (`cut`), and its header rewritten.
 //! Holds: a record and its companions are never separated (I07). The CRC of a block is computed first; then its records
 //!        are checked in the bytes that the CRC covers, decompressed again if necessary. Damage before the CRC is found
 //!        by this check, damage after it by the CRC. The ledger (I11), the filter's hashes and the promised protection
