@@ -1,13 +1,14 @@
-//! What stands beside a record: its seal, marks, a stamp, and a list of typed entries. docs/format.md, section 7. Pure.
+//! Decodes the companions of a record: its seal, marks, stamp and list of typed entries. docs/format.md, section 7.
+//! Pure.
 //!
-//! In:     the companions of a record, any bytes.
-//! Out:    where its seal stands, what its marks say, its entries; or that they cannot be decoded.
-//! Holds:  a length is held against what remains before it is used (I10). At most one seal, one list, one stamp; entries ascend
-//!         by provider, each once. An entry says itself whether the seal covers it and whether a keeper that does not know it may
-//!         leave it out, so that it can be checked and carried by one that has never heard of its provider.
+//! In:     the companions of a record, as arbitrary bytes.
+//! Out:    the position of its seal, its marks, its entries; or an error if they cannot be decoded.
+//! Holds:  a length is compared with the remaining bytes before it is used (I10). There is at most one seal, one list
+//!         and one stamp. Entries ascend by provider, without duplicates. Each entry has flags for "the seal covers it"
+//!         and "an unknown protector may drop it", so that it can be checked and copied without knowing its provider.
 //!
-//! An entry outside of the seal has a CRC of its own, started from the hash of its record's key, so that neither a flipped bit
-//! nor another record's entry passes. An entry inside has none: the seal speaks for it.
+//! An entry outside the seal has its own CRC, started from the hash of its record's key, which detects flipped bits and
+//! entries of other records. An entry inside has no CRC, because the seal covers it.
 
 use std::ops::Range;
 
@@ -19,42 +20,42 @@ use waxseal_lsm::record::companion;
 use crate::seal::{Attribute, AttributesHash};
 use crate::stamp::{self, SHORT_BYTES};
 
-/// Bytes of a seal as a companion: its kind and its word.
+/// Length of a seal as a companion: its kind and its word.
 pub use waxseal_lsm::record::companion::WORD8_BYTES as SEAL_BYTES;
-/// The kind of the companion that holds marks, and the mark of a record whose seal was made by a flush or compaction, since it came
-/// without one.
+/// The kind of the companion that holds marks, and the mark of an adopted record: one whose seal was made by a flush or
+/// compaction because the record had none.
 pub use waxseal_lsm::record::companion::{ADOPTED, MARKS};
 
-/// The kind of the companion that says who wrote a record that is watched, and when. `stamp` reads it.
+/// The kind of the stamp companion: session and time of a write to a watched key. The module `stamp` decodes it.
 pub const STAMP: u8 = 0x3C;
 
 /// The mark of an adopted record, as a companion.
 pub const ADOPTED_BYTES: [u8; 3] = [MARKS, 1, ADOPTED as u8];
 
-/// Bytes of a seal and a stamp as short as nearly all.
+/// Length of a seal and a stamp of the minimum length.
 const STAMPED_BYTES: usize = SEAL_BYTES + SHORT_BYTES;
 
-/// Bytes of the CRC behind an entry that the seal does not cover.
+/// Length of the CRC behind an entry that the seal does not cover.
 const CRC_BYTES: usize = 4;
 
-/// The companions of one record, taken apart.
+/// The decoded companions of one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Beside<'a> {
-    /// Where the eight bytes of the seal's word stand among the companions, and the word.
+    /// Position of the seal word's eight bytes among the companions, and the word.
     pub seal: Option<(usize, u64)>,
-    /// Bits that say how the record came here.
+    /// Bits about the record's origin, such as `ADOPTED`.
     pub marks: u64,
     /// The bytes of the list of entries.
     pub list: &'a [u8],
-    /// What the stamp says, with its check.
+    /// The content of the stamp, with its check.
     pub stamp: Option<&'a [u8]>,
-    /// Where the list's companion stands, kind byte included.
+    /// Range of the list's companion, kind byte included.
     list_at: (usize, usize),
-    /// Where the stamp's companion stands, kind byte included.
+    /// Range of the stamp's companion, kind byte included.
     stamp_at: (usize, usize),
 }
 
-/// The word of companions that are a seal and nothing else: what nearly every record has.
+/// Returns the seal word if the companions are a seal and nothing else, as for most records.
 #[inline]
 pub fn only_word(companions: &[u8]) -> Option<u64> {
     match companions {
@@ -63,7 +64,7 @@ pub fn only_word(companions: &[u8]) -> Option<u64> {
     }
 }
 
-/// Word and stamp of companions that are a seal and one stamp behind it: what nearly every record that is watched has.
+/// Returns word and stamp if the companions are a seal followed by one stamp, as for most watched records.
 #[inline]
 pub fn word_and_stamp(companions: &[u8]) -> Option<(u64, &[u8])> {
     let (seal, rest) = companions.split_first_chunk::<SEAL_BYTES>()?;
@@ -75,7 +76,7 @@ pub fn word_and_stamp(companions: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// Word of companions that are a seal and behind it a stamp as short as nearly all, and these companions.
+/// Returns the word and these companions if they are a seal followed by a stamp of the minimum length.
 #[inline]
 pub(crate) fn word_and_short_stamp(companions: &[u8]) -> Option<(u64, &[u8; STAMPED_BYTES])> {
     let both: &[u8; STAMPED_BYTES] = companions.try_into().ok()?;
@@ -83,19 +84,19 @@ pub(crate) fn word_and_short_stamp(companions: &[u8]) -> Option<(u64, &[u8; STAM
     if stamp.starts_with(&[STAMP, (SHORT_BYTES - 2) as u8]) { Some((only_word(seal)?, both)) } else { None }
 }
 
-/// The word of companions that are a seal and nothing else, or a stamp behind it.
+/// Returns the word if the companions are a seal, or a seal followed by a stamp.
 #[inline]
 pub fn usual_word(companions: &[u8]) -> Option<u64> {
     only_word(companions).or_else(|| Some(word_and_stamp(companions)?.0))
 }
 
-/// True unless companions are plainly without a list of entries.
+/// Returns false if the companions cannot contain a list of entries.
 #[inline]
 pub fn may_have_entries(companions: &[u8]) -> bool {
     companions.len() > SEAL_BYTES && word_and_stamp(companions).is_none()
 }
 
-/// A word as a companion.
+/// Encodes a seal word as a companion.
 #[inline]
 pub fn seal_bytes(word: u64) -> [u8; SEAL_BYTES] {
     let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
@@ -103,7 +104,7 @@ pub fn seal_bytes(word: u64) -> [u8; SEAL_BYTES] {
 }
 
 impl<'a> Beside<'a> {
-    /// Takes companions apart. Errors: `Corruption` if they are not whole, or if there are two seals, lists or stamps.
+    /// Decodes companions. Errors: `Corruption` if they are incomplete, or if there are two seals, lists or stamps.
     pub fn read(companions: &'a [u8]) -> Result<Beside<'a>> {
         let mut reader = Reader::new(companions);
         let mut beside = Beside::default();
@@ -133,7 +134,7 @@ impl<'a> Beside<'a> {
                     }
                     beside.stamp_at = (start, reader.position());
                 }
-                // One that is not one number says nothing: see `Part::is_whole`.
+                // Marks that are not a single number are ignored here; `Part::is_whole` reports them.
                 MARKS => beside.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
                 kind if companion::begins(kind) => {
                     reader.length_prefixed()?;
@@ -144,35 +145,35 @@ impl<'a> Beside<'a> {
         Ok(beside)
     }
 
-    /// A list and nothing else.
+    /// Creates companions that consist of a list.
     pub fn of_list(list: &'a [u8]) -> Beside<'a> {
         Beside { list, ..Beside::default() }
     }
 
-    /// True if the record was adopted.
+    /// Returns true if the record was adopted.
     pub fn is_adopted(&self) -> bool {
         self.marks & ADOPTED != 0
     }
 
-    /// The entries of the list, ascending by provider.
+    /// Returns the entries of the list, ascending by provider.
     pub fn entries(&self) -> Entries<'a> {
         Entries { reader: Reader::new(self.list), before: None }
     }
 
-    /// False if anything among these companions says itself that it was hit, beside a record whose key has this hash: then it may have been
-    /// what is missed there.
+    /// Returns false if any of these companions fails its own check, beside a record with this key hash. A missing
+    /// companion may then have been the damaged one.
     pub(crate) fn is_whole(&self, companions: &[u8], key_hash: u64) -> bool {
         parts(companions).all(|part| part.is_whole(companions))
             && self.entries().all(|entry| entry.is_ok_and(|entry| entry.is_whole(key_hash)))
             && self.stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
     }
 
-    /// The stamp's content, and where it begins among the companions.
+    /// Returns the stamp's content and its position among the companions.
     pub(crate) fn stamp_content(&self) -> Option<(usize, &'a [u8])> {
         self.stamp.map(|content| (self.stamp_at.1 - content.len(), content))
     }
 
-    /// The entries of the list, each with the place among the companions at which it ends.
+    /// Returns the entries of the list, each with its end position among the companions.
     pub(crate) fn entry_ends(&self) -> impl Iterator<Item = (usize, Result<Entry<'a>>)> {
         let (mut entries, start) = (self.entries(), self.list_at.1 - self.list.len());
         std::iter::from_fn(move || {
@@ -181,7 +182,7 @@ impl<'a> Beside<'a> {
         })
     }
 
-    /// The entry of one provider. Errors: `Corruption` if the list cannot be decoded, wherever in it.
+    /// Returns the entry of one provider. Errors: `Corruption` if any part of the list cannot be decoded.
     pub fn entry(&self, provider: u16) -> Result<Option<Entry<'a>>> {
         let mut found = None;
         for entry in self.entries() {
@@ -193,7 +194,7 @@ impl<'a> Beside<'a> {
         Ok(found)
     }
 
-    /// The hash of the entries that the seal covers; none if there are none.
+    /// Returns the hash of the entries that the seal covers, or `None` if it covers none.
     pub fn attributes(&self) -> Result<Option<AttributesHash>> {
         if self.list.is_empty() {
             return Ok(None);
@@ -202,8 +203,8 @@ impl<'a> Beside<'a> {
         AttributesHash::of_each(covered.map(|entry| entry.map(|entry| entry.attribute())))
     }
 
-    /// Appends the companions with another list in the place of theirs, or behind them if they have none; without one if it is
-    /// empty. Everything else goes on byte by byte.
+    /// Appends the companions with another list. It replaces their list, or is added at the end; an empty list is
+    /// omitted. All other companions are copied unchanged.
     pub fn with_list(&self, companions: &[u8], list: &[u8], out: &mut Vec<u8>) {
         let (from, to) = if self.list_at == (0, 0) { (companions.len(), companions.len()) } else { self.list_at };
         out.extend_from_slice(&companions[..from]);
@@ -211,7 +212,8 @@ impl<'a> Beside<'a> {
         out.extend_from_slice(&companions[to..]);
     }
 
-    /// The companions with this list in the place of theirs, and those others that are `kept`, byte by byte.
+    /// Returns the companions with this list instead of theirs, and an unchanged copy of every other companion for
+    /// which `kept` is true.
     pub(crate) fn with_parts(&self, companions: &[u8], list: &[u8], kept: &dyn Fn(&Part) -> bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(companions.len());
         for part in parts(companions) {
@@ -228,17 +230,17 @@ impl<'a> Beside<'a> {
 /// One companion of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
-    /// What it is.
+    /// The companion's kind byte.
     pub(crate) kind: u8,
-    /// Where it stands, kind byte included.
+    /// Its range, kind byte included.
     pub(crate) span: Range<usize>,
-    /// Where its bytes begin, behind kind and length.
+    /// Position of its content, behind kind and length.
     content: usize,
 }
 
 impl Part {
-    /// False if it speaks for itself, and says that it was hit: a mark that is not one number, or a companion of a kind that is not
-    /// known here whose sum is not right.
+    /// Returns false if the companion's own check fails: a mark that is not a single number, or an unknown kind whose
+    /// CRC does not match. Seals, lists and stamps are checked elsewhere.
     pub(crate) fn is_whole(&self, companions: &[u8]) -> bool {
         let content = &companions[self.content..self.span.end];
         match self.kind {
@@ -252,16 +254,16 @@ impl Part {
     }
 }
 
-/// The sum at the end of a companion of a kind for later versions.
+/// Returns the CRC at the end of a companion whose kind is reserved for later versions.
 pub(crate) fn sum_of(kind: u8, said: &[u8]) -> [u8; CRC_BYTES] {
     crc(0, &[&[kind], said]).to_le_bytes()
 }
 
-/// The companions of a record, one behind the other; what cannot be told apart ends them.
+/// Iterates over the companions of a record, up to the first that cannot be decoded.
 pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
     let mut reader = Reader::new(companions);
     let mut next = move || -> Result<Option<Part>> {
-        // The end is not an error, which a verified read of such a record would pay for with its allocations.
+        // The end returns `None`, not an error: building an error would cost each verified read an allocation.
         if reader.is_empty() {
             return Ok(None);
         }
@@ -279,7 +281,7 @@ pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
     std::iter::from_fn(move || next().ok().flatten())
 }
 
-/// Appends companions without their stamp; everything else goes on byte by byte. Errors: `Corruption` if they are not whole.
+/// Appends companions without their stamp, otherwise unchanged. Errors: `Corruption` if they are incomplete.
 pub fn put_without_stamp(companions: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let (from, to) = match only_word(companions) {
         Some(_) => (0, 0),
@@ -290,7 +292,7 @@ pub fn put_without_stamp(companions: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Appends a list as a companion; nothing if it is empty.
+/// Appends a list as a companion; an empty list is omitted.
 pub fn put_list(list: &[u8], out: &mut Vec<u8>) {
     if !list.is_empty() {
         out.push(companion::LIST);
@@ -298,42 +300,42 @@ pub fn put_list(list: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What one provider keeps beside a record.
+/// The entry of one provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// Who defines it.
+    /// Id of the provider.
     pub provider: u16,
-    /// Which form its bytes have.
+    /// Format version of its bytes.
     pub version: u8,
-    /// True if the seal covers it: it never changes after the write, and holds on every replica.
+    /// True if the seal covers the entry: it never changes after the write, and is the same on every replica.
     pub sealed: bool,
-    /// True if a keeper that does not know the provider leaves it out of the tables it writes.
+    /// True if a protector that does not know the provider drops the entry from the tables it writes.
     pub discardable: bool,
-    /// What it says.
+    /// The provider's data.
     pub bytes: &'a [u8],
-    /// Its own CRC; 0 if the seal covers it.
+    /// Its own CRC; 0 if the seal covers the entry.
     pub sum: u32,
 }
 
 impl<'a> Entry<'a> {
-    /// An entry beside a record whose key has this hash, with the CRC it needs.
+    /// Creates an entry beside a record with this key hash, and computes its CRC unless the seal covers it.
     pub fn new(provider: u16, version: u8, sealed: bool, discardable: bool, bytes: &'a [u8], key_hash: u64) -> Self {
         let entry = Entry { provider, version, sealed, discardable, bytes, sum: 0 };
         Entry { sum: if sealed { 0 } else { entry.sum_at(key_hash) }, ..entry }
     }
 
-    /// True unless the entry's own CRC, beside a record whose key has this hash, says otherwise. Of an entry that the seal covers only
-    /// the seal can say it.
+    /// Returns false if the entry's own CRC does not match beside a record with this key hash. For an entry that the
+    /// seal covers, the result is always true.
     pub fn is_whole(&self, key_hash: u64) -> bool {
         self.sealed || self.sum == self.sum_at(key_hash)
     }
 
-    /// What is added to the CRC of an entry that goes from beside one key to beside another.
+    /// Returns the XOR that moves the entry's CRC from one key to another.
     pub(crate) fn difference(&self, old_key_hash: u64, new_key_hash: u64) -> u32 {
         self.sum_at(old_key_hash) ^ self.sum_at(new_key_hash)
     }
 
-    /// The same as an attribute of the seal.
+    /// Returns the entry as an attribute of the seal.
     pub fn attribute(&self) -> Attribute<'a> {
         Attribute { provider: self.provider, version: self.version, bytes: self.bytes }
     }
@@ -350,7 +352,7 @@ impl<'a> Entry<'a> {
         list.extend_from_slice(&self.sum.to_le_bytes());
     }
 
-    /// Version and the two flags, one number.
+    /// Encodes version and the two flags as one number.
     fn form(&self) -> u64 {
         u64::from(self.version) << 2 | u64::from(self.discardable) << 1 | u64::from(self.sealed)
     }
@@ -361,7 +363,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Walks a list of entries; any bytes are walked or refused. After an error it is at its end.
+/// Iterator over a list of entries. Any bytes are accepted; the iterator ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     reader: Reader<'a>,
@@ -369,7 +371,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// The entries of a list.
+    /// Iterates over the entries of a list.
     pub fn of(list: &'a [u8]) -> Entries<'a> {
         Entries { reader: Reader::new(list), before: None }
     }
@@ -451,7 +453,7 @@ mod tests {
             }
             let attributes: Vec<_> = entries.iter().filter(|entry| entry.sealed).map(Entry::attribute).collect();
             prop_assert_eq!(beside.attributes().unwrap(), AttributesHash::of(&attributes).unwrap());
-            // The same list in the same place is the same bytes, and no list is all but the list.
+            // Replacing the list by itself changes no byte, and an empty list removes only the list.
             let mut again = Vec::new();
             beside.with_list(&companions, beside.list, &mut again);
             prop_assert_eq!(&again, &companions);

@@ -1,22 +1,23 @@
-//! The keeper: what the engine's seam calls, so that every record is born with a seal and keeps it.
+//! The record protector: the engine calls it so that every record gets a seal when it is written, and keeps it.
 //!
 //! ```text
-//! on_write   the caller's thread, no lock: AA | B behind the operation, and the list of entries; into the log as it is
-//! rekey      the end of the key is known: B, and what has a check by the key, becomes the new key's, without the value
+//! on_write   caller's thread, no lock: adds AA | B and the entry list to the operation, as the log stores them
+//! rekey      the end of the key is known: moves B and the key-bound checks to the complete key, without the value
 //! bind       the seqno is known: B becomes C(seqno), without the record
-//! on_build   flush and compaction: the seal goes on as it came; nothing is made anew
-//! verify     the verifying pass, reads, scrubs: the record asks for a word, and this is it or not
-//! emit       a flush meets a record that is watched: its row in the log (`stamped`)
-//! term       B again, the same in log, memtable and table, so that the ledger closes over every job
+//! on_build   flush and compaction: copies the seal unchanged
+//! verify     build verification, reads, scrubs: compares the seal that the record requires with the stored one
+//! emit       a flush reads a watched record: makes its event row (`stamped`)
+//! term       B again, the same in log, memtable and table, so that the ledger balances for every job
 //! ```
 //!
-//! Holds: a seal is computed for a new value only, never for one that a copy carries (else damage on the way would be sealed
-//! in). A record without a seal gets one only if the place it comes from promises none; then it is adopted, marked and
-//! counted. From a complete place it goes on without, and the verifying pass says so. A word that was hit, as some check has
-//! found, is mended in the next pass, from the record that is right.
+//! Holds:  A seal is computed only for a new value, never for a copied one, because a copy may already be damaged and a
+//!         new seal would hide that. A record without a seal gets one only if its source does not guarantee seals. Such
+//!         a record is adopted: marked and counted. From a source that guarantees seals, the record is copied without
+//!         one and build verification reports it. If a check finds a seal word damaged and the record intact, the next
+//!         flush or compaction rewrites the word from the record.
 //!
-//! Costs: a record with a seal and nothing else, or a stamp behind it, is never taken apart; nothing here allocates for it but `out`, no check that
-//! finds it right writes anything, and no counter is shared between cores.
+//! Costs: companions that are only a seal, or a seal and a stamp, are never decoded in full. The only allocation here
+//! is for `out`, a successful check writes nothing, and cores share no counter.
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, hash_key, hash_short_key};
@@ -46,37 +47,37 @@ use crate::write::{Rooms, merged, rebuilt, written};
 
 pub use crate::beside::SEAL_BYTES;
 
-/// The algorithm by which seals are made here. docs/format.md, section 7.
+/// The algorithm of the seals made here; see docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
 
-/// Providers with this number or a greater one are not Waxseal's own.
+/// Provider ids from here on belong to applications; smaller ones belong to Waxseal.
 const FIRST_FOREIGN: u16 = 16;
 
-/// XXH3-64 takes bytes up to so many in one piece of straight code.
+/// XXH3-64 hashes inputs up to this length in straight-line code, without a call.
 const HASHED_WITHOUT_A_CALL: usize = 128;
 
-/// When a seal is made.
+/// When a seal is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SealPoint {
-    /// On the caller's thread, when the operation goes into its batch.
+    /// On the caller's thread, when the operation is added to its batch.
     #[default]
     Put,
-    /// When a table is built, as the paper does: puts cost nothing more, log and memtable stay uncovered. For comparison; a
-    /// seal that was lost is made anew in silence there.
+    /// When a table is built, as in the paper: puts cost nothing extra, but log and memtable are unprotected, and a
+    /// lost seal is silently recomputed. For comparison only.
     Flush,
 }
 
-/// Which records without a seal get one when they reach a table.
+/// Which records without a seal get one when a table is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Adoption {
-    /// Those from places that do not promise one.
+    /// Records from sources that do not guarantee seals.
     #[default]
     BySource,
-    /// All of them, as the paper does: a seal that was lost is made anew in silence. For comparison only.
+    /// All records, as in the paper: a lost seal is silently recomputed. For comparison only.
     Always,
 }
 
-/// The keeper of seals, and of what providers keep beside them, of one store.
+/// The record protector of one store: it handles the seals and the providers' entries.
 #[derive(Debug, Default)]
 pub struct Sealer {
     point: SealPoint,
@@ -90,42 +91,45 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// A keeper that seals every operation when it is put, adopts what comes from places without seals, and keeps nothing else.
+    /// Creates a protector without providers that seals every operation at put and adopts records from sources without
+    /// seals.
     pub fn new() -> Sealer {
         Sealer::default()
     }
 
-    /// The same with another moment at which seals are made. For experiments.
+    /// Returns this protector with another seal point. For experiments.
     #[must_use]
     pub fn at(self, point: SealPoint) -> Sealer {
         Sealer { point, ..self }
     }
 
-    /// The same with another way with records that have no seal. For experiments.
+    /// Returns this protector with another adoption rule. For experiments.
     #[must_use]
     pub fn adopting(self, adoption: Adoption) -> Sealer {
         Sealer { adoption, ..self }
     }
 
-    /// The same with providers of other metadata. Records expire if `builtin::Expiry` is among them.
+    /// Returns this protector with metadata providers. Records expire only if `builtin::Expiry` is one of them.
     #[must_use]
     pub fn with(self, providers: Providers) -> Sealer {
         Sealer { expires: providers.find(EXPIRY).is_some(), providers, ..self }
     }
 
-    /// The providers.
+    /// Returns the metadata providers.
     pub fn providers(&self) -> &Providers {
         &self.providers
     }
 
-    /// Says how large a family's blocks are meant to be (4 KiB unless said): what is kept beside a record is limited to a quarter
-    /// of one, and to 64 KiB.
+    /// Sets the target block size of a family (default 4 KiB). The companions of a record are limited to a quarter of a
+    /// block, and to 64 KiB.
     pub fn set_block_bytes(&self, family: u32, bytes: usize) {
         self.rooms.set(family, bytes);
     }
 
-    /// Adds an operation with a seal that the caller was given. Errors: `Invalid` if it is not the operation's, or beyond the
-    /// limits of a batch; the batch is then as it was.
+    /// Adds an operation with a seal from the caller.
+    ///
+    /// Errors: `Invalid` if the seal does not match the operation, or if the operation exceeds the limits of a batch;
+    /// the batch is then unchanged.
     pub fn push_sealed(
         &self,
         batch: &mut Batch,
@@ -138,15 +142,18 @@ impl Sealer {
         self.push_sealed_given(batch, &Draft { family, kind, key, value, key_hash: None, entries: &[] }, seal)
     }
 
-    /// The same with what is to be kept beside the value; the seal covers those entries that say so. Errors: also what the
-    /// providers refuse.
+    /// Adds an operation with a seal and metadata entries from the caller. The seal covers the entries marked as
+    /// sealed.
+    ///
+    /// Errors: those of [`Sealer::push_sealed`], and entries that a provider rejects.
     pub fn push_sealed_given(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Seal) -> Result<()> {
         let mut companions = Vec::new();
         self.accompany_sealed(draft, draft.hashed_key(), seal, &mut companions)?;
         batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)
     }
 
-    /// Binds what is more than a seal and a stamp, or what may have been hit. Its term is for `term` to say.
+    /// Binds companions other than a seal and a short stamp, or possibly damaged ones. Returns `None`: the caller must
+    /// ask `term`.
     #[cold]
     #[inline(never)]
     fn bind_slowly(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
@@ -154,7 +161,7 @@ impl Sealer {
         None
     }
 
-    /// The companions of an operation whose key has this hash.
+    /// Appends the companions of an operation; `key_hash` is the hash of its key.
     #[inline(always)]
     pub(crate) fn accompany(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
         if !draft.entries.is_empty() || self.providers.wants().every_write {
@@ -180,7 +187,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// The companions of an operation with a seal that was given. Errors: `Invalid` if it is not the operation's.
+    /// Appends the companions of an operation with the caller's seal. Errors: `Invalid` if the seal does not match the
+    /// operation.
     pub(crate) fn accompany_sealed(
         &self,
         draft: &Draft<'_>,
@@ -198,8 +206,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// The seal that stands beside a record, whether or not it matches; none if there is none. Errors: `Corruption` if what stands
-    /// there cannot be decoded.
+    /// Returns the stored seal of a record, whether or not it matches, or `None` if the record has no seal. Errors:
+    /// `Corruption` if the companions cannot be decoded.
     pub fn seal_of(record: &Record<'_>) -> Result<Option<Seal>> {
         if let Some(word) = usual_word(record.companion) {
             return Ok(Some(Seal::from_word(word, record.seqno)));
@@ -208,12 +216,14 @@ impl Sealer {
         Ok(beside.seal.map(|(_, word)| Seal::from_word(word, record.seqno)))
     }
 
-    /// True if the record was adopted: its seal was made when it first reached a table, and says nothing of what was before.
+    /// Returns true if the record was adopted: its seal was made when a table was first built from it, so earlier
+    /// damage is not detected.
     pub fn is_adopted(record: &Record<'_>) -> bool {
         record.companion.len() > SEAL_BYTES && Beside::read(record.companion).is_ok_and(|beside| beside.is_adopted())
     }
 
-    /// The verdict on a record whose key's `checksum::hash` is at hand. `complete`: its file promises a seal for every record.
+    /// Returns the verdict on a record; `key_hash` is the `checksum::hash` of its key. `complete`: its file guarantees
+    /// a seal for every record.
     pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
         let verdict = verdict_on(record, key_hash, complete);
         match verdict {
@@ -230,12 +240,13 @@ impl Sealer {
         verdict
     }
 
-    /// What was done so far; exact once the threads that did it are known to have come this far.
+    /// Returns the counters. They are exact for threads whose work happened before this call.
     pub fn counts(&self) -> Counts {
         self.tally.counts()
     }
 
-    /// A right record with a seal and nothing else, or a stamp behind it; anything else goes on to `verify_slowly`.
+    /// Validates an intact record whose companions are a seal, or a seal and a stamp; `verify_slowly` handles all other
+    /// records.
     #[inline(never)]
     fn verify_usual(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         let (word, stamp) = match word_and_stamp(record.companion) {
@@ -244,7 +255,7 @@ impl Sealer {
         };
         if let Some(word) = word
             && source != Protection::Foreign
-            && record.kind != Kind::BlobPointer // what counts is the value pointed to
+            && record.kind != Kind::BlobPointer // the seal covers the value, not the pointer
             && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
             && stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
         {
@@ -253,7 +264,7 @@ impl Sealer {
         self.verify_slowly(record, key_hash, source)
     }
 
-    /// Everything that is not a right record with a seal and nothing else, or a stamp.
+    /// Verifies every record that the fast paths did not validate.
     #[cold]
     #[inline(never)]
     fn verify_slowly(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
@@ -273,7 +284,8 @@ impl Sealer {
         }
     }
 
-    /// True if a stamp, an entry outside of the seal, a mark or what is not known here was hit, or an entry is none of its provider's.
+    /// Returns true if a stamp, an unsealed entry, a mark or an unknown companion is damaged, or if a provider rejects
+    /// its entry.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
         if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
@@ -282,7 +294,7 @@ impl Sealer {
         if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
             return true;
         }
-        // A provider looks at an entry and its value together, and the value of a pointer is not at hand.
+        // A provider checks an entry together with the value, and a blob pointer's value has not been read here.
         let has_value = record.kind != Kind::BlobPointer;
         beside.entries().any(|entry| {
             entry.map_or(true, |entry| {
@@ -294,9 +306,9 @@ impl Sealer {
         })
     }
 
-    /// A record that reaches a table and is more than a record with its seal, or whose seal may have been hit.
+    /// Builds a table's record that has more than a seal, or whose seal word may be damaged.
     fn build_slowly(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        let Ok(beside) = Beside::read(record.companion) else { return Build::Keep }; // for the verifying pass to find
+        let Ok(beside) = Beside::read(record.companion) else { return Build::Keep }; // build verification reports it
         match beside.seal {
             None => self.build_unsealed(record, &beside, source, out),
             Some((at, word)) if self.hits.has(word) => {
@@ -314,7 +326,7 @@ impl Sealer {
             Some(_) => match rebuilt(&self.providers, record, &beside) {
                 Some(list) => {
                     beside.with_list(record.companion, &list, out);
-                    Build::Set // another list, and the same seal
+                    Build::Set // another list, the same seal
                 }
                 None => Build::Keep,
             },
@@ -330,7 +342,7 @@ impl Sealer {
             (SealPoint::Flush, _, _) => (Count::Computed, &[]),
             (_, Adoption::BySource, Protection::Complete) if !active(Bug::AdoptionInCompleteFile) => {
                 self.tally.add(Count::Unsealed);
-                return Build::Keep; // lost: the verifying pass says so
+                return Build::Keep; // lost: build verification reports it
             }
             _ if active(Bug::AdoptionUnmarked) => (Count::Adopted, &[]),
             _ => (Count::Adopted, &ADOPTED_BYTES),
@@ -343,7 +355,7 @@ impl Sealer {
         Build::Set
     }
 
-    /// The expiry of a record that may have entries, if its seal covers it.
+    /// Returns the expiry of a record that may have entries, if its seal covers that entry.
     fn expiry_slowly(&self, record: &Record<'_>) -> Option<u64> {
         let (expiry, _) = self.providers.find(EXPIRY)?;
         let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
@@ -356,9 +368,9 @@ impl Sealer {
             return Life::Alive;
         }
         match verdict_on(record, hash(record.key), true) {
-            // Where its word alone was hit the record is right, and as over as it was.
+            // If only the seal word is damaged, the record is intact, and so is its expiry.
             Verdict::Validated | Verdict::CheckDamaged | Verdict::SealDamaged => Life::Over,
-            Verdict::Unverified | Verdict::Missing => Life::Alive, // nothing speaks for what it says
+            Verdict::Unverified | Verdict::Missing => Life::Alive, // no seal confirms the expiry
             Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Life::Doubtful,
         }
     }
@@ -380,7 +392,7 @@ impl Companions for Sealer {
         }
     }
 
-    /// A seal and nothing else, or a stamp as short as nearly all behind it, is its own term: `B`, as it was written.
+    /// If the companions are a seal, or a seal and a short stamp, the term is the written word `B`.
     #[inline]
     fn bind_new(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
         let bound = |word: u64| seal_bytes(Seal::from_bytes(word.to_le_bytes()).at(seqno));
@@ -440,7 +452,7 @@ impl Companions for Sealer {
         let seal = seal_of(result.kind, key_hash, result.value, &Beside::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
         put_list(&list, out);
-        // The result was written when its newest part was. Whatever row is due for a part was emitted of the part.
+        // The result counts as written when its newest input was. The flush emits event rows for the inputs.
         if let Some(newest) = inputs.iter().max_by_key(|input| input.seqno)
             && let Some(stamp) = Stamp::standing(newest.companion, key_hash)?
         {
@@ -462,8 +474,8 @@ impl Companions for Sealer {
         }
     }
 
-    /// What nearly every record is, a short value that was put with a seal and nothing else, is decided without a call, and what its
-    /// kind adds to the seal is a constant.
+    /// Fast path for most records: a short value that was put with only a seal. It is checked without a call, and the
+    /// kind's contribution to the seal is a constant.
     #[inline]
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         if record.kind == Kind::Put
@@ -477,7 +489,7 @@ impl Companions for Sealer {
         self.verify_usual(record, key_hash, source)
     }
 
-    /// `verify` of a short value under a short key, written out: both hashes are inlined and nothing else is called.
+    /// `verify` for a short value under a short key: both hashes are inlined and no function is called.
     #[inline]
     fn serves(&self, record: &Record<'_>, source: Protection) -> bool {
         if record.kind == Kind::Put
@@ -507,7 +519,7 @@ impl Companions for Sealer {
         if may_have_entries(record.companion) && self.expires { self.expiry_slowly(record) } else { None }
     }
 
-    /// A provider of somebody else's may want to hear of each record that is dropped; Waxseal's own do not.
+    /// A foreign provider may need `on_drop` for every dropped record; Waxseal's own providers do not.
     fn may_drop_unread(&self) -> bool {
         self.providers.descriptors().iter().all(|of| of.id < FIRST_FOREIGN)
     }
@@ -515,7 +527,7 @@ impl Companions for Sealer {
     fn term(&self, record: &Record<'_>) -> u64 {
         let Ok(Some(seal)) = Sealer::seal_of(record) else { return 0 };
         if self.hits.has(seal.at(record.seqno)) && verdict_on(record, hash(record.key), true) == Verdict::SealDamaged {
-            // A word that was hit says nothing; what it said stands in the record.
+            // A damaged word cannot serve as the term; the intact record yields the correct one.
             let whole = Beside::read(record.companion)
                 .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside));
             return whole.map_or(0, Seal::number);
@@ -561,7 +573,7 @@ impl Companions for Sealer {
     }
 }
 
-/// Where the eight bytes of the seal's word stand among companions.
+/// Returns the position of the seal word's eight bytes among the companions.
 #[inline]
 pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
     match usual_word(companions) {
@@ -570,8 +582,8 @@ pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
     }
 }
 
-/// The seal that a record with these parts asks for; one that points to its value asks for the same as with it. Errors: `Corruption` if
-/// its list, or its pointer, cannot be decoded.
+/// Returns the seal that a record with these parts requires. A blob pointer requires the same seal as the value it
+/// points to. Errors: `Corruption` if the entry list or the pointer cannot be decoded.
 pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
     let seal = Seal::of_hashes(kind, key_hash, value_hash(kind, value)?);
     Ok(match beside.attributes()? {
@@ -608,7 +620,7 @@ mod tests {
         }
     }
 
-    /// A sealed record at a seqno, as log and commit make it.
+    /// Returns a record sealed at a seqno, as log and commit make it.
     fn born(sealer: &Sealer, key: &[u8], value: &[u8], seqno: Seqno) -> Vec<u8> {
         let mut companion = Vec::new();
         let draft = Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
@@ -695,7 +707,7 @@ mod tests {
             assert_eq!((build, sealer.check(&built)), (Build::Set, Check::Validated), "{source:?}");
             assert_eq!(Sealer::is_adopted(&built), counts == adopted);
             assert!(out.ends_with(&list));
-            // Damaged or not, what has a seal keeps it.
+            // A record that has a seal keeps it, damaged or not.
             for kept in [&built, &put(b"k", b"w", 7, &out), &put(b"k", b"v", 7, &out[..4])] {
                 assert_eq!(sealer.on_build(kept, None, &mut Vec::new()), Build::Keep);
             }
@@ -718,14 +730,14 @@ mod tests {
         hit[4] ^= 0x81;
         let record = put(b"k", b"v", 7, &hit);
         let mut out = Vec::new();
-        assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Keep); // nobody has noticed yet
+        assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Keep); // not found yet
         assert_ne!(sealer.term(&record), Seal::of(b"k", b"v").number());
         assert_eq!(sealer.check(&record), Check::CompanionDamaged);
         assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Mend);
         assert_eq!(out, whole);
         assert_eq!(sealer.term(&record), Seal::of(b"k", b"v").number());
         assert_eq!(sealer.counts(), Counts { computed: 1, hit: 1, mended: 1, ..Counts::default() });
-        // The same word beside a record that is not right speaks for nothing.
+        // The same word beside a damaged record is not used.
         let other = put(b"k", b"w", 7, &hit);
         assert_eq!(sealer.on_build(&other, Protection::Complete, &mut Vec::new()), Build::Keep);
         assert_eq!(sealer.on_build(&put(b"k", b"v", 7, &whole), Protection::Complete, &mut Vec::new()), Build::Keep);
@@ -769,7 +781,7 @@ mod tests {
             }
             let is_usual = [SEAL_BYTES, SEAL_BYTES + stamp::SHORT_BYTES].contains(&written.len()) && odd.is_none() && !hit;
             if hit {
-                // Some word was found to be hit: then each is looked at.
+                // Once any word is known to be damaged, every record is checked.
                 let mut damaged = born(&sealer, b"k", b"v", 7);
                 damaged[4] ^= 1;
                 prop_assert_eq!(sealer.check(&put(b"k", b"v", 7, &damaged)), Check::CompanionDamaged);
@@ -795,7 +807,7 @@ mod tests {
             if matches!(Sealer::seal_of(&record), Ok(None) | Err(_)) {
                 prop_assert_eq!(term, 0);
             }
-            // Bound elsewhere, it has the same term there.
+            // Bound to another seqno, the record keeps its term.
             sealer.bind(&mut companion, Some(seqno.into()), 99);
             prop_assert_eq!(sealer.term(&put(b"k", b"v", 99, &companion)), term);
         }

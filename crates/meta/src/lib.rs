@@ -1,27 +1,28 @@
-//! Seals: a checksum born with its record, carried with it wherever it goes, and never made anew on the way.
+//! Record seals: a checksum that is computed once, when a record is written, and that stays with the record unchanged.
 //!
-//! The engine below knows records and opaque companions; this crate keeps the companions. Files, each a story of its own:
+//! The storage engine treats the companions of a record as opaque bytes; this crate writes and interprets them.
+//! Modules:
 //!
 //! ```text
-//! keeper     what the engine's seam calls: makes, binds, carries and checks seals
-//! write      lists of entries: made at a put, made anew in a pass       reading    entries read back, without the values
-//! provider   who keeps what beside a record, next to its seal            builtin    expiry, provenance, ETL, labels
-//! hits       words found damaged, for the next pass to mend              counts     what a keeper has done
+//! keeper     the record protector that the engine calls: makes, binds, carries and checks seals
+//! write      entry lists: made at a put, rebuilt by flushes and compactions    reading    reads entries, without the values
+//! provider   metadata providers: entries stored next to the seal               builtin    expiry, provenance, ETL, labels
+//! hits       damaged seal words, for the next flush or compaction to repair    counts     counters of the protector
 //! care       verify, scrub, repair, salvage, digest
-//! mend       a right record's companions, without what was hit beside it
-//! verdict    pure: what a seal and its record say together
+//! mend       rebuilds the companions of an intact record, without the damaged ones
+//! verdict    pure: the verdict on a record and its seal
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
-//! beside     pure: what stands beside a record, taken apart
-//! stamped    watched operations get stamps, and the flush that meets them tells of each
-//! rekey      pure: companions of a key that becomes whole when its seqno is known
-//! stamp      pure: who wrote a record that is watched, when, and what its row in the log shall say
-//! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
-//! paper      the paper's store to the letter, for comparison
-//! seal       the algebra: a checksum that can be moved from seqno to seqno without its record
+//! beside     pure: decodes the companions of a record
+//! stamped    stamps watched operations, and makes the event rows when a flush reads them
+//! rekey      pure: moves companions to the complete key once its seqno is known
+//! stamp      pure: session and time of a write to a watched key, and how its event row is formed
+//! exchange   export and import of table files for other nodes, with seals, without, or in the paper's form
+//! paper      the store exactly as the paper describes it, for comparison
+//! seal       the algebra: moves a checksum from seqno to seqno without the record
 //! ```
 //!
-//! A seal is a guard against hardware, kernels and our own mistakes, not against an adversary: it is no signature.
-//! Every byte is in docs/format.md, section 7.
+//! A seal detects damage by hardware, kernels and our own bugs. It is not a signature: an adversary can forge it.
+//! docs/format.md, section 7, defines every byte.
 
 pub mod beside;
 pub mod builtin;

@@ -1,10 +1,11 @@
-//! Providers: who keeps what beside a record, next to its seal.
+//! Metadata providers: each keeps its own entries with a record, next to the seal.
 //!
-//! In:     operations as they are written, records as tables are built, merged and left out.
+//! In:     operations as they are written, and records as tables are built, merged and dropped.
 //! Out:    typed entries in the record's list (docs/format.md, section 7).
-//! Holds:  several providers at once, each entry its own; what one of them asks for never costs a record that has no entries.
-//!         An entry that the seal covers (`in_checksum`) is part of what was written: it must be portable, it never changes, and a keeper
-//!         that does not know it carries it. Every other entry has its own CRC, and says whether it is to be carried.
+//! Holds:  several providers work side by side, each with its own entry. A provider adds no cost to records without
+//!         entries, unless it sets `Wants`. An entry that the seal covers (`in_checksum`) is part of the write: it must
+//!         be portable, it never changes, and a protector that does not know its provider copies it. Every other entry
+//!         has its own CRC and a flag that says whether unknown protectors copy it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,61 +15,61 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::DropReason;
 
-/// The seal itself. It is no entry of the list.
+/// Id of the seal itself, which is not an entry of the list.
 pub const CHECKSUM: u16 = 0;
-/// When a record expires.
+/// Id of the expiry provider.
 pub const EXPIRY: u16 = 1;
-/// Who wrote it, and when.
+/// Id of the provenance provider: session and time of the write.
 pub const PROVENANCE: u16 = 2;
-/// Statistics for loading elsewhere.
+/// Id of the ETL provider: statistics for loading into another store.
 pub const ETL: u16 = 3;
-/// Labels.
+/// Id of the labels provider.
 pub const LABELS: u16 = 4;
-/// Reserved: what a record was derived from.
+/// Reserved: the records from which a record was derived.
 pub const LINEAGE: u16 = 5;
 
-/// Longest entry, if a provider does not say.
+/// Default maximum entry length in bytes.
 pub const DEFAULT_MAX_LEN: usize = 1024;
 
-/// Where an entry belongs.
+/// Whether an entry leaves its store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locality {
-    /// To this store alone: it is not exported.
+    /// Only this store has the entry; it is not exported.
     NodeLocal,
-    /// To the record, wherever it goes.
+    /// The entry follows its record, also into exports.
     Portable,
 }
 
-/// What a keeper that does not know the provider does with its entries when it writes a table.
+/// How a protector that does not know the provider treats its entries when it writes a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnUnknown {
-    /// Carries them bit by bit.
+    /// It copies them unchanged.
     Preserve,
-    /// Leaves them out.
+    /// It drops them.
     Drop,
 }
 
-/// What a provider says of itself; it stands in property 10 of tables.
+/// Description of a provider, stored in property 10 of tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Descriptor {
-    /// Its number. Below 16: Waxseal's own.
+    /// Provider id. Ids below 16 belong to Waxseal.
     pub id: u16,
-    /// Its name, 1 to 64 bytes.
+    /// Name, 1 to 64 bytes.
     pub name: String,
-    /// The form of the entries it writes.
+    /// Format version of the entries it writes.
     pub version: u8,
-    /// Where they belong.
+    /// Whether its entries are exported.
     pub locality: Locality,
-    /// Longest entry in bytes, at most 64 KiB less the seal.
+    /// Maximum entry length in bytes: less than 64 KiB minus 64 bytes.
     pub max_len: usize,
-    /// Whether the seal covers them: then they are portable, and never change after the write.
+    /// Whether the seal covers its entries. Sealed entries are portable and never change after the write.
     pub in_checksum: bool,
-    /// What becomes of them where nobody knows them.
+    /// How stores without this provider treat its entries.
     pub on_unknown: OnUnknown,
 }
 
 impl Descriptor {
-    /// A descriptor with the defaults: version 0, portable, up to 1 KiB, outside of the seal, preserved.
+    /// Creates a descriptor with the defaults: version 0, portable, up to 1 KiB, not sealed, preserved.
     pub fn new(id: u16, name: &str) -> Descriptor {
         Descriptor {
             id,
@@ -81,7 +82,7 @@ impl Descriptor {
         }
     }
 
-    /// Every fault of the descriptor, in one error.
+    /// Checks the descriptor. Errors: `Invalid`, with every violated rule in one message.
     pub fn validate(&self) -> Result<()> {
         let checks = [
             (self.id != CHECKSUM && self.id != LINEAGE, "its id is reserved"),
@@ -127,7 +128,8 @@ impl Descriptor {
     }
 }
 
-/// Reads the descriptors of a table (property 10), ascending by id. What cannot be read is refused.
+/// Reads the descriptors of a table (property 10), ascending by id. Errors: `Corruption` if they cannot be decoded or
+/// do not ascend.
 pub fn read_descriptors(bytes: &[u8]) -> Result<Vec<Descriptor>> {
     let mut reader = Reader::new(bytes);
     let mut descriptors: Vec<Descriptor> = Vec::new();
@@ -141,7 +143,7 @@ pub fn read_descriptors(bytes: &[u8]) -> Result<Vec<Descriptor>> {
     Ok(descriptors)
 }
 
-/// Descriptors as they stand in property 10; those of the same id once, the earlier list's.
+/// Encodes descriptors for property 10. If several lists have the same id, the earliest list's descriptor is kept.
 pub fn write_descriptors(lists: &[&[Descriptor]]) -> Vec<u8> {
     let mut all: Vec<&Descriptor> = lists.iter().flat_map(|list| list.iter()).collect();
     all.sort_by_key(|descriptor| descriptor.id); // stable: the earlier list's comes first
@@ -156,49 +158,50 @@ pub fn write_descriptors(lists: &[&[Descriptor]]) -> Vec<u8> {
 pub struct WriteCtx<'a> {
     /// The family's id.
     pub family: u32,
-    /// What it does.
+    /// The kind of the operation.
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
-    /// `checksum::hash` of it.
+    /// `checksum::hash` of the key.
     pub key_hash: u64,
     /// The value.
     pub value: &'a [u8],
-    /// What the caller gave for this provider.
+    /// The bytes that the caller passed for this provider.
     pub given: Option<&'a [u8]>,
 }
 
-/// What becomes of an entry while a table is built.
+/// The result of `MetadataProvider::on_build`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rebuild {
-    /// It goes on as it is, or stays absent.
+    /// The entry is copied unchanged, or stays absent.
     Keep,
-    /// `out` holds the new one.
+    /// The entry is replaced by `out`.
     Set,
-    /// It goes.
+    /// The entry is removed.
     Remove,
 }
 
-/// At which points a provider wants to be asked about every record, not only about those that concern it.
+/// Which calls a provider wants for every record, not only for records with an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wants {
-    /// `on_write` of operations for which the caller gave nothing.
+    /// `on_write` for operations without bytes for this provider.
     pub every_write: bool,
-    /// `on_build` of every record. Not for entries that the seal covers.
+    /// `on_build` for every record. Not allowed for entries that the seal covers.
     pub every_build: bool,
 }
 
-/// Keeps entries of one kind beside records. All calls may come from any thread.
+/// Keeps entries of one kind with records. Calls may come from any thread.
 pub trait MetadataProvider: Send + Sync {
-    /// What it says of itself; always the same.
+    /// Returns the provider's descriptor, the same on each call.
     fn descriptor(&self) -> Descriptor;
 
-    /// Where it wants to be asked.
+    /// Returns the calls that the provider wants for every record.
     fn wants(&self) -> Wants {
         Wants::default()
     }
 
-    /// An operation is written: appends its entry to `out` and answers true, or has none. An error refuses the operation.
+    /// Called when an operation is written: appends the entry to `out` and returns true, or returns false for no entry.
+    /// An error rejects the operation.
     fn on_write(&self, write: &WriteCtx<'_>, out: &mut Vec<u8>) -> Result<bool> {
         match write.given {
             Some(given) => {
@@ -209,21 +212,23 @@ pub trait MetadataProvider: Send + Sync {
         }
     }
 
-    /// A record enters a table with this entry, or without one.
+    /// Called when a record is written to a table, with its entry if it has one.
     fn on_build(&self, _record: &Record<'_>, _entry: Option<&[u8]>, _out: &mut Vec<u8>) -> Rebuild {
         Rebuild::Keep
     }
 
-    /// A merge operator made one record from these, all verified: appends the entry of the result to `out` and answers true.
+    /// Called when a merge operator combines these verified records: appends the result's entry to `out` and returns
+    /// true, or returns false.
     fn on_merge(&self, _inputs: &[(Record<'_>, Option<&[u8]>)], _out: &mut Vec<u8>) -> Result<bool> {
         Ok(false)
     }
 
-    /// A record with an entry is left out of a table. Where its value stands in a value file it has a pointer in its place (kind
-    /// `BlobPointer`): no value is read for this.
+    /// Called when a record with an entry is dropped from a table. For a value in a blob file the record holds the
+    /// pointer (kind `BlobPointer`): the value is not read.
     fn on_drop(&self, _record: &Record<'_>, _entry: &[u8], _reason: DropReason) {}
 
-    /// False if an entry cannot be one of this provider's, at this record. Not asked where the value is not at hand (kind `BlobPointer`).
+    /// Returns false if the entry cannot be a valid one for this record. Not called if the value has not been read
+    /// (kind `BlobPointer`).
     fn verify(&self, _record: &Record<'_>, _entry: &[u8]) -> bool {
         true
     }
@@ -237,7 +242,8 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// These providers. Errors: `Invalid` if a descriptor cannot be, or if two have the same id.
+    /// Creates the set. Errors: `Invalid` if a descriptor is invalid, if two ids are equal, or if a provider would
+    /// change sealed entries.
     pub fn of(providers: Vec<Arc<dyn MetadataProvider>>) -> Result<Providers> {
         let mut list: Vec<_> = providers.into_iter().map(|provider| (provider.descriptor(), provider)).collect();
         list.sort_by_key(|(descriptor, _)| descriptor.id);
@@ -260,28 +266,28 @@ impl Providers {
         Ok(Providers { list: list.into(), wants })
     }
 
-    /// True without any.
+    /// Returns true if there are no providers.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What any of them wants.
+    /// Returns the union of the providers' wants.
     #[inline]
     pub fn wants(&self) -> Wants {
         self.wants
     }
 
-    /// All of them, ascending by id.
+    /// Iterates over the providers, ascending by id.
     pub fn iter(&self) -> impl Iterator<Item = (&Descriptor, &dyn MetadataProvider)> {
         self.list.iter().map(|(descriptor, provider)| (descriptor, &**provider))
     }
 
-    /// The provider with this id.
+    /// Returns the provider with this id.
     pub fn find(&self, id: u16) -> Option<(&Descriptor, &dyn MetadataProvider)> {
         self.iter().find(|(descriptor, _)| descriptor.id == id)
     }
 
-    /// Their descriptors.
+    /// Returns the descriptors, ascending by id.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         self.list.iter().map(|(descriptor, _)| descriptor.clone()).collect()
     }

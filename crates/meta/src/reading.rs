@@ -1,9 +1,9 @@
-//! Reading what is kept beside values, without the values.
+//! Reads providers' entries without reading the values.
 //!
 //! In:     a record, or a store and a key or bounds; a provider.
-//! Out:    the provider's entry, copied, and how far it was checked.
-//! Holds:  a value is neither copied nor hashed for it, nor read where it stands in a value file. So the seal, which speaks for the entries it covers only together with the
-//!         value, is not checked unless that is asked for; an entry outside of it is, by its own CRC.
+//! Out:    a copy of the provider's entry, and how far it was checked.
+//! Holds:  the value is not copied, hashed or read from its blob file. A seal covers its entries only together with the
+//!         value, so it is checked only on request. An entry outside the seal is checked by its own CRC.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Bounds, Db, Family};
@@ -22,32 +22,32 @@ use crate::verdict;
 /// How far an entry was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checked {
-    /// Not at all: the seal covers it, and was not checked.
+    /// Not checked: the seal covers the entry, and the seal was not checked.
     Not,
-    /// By its own CRC.
+    /// Checked by its own CRC.
     Itself,
-    /// By the seal of its record, and its own CRC if it has one.
+    /// Checked by the seal of its record, and by its own CRC if it has one.
     Sealed,
 }
 
-/// One entry, read back.
+/// An entry that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Meta {
-    /// The form of its bytes.
+    /// Format version of its bytes.
     pub version: u8,
-    /// What the provider keeps.
+    /// The provider's data.
     pub bytes: Vec<u8>,
-    /// How far it was checked.
+    /// How far the entry was checked.
     pub checked: Checked,
 }
 
-/// The entry of a provider beside a record; the value is not looked at. Of a record that is watched and has no entry of provenance,
-/// what its stamp says. Errors: `Corruption` if what stands beside the record cannot be decoded, or does not fit its own sum.
+/// Returns a provider's entry of a record, without reading the value. For a watched record without a provenance entry,
+/// provenance comes from its stamp. Errors: `Corruption` if the companions cannot be decoded or an entry fails its CRC.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     let beside = Beside::read(record.companion)?;
     let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
     let Some(entry) = beside.entry(provider)? else {
-        // There is none only if nothing that is there was this one before it was hit.
+        // Report "no such entry" only if all companions are intact: a damaged one might have been this entry.
         return match beside.is_whole(record.companion, hash(record.key)) {
             true if provider == PROVENANCE => stamped(record, &beside),
             true => Ok(None),
@@ -61,7 +61,7 @@ pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     Ok(Some(Meta { version: entry.version, bytes: entry.bytes.to_vec(), checked }))
 }
 
-/// Who wrote a record and when, by its stamp, in the form of an entry.
+/// Returns the session and time from a record's stamp, encoded as a provenance entry.
 fn stamped(record: &Record<'_>, beside: &Beside<'_>) -> Result<Option<Meta>> {
     let Some(content) = beside.stamp else { return Ok(None) };
     let stamp = Stamp::read(content, hash(record.key))
@@ -70,7 +70,8 @@ fn stamped(record: &Record<'_>, beside: &Beside<'_>) -> Result<Option<Meta>> {
     Ok(Some(Meta { version: 0, bytes, checked: Checked::Itself }))
 }
 
-/// The same, after the record's seal has spoken for it: this reads the value. Errors: `Corruption` also if it does not.
+/// Returns a provider's entry after checking the record against its seal, which reads the value. Errors: those of
+/// `meta_of`, and `Corruption` if the record does not match its seal.
 pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     match sealer.judge(record, hash(record.key), false) {
         verdict::Verdict::Validated | verdict::Verdict::SealDamaged => {
@@ -81,7 +82,7 @@ pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> 
     }
 }
 
-/// The entry of a provider beside the value of a key; none if there is no value, or no entry.
+/// Returns a provider's entry for the value of a key, or `None` if the key has no value or the value has no entry.
 ///
 /// Errors: those of `Db::get` and of `meta_of`.
 pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16) -> Result<Option<Meta>> {
@@ -90,13 +91,13 @@ pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16)
     meta
 }
 
-/// The entries of a provider beside the values within bounds, in the order of their keys; values without one are passed over.
+/// Iterates over a provider's entries within bounds, in key order. Values without an entry are skipped.
 pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
     let cursor = db.cursor_checked(family, at, bounds, Verify::Never)?.without_values();
     Ok(MetaIter { cursor, provider, place: Place::Before })
 }
 
-/// Keys with their entries of one provider. After an error it goes on behind what is damaged, where the cursor below can.
+/// Iterator over keys and the entries of one provider. After an error it continues behind the damage if the cursor can.
 pub struct MetaIter {
     cursor: UserCursor,
     provider: u16,

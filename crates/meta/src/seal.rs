@@ -1,13 +1,14 @@
-//! The seal of a record, algorithm 1. docs/format.md, section 7. Changing a constant here is a new algorithm.
+//! The seal of a record, algorithm 1. docs/format.md, section 7. A changed constant needs a new algorithm number.
 //!
 //! ```text
 //! B        = f(hash(key) ^ KEY) ^ f(hash(value) ^ VALUE) ^ f(class ^ CLASS) [^ f(hash(attributes) ^ ATTRIBUTES)]
 //! C(seqno) = B ^ f(seqno ^ SEQNO)          f = checksum::mix, a bijection; hash = XXH3-64
 //! ```
 //!
-//! `B` is the seal: it says what was written and nothing of where it lives, so it is the same on every replica. `C` is the
-//! word that stands beside the record, bound to its seqno. From one seqno to another is two mixings, without the record.
-//! Each part goes through its own constant and the finaliser, so that equal parts do not cancel and swapped ones do not pass.
+//! `B` is the seal: it depends on the record's content but not on its position, so every replica has the same seal. `C`
+//! is the word stored with the record, bound to its seqno. Rebinding to another seqno costs two mixings and does not
+//! need the record. Each part is mixed with its own constant, so that equal parts do not cancel and exchanged parts are
+//! detected.
 
 use std::cell::RefCell;
 
@@ -16,7 +17,7 @@ use waxseal_lsm::codec::{put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 
-/// The number of this algorithm, as it stands in files.
+/// The algorithm number stored in files.
 pub const ALGORITHM: u64 = 1;
 
 const KEY: u64 = 0x6E9A_627B_1AFB_9125;
@@ -25,87 +26,88 @@ const CLASS: u64 = 0xA944_E6EB_31DC_8FDF;
 const ATTRIBUTES: u64 = 0x322E_B2B5_FD49_BB4B;
 const SEQNO: u64 = 0x23E2_A3C8_26DE_E2D5;
 
-/// The checksum of a record that holds wherever the record lives. Two records with the same key, value, kind class and
-/// attributes have the same seal; any two others have, but for one chance in 2^64.
+/// The checksum of a record, independent of its position. Records with the same key, value, kind class and attributes
+/// have the same seal; different records share one with probability 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seal(u64);
 
 impl Seal {
-    /// The seal of a value under a key.
+    /// Returns the seal of a put of `value` under `key`.
     #[inline]
     pub fn of(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Seal {
         Seal::of_operation(Kind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// The seal of an operation of any kind. A tombstone's value is the bytes it carries, a range delete's is its end;
-    /// for a pointer into a value file use `of_hashes` with the hash of the value pointed to.
+    /// Returns the seal of an operation of any kind. The value of a tombstone is its payload, the value of a range
+    /// delete is its end key. For a blob pointer use `of_hashes` with the hash of the value in the blob file.
     #[inline]
     pub fn of_operation(kind: Kind, key: &[u8], value: &[u8]) -> Seal {
         Seal::of_hashes(kind, hash(key), hash(value))
     }
 
-    /// The same with the key's `checksum::hash` at hand, so that a key is hashed once an operation.
+    /// Like `of_operation`, for a caller that already has the key's `checksum::hash`, so that each operation hashes its
+    /// key once.
     #[inline]
     pub fn of_hashed_key(kind: Kind, key_hash: u64, value: &[u8]) -> Seal {
         Seal::of_hashes(kind, key_hash, hash(value))
     }
 
-    /// The same from the hashes of key and logical value.
+    /// Like `of_operation`, from the hashes of the key and of the logical value.
     #[inline]
     pub const fn of_hashes(kind: Kind, key_hash: u64, value_hash: u64) -> Seal {
         Seal(mix(key_hash ^ KEY) ^ mix(value_hash ^ VALUE) ^ mix(class(kind) ^ CLASS))
     }
 
-    /// The seal of a record as it lies there, whatever its companion says.
+    /// Computes the seal of a record from its bytes, ignoring its companions.
     #[inline]
     pub fn of_record(record: &Record<'_>) -> Seal {
         Seal::of_operation(record.kind, record.key, record.value)
     }
 
-    /// Adds attributes, or takes them away again.
+    /// Adds attributes to the seal; a second call with the same attributes removes them.
     #[must_use]
     pub const fn with(self, attributes: AttributesHash) -> Seal {
         Seal(self.0 ^ mix(attributes.0 ^ ATTRIBUTES))
     }
 
-    /// The word beside a record at `seqno`.
+    /// Returns the word stored with the record at `seqno`.
     #[inline]
     pub const fn at(self, seqno: Seqno) -> u64 {
         self.0 ^ place(seqno)
     }
 
-    /// The seal inside the word beside a record at `seqno`.
+    /// Returns the seal contained in the word of a record at `seqno`.
     #[inline]
     pub const fn from_word(word: u64, seqno: Seqno) -> Seal {
         Seal(word ^ place(seqno))
     }
 
-    /// The word of a record that moves from one seqno to another.
+    /// Moves the word of a record from one seqno to another.
     #[inline]
     pub const fn rebind(word: u64, old: Seqno, new: Seqno) -> u64 {
         word ^ place(old) ^ place(new)
     }
 
-    /// The seal of the same value under another key, by the `checksum::hash` of both.
+    /// Returns the seal of the same value under another key, from the `checksum::hash` of both keys.
     #[inline]
     #[must_use]
     pub const fn rekey(self, old_key_hash: u64, new_key_hash: u64) -> Seal {
         Seal(self.0 ^ mix(old_key_hash ^ KEY) ^ mix(new_key_hash ^ KEY))
     }
 
-    /// The seal as a number: its term in ledgers and digests.
+    /// Returns the seal as a number: its term in ledgers and digests.
     #[inline]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// As it is handed to callers, peers and logs: eight bytes, low first.
+    /// Encodes the seal for callers, peers and logs: eight bytes, little-endian.
     #[inline]
     pub const fn to_bytes(self) -> [u8; 8] {
         self.0.to_le_bytes()
     }
 
-    /// The seal of these bytes; any eight are one.
+    /// Decodes a seal; every eight bytes are valid.
     #[inline]
     pub const fn from_bytes(bytes: [u8; 8]) -> Seal {
         Seal(u64::from_le_bytes(bytes))
@@ -118,8 +120,8 @@ impl std::fmt::Debug for Seal {
     }
 }
 
-/// What a kind counts as: its code word, but a pointer into a value file counts as a put, so that moving a value out of its
-/// record and back leaves the seal as it was.
+/// Returns the class of a kind: its code word. A blob pointer has the class of a put, so that moving a value into or
+/// out of a blob file keeps its seal.
 const fn class(kind: Kind) -> u64 {
     match kind {
         Kind::Put | Kind::BlobPointer => Kind::Put as u64,
@@ -127,20 +129,20 @@ const fn class(kind: Kind) -> u64 {
     }
 }
 
-/// What a seqno adds to the word.
+/// Returns the contribution of a seqno to the word.
 #[inline]
 const fn place(seqno: Seqno) -> u64 {
     mix(seqno ^ SEQNO)
 }
 
-/// One attribute that belongs to what was written, such as the time at which it expires.
+/// One attribute that is part of the write, such as an expiry time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attribute<'a> {
-    /// Who defines it.
+    /// Id of the provider that defines the attribute.
     pub provider: u16,
-    /// Which form its bytes have.
+    /// Format version of its bytes.
     pub version: u8,
-    /// What it says.
+    /// The attribute's value.
     pub bytes: &'a [u8],
 }
 
@@ -149,8 +151,8 @@ pub struct Attribute<'a> {
 pub struct AttributesHash(u64);
 
 impl AttributesHash {
-    /// Hashes `provider varint | version varint | bytes` of each, providers ascending. No attributes have no hash.
-    /// Errors: `Invalid` if a provider comes twice or out of order.
+    /// Hashes `provider varint | version varint | bytes` of each attribute, providers ascending. Returns `None` for an
+    /// empty list. Errors: `Invalid` if the providers do not ascend or one occurs twice.
     pub fn of(attributes: &[Attribute<'_>]) -> Result<Option<AttributesHash>> {
         if !attributes.is_sorted_by(|a, b| a.provider < b.provider) {
             return Err(Error::invalid("attributes must ascend by provider, each once"));
@@ -158,12 +160,12 @@ impl AttributesHash {
         AttributesHash::of_each(attributes.iter().copied().map(Ok))
     }
 
-    /// The same of attributes that come one by one and are known to ascend; the first error ends it.
+    /// Like `of`, for an iterator that is known to ascend; it stops at the first error.
     pub(crate) fn of_each<'a>(
         mut attributes: impl Iterator<Item = Result<Attribute<'a>>>,
     ) -> Result<Option<AttributesHash>> {
         let Some(first) = attributes.next().transpose()? else { return Ok(None) };
-        let mut canonical = CANONICAL.try_with(RefCell::take).unwrap_or_default(); // a thread that is ending has none
+        let mut canonical = CANONICAL.try_with(RefCell::take).unwrap_or_default(); // None while the thread exits
         canonical.clear();
         first.put(&mut canonical);
         attributes.try_for_each(|attribute| attribute.map(|attribute| attribute.put(&mut canonical)))?;
@@ -182,7 +184,7 @@ impl Attribute<'_> {
 }
 
 thread_local! {
-    /// Room for the canonical form, so that a read allocates nothing once warm.
+    /// Reused buffer for the canonical form, so that reads allocate nothing once it has grown.
     static CANONICAL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -280,13 +282,13 @@ mod tests {
     proptest! {
         #[test]
         fn equal_or_exchanged_parts_do_not_cancel(a in bytes(), b in bytes(), seqno in 0..=MAX_SEQNO) {
-            // Were the parts merely combined, key and value would leave nothing but the kind behind.
+            // If the parts were only combined by XOR, equal key and value would cancel and leave only the kind.
             prop_assert_ne!(Seal::of(&a, &a).number(), mix(class(Kind::Put) ^ CLASS));
             if a != b {
                 prop_assert_ne!(Seal::of(&a, &a), Seal::of(&b, &b));
                 prop_assert_ne!(Seal::of(&a, &b), Seal::of(&b, &a));
             }
-            // A key or a value that is the seqno's own bytes does not take the seqno out.
+            // A key or value equal to the seqno's bytes does not cancel the seqno.
             let own = seqno.to_le_bytes();
             for (key, value) in [(&own[..], &a[..]), (&a[..], &own[..])] {
                 prop_assert_ne!(Seal::of(key, value).at(seqno), Seal::of(key, value).at(seqno ^ 1));
@@ -300,7 +302,7 @@ mod tests {
             prop_assert_eq!(Seal::from_word(seal.at(s), s), seal);
             prop_assert_eq!(Seal::rebind(seal.at(s), s, t), seal.at(t));
             prop_assert_eq!(Seal::rebind(Seal::rebind(seal.at(s), s, t), t, u), seal.at(u));
-            prop_assert_eq!(Seal::rebind(seal.at(s), s, 0), seal.at(0)); // zeroed at the bottom
+            prop_assert_eq!(Seal::rebind(seal.at(s), s, 0), seal.at(0)); // seqno zeroed at the bottom level
             prop_assert_eq!(seal.at(s) == seal.at(t), s == t);
             prop_assert_eq!(Seal::from_bytes(seal.to_bytes()), seal);
         }
@@ -311,7 +313,7 @@ mod tests {
         ) {
             let t = (s + apart).min(MAX_SEQNO);
             let (one, other) = (Seal::of(&a, &b), Seal::of(&a, &c));
-            // Seqnos exchanged, or words exchanged: neither fits, even for one key with two versions.
+            // Exchanged seqnos and exchanged words are detected, even for two versions of one key.
             prop_assert_ne!(one.at(s), one.at(t));
             if b != c {
                 prop_assert_ne!(one.at(s), other.at(t));

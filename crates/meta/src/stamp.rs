@@ -1,11 +1,12 @@
-//! Stamps: beside a record that is watched, who wrote it, when, and what its row in the log shall say. docs/format.md, section 7.2.
+//! Stamps: the session and time of a write to a watched key, and the form of its event row. docs/format.md, section
+//! 7.2.
 //!
-//! In:     what the registry says of an operation; companions, any bytes.
-//! Out:    a companion of at most 16 bytes for nearly all; a stamp again, or that it was hit.
-//! Holds:  the seal does not cover it, so that a record has the same seal whether it is watched or not; it has a check of its own
-//!         that starts from the hash of its record's key, so that neither a flipped bit nor another record's stamp passes. It
-//!         belongs to this store alone and goes wherever its record goes within it.
-//! Crash:  it stands in the frame of its operation: both are there, or neither is.
+//! In:     the registry's result for an operation; companions, any bytes.
+//! Out:    a companion of at most 16 bytes for most records; a decoded stamp, or an error if it is damaged.
+//! Holds:  the seal does not cover the stamp, so a record has the same seal whether or not it is watched. The stamp's
+//!         own check starts from the hash of the record's key, so it detects both flipped bits and a stamp moved from
+//!         another record. A stamp is never exported; within its store it follows its record.
+//! Crash:  the stamp is in the log frame of its operation: after a crash either both exist or neither does.
 
 use std::num::NonZero;
 
@@ -18,16 +19,16 @@ use crate::beside::{Beside, STAMP, may_have_entries, only_word, word_and_stamp};
 /// Bytes of the check at the end of a stamp.
 pub(crate) const CHECK_BYTES: usize = 3;
 
-/// The shortest stamp, without kind and length: flags, time, session, check.
+/// Length of the shortest stamp, without kind and length: flags, time, session, check.
 const LEAST_BYTES: usize = 1 + 8 + 1 + CHECK_BYTES;
 
-/// The shortest stamp as a companion, which nearly all are.
+/// Length of the shortest stamp as a companion; most stamps have it.
 pub(crate) const SHORT_BYTES: usize = 2 + LEAST_BYTES;
 
-/// The longest stamp, without kind and length: two bytes of flags, and the numbers as long as they can be.
+/// Length of the longest stamp, without kind and length: two bytes of flags, and each number at its longest.
 const MOST_BYTES: usize = 2 + 8 + 10 + 10 + CHECK_BYTES;
 
-/// The longest stamp as a companion.
+/// Length of the longest stamp as a companion.
 pub const MAX_BYTES: usize = 2 + MOST_BYTES;
 
 const ELSEWHERE: u64 = 1 << 6;
@@ -35,100 +36,101 @@ const HISTORY: u64 = 1 << 7;
 const RETENTION: u64 = 1 << 8;
 const KNOWN: u64 = (1 << 9) - 1;
 
-/// What was done.
+/// The change that an operation made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Verb {
-    /// A key was written of which nothing is said to have been there.
+    /// A key was written; an older value is not known.
     Insert = 1,
-    /// A value was written over another.
+    /// A value was overwritten.
     Update = 2,
     /// A key was deleted.
     Delete = 3,
 }
 
-/// Which values the row in the log shows.
+/// Which values the event row shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[repr(u8)]
 pub enum Values {
-    /// None.
+    /// No value.
     #[default]
     None = 0,
-    /// The new one.
+    /// The new value.
     New = 1,
-    /// The one before, and the new one.
+    /// The old and the new value.
     OldNew = 2,
-    /// The seals of both in their place.
+    /// The seals of both values instead of the values.
     Hash = 3,
 }
 
-/// By what the operation is watched: whose registration decides how it is logged.
+/// The registration that made the key a target and decides how the operation is logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[repr(u8)]
 pub enum Via {
-    /// The key's own.
+    /// The key's own registration.
     #[default]
     Key = 0,
-    /// Its family's.
+    /// The registration of its family.
     Family = 1,
-    /// The cluster's.
+    /// The registration of the cluster.
     Cluster = 2,
 }
 
-/// What stands beside a record that is watched.
+/// The stamp of a watched record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
-    /// What was done.
+    /// The change that was made.
     pub verb: Verb,
-    /// Which values its row shows.
+    /// Which values the event row shows.
     pub values: Values,
-    /// Whose registration asked for it.
+    /// The registration that applied.
     pub via: Via,
-    /// True if its row is written elsewhere: with the record, or by a queue. No flush emits it then.
+    /// True if the row is written with the record or by a queue, so that no flush emits it.
     pub elsewhere: bool,
-    /// True if the version that this one hides is to be kept.
+    /// True if the older version that this record hides must be kept.
     pub history: bool,
-    /// When: microseconds since 1970 << 12 | count. docs/format.md, section 9.5.
+    /// Time of the write: microseconds since 1970 << 12 | count. docs/format.md, section 9.5.
     pub time: u64,
-    /// The id of the session that wrote it; 0: nobody said who.
+    /// Id of the writing session; 0 if no session was given.
     pub session: u64,
-    /// For how many microseconds its row is to be kept; none: for ever.
+    /// How many microseconds the event row is kept; `None` means forever.
     pub retention: Option<u64>,
 }
 
-/// What is known of a stamp before its record is written, so that whoever writes many makes it once.
+/// The part of a stamp that is known before the write, so that a caller with many writes encodes it once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blank {
-    /// There is a verb among them.
+    /// Never 0, because the verb is one of the flags.
     flags: NonZero<u64>,
-    /// Means something if the flags say so.
+    /// Valid only if the flags contain `RETENTION`.
     retention: u64,
 }
 
 impl Stamp {
-    /// A stamp whose row a flush emits, with the new value unsaid, by the key's own registration.
+    /// Creates a stamp for a key's own registration; a flush emits its row, without values.
     pub fn new(verb: Verb, time: u64, session: u64) -> Stamp {
         let (values, via) = (Values::None, Via::Key);
         Stamp { verb, values, via, elsewhere: false, history: false, time, session, retention: None }
     }
 
-    /// Microseconds since 1970 at which it was made.
+    /// Returns the time of the write in microseconds since 1970.
     pub fn micros(&self) -> u64 {
         self.time >> 12
     }
 
-    /// Appends the stamp, as a companion, of a record whose key has this `checksum::hash`.
+    /// Appends the stamp as a companion; `key_hash` is the `checksum::hash` of the record's key.
     pub fn put(&self, key_hash: u64, out: &mut Vec<u8>) {
         self.blank().put(self.time, self.session, key_hash, out);
     }
 
-    /// The stamp, but for when and by whom.
+    /// Returns the stamp without its time and session.
     pub fn blank(&self) -> Blank {
         Blank { flags: self.flags(), retention: self.retention.unwrap_or_default() }
     }
 
-    /// The stamp among the companions of a record whose key has this hash; none if there is none, nor anything that was hit and may
-    /// have been it. Errors: `Corruption` if the companions cannot be decoded, or if the stamp, or what may have been it, was hit.
+    /// Returns the stamp among the companions of a record, or `None`. `key_hash` is the hash of the record's key.
+    /// Errors: `Corruption` if the companions cannot be decoded, or if the stamp or any companion that may have been
+    /// the stamp is damaged.
     #[inline]
     pub fn of(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
         match Stamp::standing(companions, key_hash)? {
@@ -139,8 +141,8 @@ impl Stamp {
         }
     }
 
-    /// The same, whatever else was hit: what whoever writes records on goes by, who looks at all that stands there by itself. Errors:
-    /// `Corruption` if the companions cannot be decoded, or if the stamp was hit.
+    /// Returns the stamp even if other companions are damaged, for callers that copy records and check each companion
+    /// separately. Errors: `Corruption` if the companions cannot be decoded, or if the stamp is damaged.
     #[inline]
     pub fn standing(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
         if only_word(companions).is_some() || companions.is_empty() {
@@ -153,7 +155,8 @@ impl Stamp {
         content.map(|content| Stamp::read(content, key_hash).ok_or_else(hit)).transpose()
     }
 
-    /// The stamp that these bytes, without kind and length, say beside a record whose key has this hash; none if they were hit.
+    /// Decodes a stamp from its content (without kind and length) beside a record with this key hash; `None` if the
+    /// content is damaged.
     pub fn read(content: &[u8], key_hash: u64) -> Option<Stamp> {
         if !is_whole(content, key_hash) {
             return None;
@@ -195,17 +198,17 @@ impl Stamp {
 }
 
 impl Blank {
-    /// That of an insert of which nothing else is said.
+    /// The blank of an insert with default flags.
     pub const LEAST: Blank = Blank { flags: NonZero::<u64>::MIN, retention: 0 };
 
-    /// Appends the stamp of this time and session, as `Stamp::put` does.
+    /// Appends the stamp with this time and session, as `Stamp::put` does.
     #[inline]
     pub fn put(self, time: u64, session: u64, key_hash: u64, out: &mut Vec<u8>) {
         let flags = self.flags.get();
         if flags >= 0x80 || session >= 0x80 {
             return self.put_long(time, session, key_hash, out);
         }
-        // Nearly all are as short as can be: put together in registers, where nothing has to grow.
+        // Most stamps have the minimum length: they are assembled in registers, without growing a buffer.
         let said = u128::from(flags) | u128::from(time) << 8 | u128::from(session) << 72;
         let [a, b, c] = check_of(&said.to_le_bytes()[..LEAST_BYTES - CHECK_BYTES], key_hash);
         let check = u32::from_le_bytes([a, b, c, 0]);
@@ -231,7 +234,7 @@ impl Blank {
     }
 }
 
-/// True if a stamp's content fits its check beside a record whose key has this hash.
+/// Returns true if a stamp's content matches its check beside a record with this key hash.
 #[inline]
 pub fn is_whole(content: &[u8], key_hash: u64) -> bool {
     match content.split_last_chunk::<CHECK_BYTES>() {
@@ -240,19 +243,20 @@ pub fn is_whole(content: &[u8], key_hash: u64) -> bool {
     }
 }
 
-/// True if a stamp says that the version below its record is to be kept. Only a check tells whether it is right.
+/// Returns true if a stamp asks for the version below its record to be kept. The caller must verify the check
+/// separately.
 pub(crate) fn says_history(content: &[u8]) -> bool {
     Reader::new(content).varint().is_ok_and(|flags| flags & HISTORY != 0)
 }
 
-/// What is added to the check of a stamp that goes from one key to another.
+/// Returns the XOR that moves the check of a stamp from one key to another.
 pub(crate) fn difference(content: &[u8], old_key_hash: u64, new_key_hash: u64) -> [u8; CHECK_BYTES] {
     let said = &content[..content.len().saturating_sub(CHECK_BYTES)];
     let (old, new) = (check_of(said, old_key_hash), check_of(said, new_key_hash));
     std::array::from_fn(|at| old[at] ^ new[at])
 }
 
-/// The low 24 bits of a sum over what a stamp says and the key it says it of.
+/// Returns the low 24 bits of a hash over the content of a stamp and its key.
 #[inline]
 fn check_of(said: &[u8], key_hash: u64) -> [u8; CHECK_BYTES] {
     let [a, b, c, ..] = mix(hash(said) ^ key_hash).to_le_bytes();
@@ -347,7 +351,7 @@ pub(crate) mod tests {
         #[test]
         fn a_flipped_bit_is_noticed(stamp in drawn(), key_hash: u64, word: u64, bit: usize) {
             let mut companions = [&seal_bytes(word)[..], &bytes(&stamp, key_hash)].concat();
-            let bits = (companions.len() - SEAL_BYTES - 2) * 8; // another kind or length is no stamp, or too long
+            let bits = (companions.len() - SEAL_BYTES - 2) * 8; // a flipped kind or length is not a stamp
             let bit = (SEAL_BYTES + 2) * 8 + bit % bits;
             companions[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Stamp::of(&companions, key_hash).is_err());
@@ -356,7 +360,7 @@ pub(crate) mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(content: Vec<u8>, key_hash: u64, flags: u16) {
             let _ = (Stamp::read(&content, key_hash), Stamp::of(&content, key_hash), says_history(&content));
-            // The same with a check that fits: what cannot be is refused too.
+            // The same with a matching check: impossible contents are rejected too.
             let mut said = Vec::new();
             put_varint(&mut said, flags.into());
             said.extend_from_slice(&content);
