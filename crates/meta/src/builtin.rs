@@ -1,4 +1,4 @@
-//! Waxseal's own providers: when a record expires, who wrote it, statistics for loading elsewhere, labels.
+//! Waxseal's own metadata providers: expiry, provenance, ETL statistics and labels.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::provider::{
     Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Providers, WriteCtx,
 };
 
-/// All of them.
+/// Returns all of Waxseal's providers.
 pub fn standard() -> Providers {
     let own: Vec<Arc<dyn MetadataProvider>> =
         vec![Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels)];
-    Providers::of(own).unwrap_or_default() // a test holds them to be whole
+    Providers::of(own).unwrap_or_default() // a test validates their descriptors
 }
 
-/// When a record counts as absent: microseconds since 1970, eight bytes, low first. The seal covers it, so that no flipped bit ends a
-/// record before its time; only values have one.
+/// Expiry: the time from which a record counts as absent, as microseconds since 1970 in eight bytes, little-endian. The
+/// seal covers it, so that no flipped bit expires a record early. Only values can expire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expiry;
 
 impl Expiry {
-    /// The beginning of the year 2000, in microseconds since 1970: no caller means an earlier expiry.
+    /// The beginning of the year 2000, in microseconds since 1970; an earlier expiry is a mistake of the caller.
     pub const LEAST_MICROS: u64 = 946_684_800_000_000;
 
-    /// The entry of a record that expires then.
+    /// Encodes an expiry time in microseconds since 1970.
     pub fn at(micros: u64) -> [u8; 8] {
         micros.to_le_bytes()
     }
 
-    /// The same for a time that a caller gave. Errors: `Invalid` for one before the year 2000, which is no time but a mistake in its
-    /// unit or its epoch.
+    /// Encodes an expiry time from a caller. Errors: `Invalid` for a time before the year 2000, which indicates a wrong
+    /// unit or epoch.
     pub fn checked(micros: u64) -> Result<[u8; 8]> {
         if micros < Expiry::LEAST_MICROS {
             let what = format!(
@@ -43,7 +43,7 @@ impl Expiry {
         Ok(Expiry::at(micros))
     }
 
-    /// The time that an entry says; none if it is not one.
+    /// Decodes an expiry time; `None` if the entry is invalid.
     pub fn read(entry: &[u8]) -> Option<u64> {
         entry.try_into().ok().map(u64::from_le_bytes)
     }
@@ -58,12 +58,12 @@ impl MetadataProvider for Expiry {
     }
 }
 
-/// Who wrote a record, and when: the place of it, `session id varint | microseconds varint`.
+/// Provenance: the session that wrote a record, and the time: `session id varint | microseconds varint`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Provenance;
 
 impl Provenance {
-    /// The entry of a write by a session at a time.
+    /// Encodes the session and time of a write.
     pub fn of(session: u64, micros: u64) -> Vec<u8> {
         let mut entry = Vec::new();
         put_varint(&mut entry, session);
@@ -71,7 +71,7 @@ impl Provenance {
         entry
     }
 
-    /// Session and time that an entry says; none if it is not one.
+    /// Decodes session and time; `None` if the entry is invalid.
     pub fn read(entry: &[u8]) -> Option<(u64, u64)> {
         let mut reader = Reader::new(entry);
         let read = (reader.varint().ok()?, reader.varint().ok()?);
@@ -88,13 +88,13 @@ impl MetadataProvider for Provenance {
     }
 }
 
-/// Statistics for loading elsewhere: how far a value lies from the median, by which sketch: `sketch version varint | distance varint`,
-/// zigzag.
+/// ETL statistics: the distance of a value from the median, and the sketch it was computed with: `sketch version varint
+/// | distance varint`, the distance in zigzag coding.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Etl;
 
 impl Etl {
-    /// The entry of a value so far from the median.
+    /// Encodes a sketch version and a distance from the median.
     pub fn of(sketch: u64, distance: i64) -> Vec<u8> {
         let mut entry = Vec::new();
         put_varint(&mut entry, sketch);
@@ -102,7 +102,7 @@ impl Etl {
         entry
     }
 
-    /// Sketch and distance that an entry says; none if it is not one.
+    /// Decodes sketch version and distance; `None` if the entry is invalid.
     pub fn read(entry: &[u8]) -> Option<(u64, i64)> {
         let mut reader = Reader::new(entry);
         let read = (reader.varint().ok()?, unzigzag(reader.varint().ok()?));
@@ -119,7 +119,7 @@ impl MetadataProvider for Etl {
     }
 }
 
-/// A signed number as a varint's: small ones stay small.
+/// Zigzag coding: small absolute values make short varints.
 fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
@@ -128,12 +128,12 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Labels: names with texts, `name bytes | text bytes` repeated, names ascending, each once.
+/// Labels: `name bytes | text bytes`, repeated, ascending by name without duplicates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Labels;
 
 impl Labels {
-    /// The entry with these labels. Errors: `Invalid` if a name comes twice or out of order.
+    /// Encodes labels. Errors: `Invalid` if a name occurs twice or out of order.
     pub fn of(labels: &[(&str, &str)]) -> Result<Vec<u8>> {
         if !labels.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(Error::invalid("labels must ascend by name, each once"));
@@ -146,7 +146,7 @@ impl Labels {
         Ok(entry)
     }
 
-    /// The labels that an entry says; none if it is not one.
+    /// Decodes labels; `None` if the entry is invalid.
     pub fn read(entry: &[u8]) -> Option<Vec<(&str, &str)>> {
         let mut reader = Reader::new(entry);
         let mut labels: Vec<(&str, &str)> = Vec::new();
@@ -168,7 +168,7 @@ impl MetadataProvider for Labels {
     }
     fn on_write(&self, write: &WriteCtx<'_>, out: &mut Vec<u8>) -> Result<bool> {
         out.extend_from_slice(write.given.unwrap_or_default());
-        Ok(!out.is_empty()) // no labels need no entry
+        Ok(!out.is_empty()) // an empty label list needs no entry
     }
     fn verify(&self, _: &Record<'_>, entry: &[u8]) -> bool {
         Labels::read(entry).is_some()

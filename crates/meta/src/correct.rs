@@ -1,57 +1,60 @@
 //! Correction of one or two flipped bits in a block, by the linearity of its CRC-32. Pure.
 //!
-//! In:     a framed block (stored bytes, codec byte, CRC, low byte first), its seed, and a judge that knows what the block
-//!         must hold: every seal in it, and, packed, its length.
-//! Out:    the block corrected, if exactly one correction of at most two bits passes the judge; else the block as it came.
-//! Holds:  no correction is accepted on the CRC alone. Two that pass are none. The bits of the CRC itself may be the hit ones.
-//! Costs:  one bit: one pass over the block, no memory. Two bits, up to `TWO_BITS_BYTES`: one look-up a bit in a table of 8 MiB
-//!         at most; about 0.1 chance candidates for the judge in a block of 4 KiB, about 32 in one of 64 KiB.
+//! In:     a framed block (stored bytes, codec byte, CRC, little-endian), its seed, and a judge that knows the block's
+//!         constraints: every seal in it and, if compressed, its length.
+//! Out:    the corrected block, if exactly one correction of at most two bits passes the judge; else the block
+//!         unchanged.
+//! Holds:  a matching CRC alone never justifies a correction. If two corrections pass the judge, neither is used. The
+//!         flipped bits may be in the CRC itself.
+//! Costs:  one bit: one pass over the block, no memory. Two bits, up to `TWO_BITS_BYTES`: one look-up per bit in a
+//!         table of at most 8 MiB. The judge sees about 0.1 chance candidates in a block of 4 KiB, and about 32 in one
+//!         of 64 KiB.
 //!
-//! A flipped bit changes the CRC by a word that depends only on the bit's distance from the end: x^e modulo the polynomial,
-//! e counted from the last bit, the CRC's own 32 bits first. The polynomial is primitive, so that no two bits of a block up
-//! to 512 MiB share a word. The syndrome (CRC stored, XOR CRC computed) is the XOR of the words of the bits that flipped.
+//! A flipped bit changes the CRC by a word that depends only on the bit's distance e from the end: x^e modulo the
+//! polynomial, where the CRC's own 32 bits come last. The polynomial is primitive, so that no two bits of a block up to
+//! 512 MiB share a word. The syndrome (stored CRC XOR computed CRC) is the XOR of the words of the flipped bits.
 
 use waxseal_lsm::checksum::crc;
 
-/// The largest block, framed, in which two flipped bits are looked for: 64 KiB and its frame.
+/// The largest framed block that is searched for two flipped bits: 64 KiB and its frame.
 pub const TWO_BITS_BYTES: usize = 64 * 1024 + FRAME_BYTES;
 
-/// The largest block, framed, in which one flipped bit is looked for: where words begin to repeat.
+/// The largest framed block that is searched for one flipped bit; beyond it, words repeat.
 const ONE_BIT_BYTES: usize = (1 << 29) - 1;
 
-/// Codec byte and CRC.
+/// Length of codec byte and CRC.
 const FRAME_BYTES: usize = 5;
 
 /// CRC-32 of zlib, reflected: x^32 modulo the polynomial.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 
-/// The word of the very last bit, x^0.
+/// The word of the block's last bit, x^0.
 const LAST: u32 = 1 << 31;
 
-/// What came of it.
+/// The result of a correction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The CRC fits: nothing that it can help with.
+    /// The CRC matches: the block has no damage that the CRC can locate.
     Fits,
-    /// Corrected: these bits were flipped, counted from the first byte's lowest.
+    /// Corrected; bit positions count from the lowest bit of the first byte.
     Corrected(Flips),
     /// Two different corrections pass the judge.
     Ambiguous,
-    /// None does.
+    /// No correction passes the judge.
     NotFound,
 }
 
-/// The bits that were flipped, one or two.
+/// The one or two flipped bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flips {
-    /// The first, or only one.
+    /// The first bit, or the only one.
     pub first: usize,
-    /// The second.
+    /// The second bit.
     pub second: Option<usize>,
 }
 
-/// Corrects a framed block in place, if one correction, and only one, passes `confirm`, which sees the whole framed block.
-/// Unless the outcome is `Corrected` the block is as it came.
+/// Corrects a framed block in place if exactly one correction passes `confirm`, which gets the whole framed block.
+/// Unless the outcome is `Corrected`, the block is unchanged.
 pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> Outcome {
     let Some(syndrome) = syndrome(block, seed) else { return Outcome::NotFound };
     if syndrome == 0 {
@@ -74,14 +77,14 @@ pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bo
     }
 }
 
-/// The CRC stored, XOR the CRC computed; none if the block is too short to have one or too long for its bits to be told apart.
+/// Returns stored CRC XOR computed CRC; `None` if the block is too short for a CRC or too long for unique words.
 fn syndrome(block: &[u8], seed: u32) -> Option<u32> {
     let (covered, stored) = block.split_last_chunk::<4>()?;
     let within = !covered.is_empty() && block.len() <= ONE_BIT_BYTES;
     within.then(|| u32::from_le_bytes(*stored) ^ crc(seed, &[covered]))
 }
 
-/// Corrections on trial.
+/// The search for a unique correction.
 struct Trial<'a> {
     block: &'a mut [u8],
     confirm: &'a mut dyn FnMut(&[u8]) -> bool,
@@ -89,7 +92,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Tries a correction and takes it back; false once two have passed.
+    /// Tests a correction and undoes it. Returns false once two corrections have passed.
     fn passes(&mut self, a: usize, b: Option<usize>) -> bool {
         let last = self.block.len() * 8 - 1;
         let flips = match b {
@@ -113,13 +116,13 @@ fn flip(block: &mut [u8], flips: Flips) {
     }
 }
 
-/// From the word of a bit to that of the bit before it: times x.
+/// Returns the word of the preceding bit: multiplies by x.
 #[inline]
 fn before(word: u32) -> u32 {
     (word >> 1) ^ (POLYNOMIAL & (word & 1).wrapping_neg())
 }
 
-/// The bit whose word is the syndrome, counted from the end.
+/// Returns the bit whose word equals the syndrome, counted from the end.
 fn one_bit(syndrome: u32, bits: usize) -> Option<usize> {
     let mut word = LAST;
     for exponent in 0..bits {
@@ -131,13 +134,13 @@ fn one_bit(syndrome: u32, bits: usize) -> Option<usize> {
     None
 }
 
-/// Shows `visit` every pair of bits whose words make the syndrome, the nearer to the end first, until it answers false; false
-/// if it did.
+/// Calls `visit` for every pair of bits whose words XOR to the syndrome, the bit nearer to the end first, until `visit`
+/// returns false. Returns false if it did.
 fn two_bits(syndrome: u32, bits: usize, visit: &mut dyn FnMut(usize, usize) -> bool) -> bool {
     let mut places = Places::new(bits);
     let mut word = LAST;
     for exponent in 0..bits {
-        // Words are unique, so a partner is met once: when the later of the two comes by.
+        // Words are unique, so each pair is found once: at the later of its two bits.
         if let Some(partner) = places.find(syndrome ^ word)
             && !visit(partner, exponent)
         {
@@ -149,7 +152,7 @@ fn two_bits(syndrome: u32, bits: usize, visit: &mut dyn FnMut(usize, usize) -> b
     true
 }
 
-/// Words and the exponents they belong to: open addressing, at most three quarters full. No word is zero.
+/// A hash table from words to exponents: open addressing, at most three quarters full. No word is zero.
 struct Places {
     slots: Vec<(u32, u32)>,
     shift: u32,
@@ -162,11 +165,11 @@ impl Places {
     }
 
     fn slot(&self, word: u32) -> usize {
-        // A table has at least 64 slots, since a block has at least 40 bits.
+        // The table has at least 64 slots, since a block has at least 40 bits.
         (u64::from(word).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// The slot of a word, or the empty one where it belongs.
+    /// Returns the slot of a word, or the empty slot for it.
     fn place(&self, word: u32) -> usize {
         let mut at = self.slot(word);
         while self.slots[at].0 != 0 && self.slots[at].0 != word {
@@ -182,7 +185,7 @@ impl Places {
 
     fn find(&self, word: u32) -> Option<usize> {
         if word == 0 {
-            return None; // the syndrome is this one bit's own word
+            return None; // the syndrome is this bit's own word
         }
         let (found, exponent) = self.slots[self.place(word)];
         (found == word).then_some(exponent as usize)
@@ -205,7 +208,7 @@ mod tests {
         block
     }
 
-    /// A judge that knows the covered bytes by another sum, as the seals of a block do.
+    /// A judge that knows the covered bytes by another hash, as the seals of a block do.
     fn knows(block: &[u8]) -> impl FnMut(&[u8]) -> bool + use<> {
         let right = hash(block);
         move |candidate| hash(candidate) == right
@@ -254,7 +257,7 @@ mod tests {
             assert_eq!(hit, block);
             assert!(judged < 100, "{judged} candidates");
         }
-        // Beyond it one bit is still found, two are not looked for.
+        // In a larger block one flipped bit is still corrected; two are not searched for.
         let block = framed(&noise(64 * 1024 + 1), SEED);
         let mut hit = flipped(&block, &[77_777]);
         assert!(matches!(correct(&mut hit, SEED, &mut knows(&block)), Outcome::Corrected(_)));
@@ -266,14 +269,14 @@ mod tests {
 
     #[test]
     fn two_corrections_that_pass_are_none() {
-        // A judge that accepts whatever the CRC does, over enough bits for chance to offer more than one pair.
+        // The judge accepts every candidate; the block is large enough for several chance pairs.
         let block = framed(&vec![7; 64 * 1024], SEED);
         let mut hit = flipped(&block, &[1000, 300_000]);
         let before = hit.clone();
         let mut judged = 0;
         let outcome = correct(&mut hit, SEED, &mut |candidate| {
             judged += 1;
-            assert_eq!(syndrome(candidate, SEED), Some(0)); // each is consistent with its CRC
+            assert_eq!(syndrome(candidate, SEED), Some(0)); // each candidate matches its CRC
             true
         });
         assert_eq!((outcome, judged), (Outcome::Ambiguous, 2));

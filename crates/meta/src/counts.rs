@@ -1,33 +1,33 @@
-//! What a keeper has done, counted without a cache line that two busy cores share.
+//! Counters of a record protector, without a cache line shared by two busy cores.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What a keeper has done since it was made. Records that were checked and found right are not counted: a count would cost a read
-/// more than its seal does.
+/// Counters of a record protector since its creation. Successful checks are not counted: the counter would cost a read
+/// more than the seal check itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Seals made for new operations.
+    /// Seals computed for new operations.
     pub computed: u64,
-    /// Seals that callers gave, and that were right.
+    /// Correct seals that callers supplied.
     pub given: u64,
-    /// Seals made for results of verified inputs.
+    /// Seals computed for merge results of verified inputs.
     pub derived: u64,
-    /// Seals made, and marked, for records of places that promise none.
+    /// Seals computed for adopted records: those from sources that do not guarantee seals.
     pub adopted: u64,
-    /// Seals that were hit, and written anew from records that are right.
+    /// Damaged seal words rewritten from intact records.
     pub mended: u64,
-    /// Records that went into a table without a seal.
+    /// Records written to a table without a seal.
     pub unsealed: u64,
-    /// Checks that found no seal where one was promised.
+    /// Checks that found no seal although the source guarantees one.
     pub missing: u64,
-    /// Checks that found a right record beside a companion that was hit.
+    /// Checks that found an intact record with a damaged companion.
     pub hit: u64,
-    /// Checks that found a record not to match its seal.
+    /// Checks that found a record that does not match its seal.
     pub corrupted: u64,
 }
 
-/// What is counted; the order is that of the fields of `Counts`.
+/// The counters, in the order of the fields of `Counts`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Count {
     Computed,
@@ -47,13 +47,13 @@ const SHARDS: usize = 16;
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Of the first threads, one each, which therefore add without a locked instruction.
+    /// One shard for each of the first threads, which add to it without a locked instruction.
     own: [Shard; SHARDS],
-    /// Of the threads that came later.
+    /// A shard shared by all later threads.
     shared: [Shard; SHARDS],
 }
 
-/// Counts of one thread, or of some, on cache lines of their own.
+/// The counters of one thread or of several, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard([AtomicU64; KINDS]);
@@ -90,7 +90,7 @@ impl Tally {
     }
 }
 
-/// The number of this thread, which no other has. One that is ending has none any more: then it is as those that came late.
+/// Returns the unique number of this thread. A thread that is exiting has none and uses a shared shard.
 #[inline]
 fn number_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! A way in for fuzzers: any bytes beside a record are taken apart or refused, and never make a wrong record look right.
+//! Entry points for fuzzers: companions of any bytes are decoded or rejected, and never make a damaged record validate.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::pointer::Pointer;
@@ -12,7 +12,7 @@ use crate::reading::meta_of;
 use crate::seal::{Attribute, AttributesHash, Seal};
 use crate::stamp::Stamp;
 
-/// Bytes: six choices, a key and a value with one byte of length each, and companions.
+/// Input: six bytes of choices, a key and a value with one length byte each, and companions.
 pub fn fuzz_companion(bytes: &[u8]) {
     let Some((choices, rest)) = bytes.split_first_chunk::<6>() else { return };
     let (Some((key, rest)), Some((seqno, _))) = (prefixed(rest), choices.split_first_chunk::<4>()) else { return };
@@ -27,7 +27,7 @@ pub fn fuzz_companion(bytes: &[u8]) {
     }
 }
 
-/// What holds for whatever stands there.
+/// Checks invariants for arbitrary companions.
 fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
     let key_hash = hash(record.key);
     let check = sealer.verify(record, key_hash, Protection::Complete);
@@ -38,7 +38,7 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
     let _ = (Sealer::is_adopted(record), sealer.expired(record, &|| u64::MAX));
     (0..6).for_each(|provider| drop(meta_of(record, provider)));
     stamped(sealer, record, check);
-    // Bound elsewhere and back, it is the same, and has the same term there.
+    // Bound to another seqno and back, the companions are unchanged, and the term is the same there.
     let (term, mut moved) = (sealer.term(record), record.companion.to_vec());
     sealer.bind(&mut moved, Some(record.seqno), MAX_SEQNO);
     assert_eq!(sealer.term(&Record { seqno: MAX_SEQNO, companion: &moved, ..*record }), term);
@@ -48,15 +48,15 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
         let mut out = Vec::new();
         if sealer.on_build(record, source, &mut out) != Build::Keep {
             let built = sealer.verify(&Record { companion: &out, ..*record }, key_hash, Protection::Complete);
-            let may_fail = matches!(check, Check::Corrupted); // another list beside a word that was wrong before
+            let may_fail = matches!(check, Check::Corrupted); // a new list beside a word that was wrong before
             assert!(built.serves() || may_fail, "what was built is {built:?}");
             assert!(source != Protection::Foreign || may_fail || Beside::read(record.companion).is_ok());
         }
     }
 }
 
-/// What holds of stamps: one that is right is written again as it says, and the record is not less right for it. With another key
-/// everything that was right stays right, and nothing else becomes so.
+/// Checks stamps: an intact stamp is encoded again unchanged and does not change the verdict on its record. With
+/// another key everything intact stays intact, and damage stays detectable.
 fn stamped(sealer: &Sealer, record: &Record<'_>, check: Check) {
     let (key_hash, other) = (hash(record.key), b"another key".as_slice());
     if let Ok(Some(stamp)) = Stamp::of(record.companion, key_hash) {
@@ -75,7 +75,7 @@ fn stamped(sealer: &Sealer, record: &Record<'_>, check: Check) {
     assert_eq!(moved, record.companion);
 }
 
-/// A right record, and then one bit of what its seal covers flipped.
+/// Checks an intact record, then flips one bit that its seal covers.
 fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
     let right = sealer.verify(record, hash(record.key), Protection::Complete);
     assert!(matches!(right, Check::Validated | Check::CompanionDamaged), "a right record is {right:?}");
@@ -99,7 +99,7 @@ fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
     }
 }
 
-/// Writes the right word where a seal stands; false if none does.
+/// Writes the correct word into the seal; returns false if there is no seal.
 fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
     let (Ok(Some((at, _))), Some(seal)) = (Beside::read(companions).map(|beside| beside.seal), asked_for(record))
     else {
@@ -109,7 +109,7 @@ fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
     true
 }
 
-/// The seal, by another way than the keeper's.
+/// Computes the seal independently of the protector's code.
 fn asked_for(record: &Record<'_>) -> Option<Seal> {
     let beside = Beside::read(record.companion).ok()?;
     let entries: Vec<_> = beside.entries().collect::<Result<_, _>>().ok()?;
@@ -139,7 +139,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Companions that have a chance of being whole.
+    /// Companions that are likely to decode.
     fn companions() -> impl Strategy<Value = Vec<u8>> {
         let entries = vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..12)), 0..5).prop_map(|entries| {
             let (mut list, mut out) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! Words that were found to have been hit, so that the next pass over their records mends them without judging every record twice.
+//! Damaged seal words that checks have found. The next flush or compaction repairs them without judging every record
+//! twice.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -6,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use waxseal_lsm::env::work::lock;
 
-/// So many are remembered; what is met beyond is met again.
+/// Maximum number of remembered words. Further ones are found again by a later check.
 const MOST: usize = 4096;
 
-/// Words as they were found, damaged. Asking costs one load while there are none.
+/// The damaged words as they were read. While there are none, a look-up costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     any: AtomicBool,
@@ -17,19 +18,19 @@ pub(crate) struct Hits {
 }
 
 impl Hits {
-    /// True if none was found.
+    /// Returns true if no damaged word is known.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Relaxed)
     }
 
-    /// True if this word was found.
+    /// Returns true if this word is known to be damaged.
     #[inline]
     pub(crate) fn has(&self, word: u64) -> bool {
         !self.is_empty() && lock(&self.words).contains(&word)
     }
 
-    /// A word was found.
+    /// Remembers a damaged word.
     #[cold]
     pub(crate) fn note(&self, word: u64) {
         let mut words = lock(&self.words);

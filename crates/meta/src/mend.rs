@@ -1,10 +1,11 @@
-//! Mend: the companions of a right record beside which something was hit.
+//! Rebuilds the companions of an intact record beside which something is damaged.
 //!
-//! In:     a record that may be given out, of which its keeper says `CompanionDamaged`.
-//! Out:    its companions with the seal as it was, and without those parts that cannot be had again: a stamp, an entry outside of the
-//!         seal. How many those are, so that whoever takes them away can say so.
-//! Holds:  the keeper has found the record right by its seal, so what the seal must have been follows from it. A part stays only if
-//!         seal and part, with nothing else that may be hit, are what the keeper validates; so does the outcome, or there is none.
+//! In:     a record that reads may return, for which the protector reports `CompanionDamaged`.
+//! Out:    its companions with the correct seal, without damaged parts that cannot be recomputed: a stamp, or an entry
+//!         outside the seal. The removed parts are listed, so that the caller can report them.
+//! Holds:  the seal has shown the record to be intact, so the correct seal can be computed from it. A part is kept only
+//!         if the protector validates the record with the seal, the sealed entries and that part. The result must
+//!         validate too; otherwise there is no result.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::record::{Record, companion};
@@ -13,19 +14,19 @@ use waxseal_lsm::seam::{Check, Companions, Protection};
 use crate::beside::{Beside, Entry, MARKS, Part, STAMP, parts};
 use crate::keeper::seal_of;
 
-/// Companions that were mended.
+/// Rebuilt companions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// What stands beside the record from now on.
+    /// The record's new companions.
     pub companions: Vec<u8>,
-    /// True if the seal itself was hit; it is as it was.
+    /// True if the seal word was damaged; it has been recomputed.
     pub seal_was_hit: bool,
-    /// The parts that were left out, each in a word.
+    /// Short names of the parts that were removed.
     pub left_out: Vec<&'static str>,
 }
 
-/// Mends what stands beside a right record. None if that cannot be: something that the seal covers is not what its provider takes for
-/// its own, or there is no seal.
+/// Rebuilds the companions of an intact record. Returns `None` if the record has no seal, or if its provider rejects an
+/// entry that the seal covers.
 pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     let key_hash = hash(record.key);
     let beside = Beside::read(record.companion).ok()?;
@@ -72,7 +73,7 @@ pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     is_right(&companions).then_some(Mended { companions, seal_was_hit, left_out })
 }
 
-/// A part in a word.
+/// Returns a short name of a companion kind.
 fn name_of(kind: u8) -> &'static str {
     match kind {
         STAMP => "the stamp",
@@ -90,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
     use waxseal_lsm::record::Kind;
 
-    /// A record with two entries of each sort, a mark and a stamp, and where each part ends.
+    /// A record with two entries of each kind, a mark and a stamp, and the end of each part.
     struct Sample {
         companions: Vec<u8>,
         seqno: u64,
@@ -138,7 +139,7 @@ mod tests {
                 prop_assert!(left.starts_with(&[7, 8]));
                 let stamped = !mended.left_out.contains(&"the stamp");
                 prop_assert!(mended.seal_was_hit || !mended.left_out.is_empty());
-                // A bit of a mark that makes another number of it is not noticed; what it says then is not known here.
+                // A flipped bit that leaves a mark a valid number cannot be detected.
                 if Beside::read(&mended.companions).unwrap().marks == 1 {
                     prop_assert_eq!(mended.left_out.len(), 4 - left.len() + usize::from(!stamped));
                     prop_assert_eq!(&mended.companions, &sample(seqno, &left, stamped).companions);
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    /// No flip of a kind byte makes something of it that nobody misses: neither a mark nor a part of a later version.
+    /// A flipped kind byte must not turn a part into a mark or a later version's part unnoticed.
     #[test]
     fn a_part_that_looks_like_another_is_missed() {
         let keeper = Sealer::new();

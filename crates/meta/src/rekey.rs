@@ -1,8 +1,9 @@
-//! Rekey: the companions of an operation whose key becomes whole when its seqno is known. Pure.
+//! Moves the companions of an operation to its complete key, which is known only with its seqno. Pure.
 //!
-//! In:     companions that are not bound to a seqno yet; the key as it was written, and as it is.
-//! Out:    the companions of the key as it is, in place: what they say of the key is taken out and put in anew.
-//! Holds:  the value is not looked at. Each change is a difference, so that what was damaged before stays as damaged as it was.
+//! In:     companions without a seqno; the written key and the complete key.
+//! Out:    the companions of the complete key, changed in place: every check by the key is moved to it.
+//! Holds:  the value is not read. Each change is an XOR difference, so a damaged companion stays damaged by the same
+//!         bits.
 
 use waxseal_lsm::checksum::hash_key;
 
@@ -11,7 +12,7 @@ use crate::keeper::word_at;
 use crate::seal::Seal;
 use crate::stamp::{self, CHECK_BYTES};
 
-/// Adjusts companions in place. What cannot be taken apart stays as it is, for a check to find.
+/// Adjusts companions in place. Companions that cannot be decoded stay unchanged, and a later check reports them.
 pub(crate) fn rekey(companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
     let (old, new) = (hash_key(old_key), hash_key(new_key));
     for (at, difference) in beside_the_seal(companion, old, new) {
@@ -22,7 +23,7 @@ pub(crate) fn rekey(companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
     }
 }
 
-/// Where checks by the key stand, and what is to be added to each: four bytes, of a stamp's the last is zero.
+/// Returns the position of each check by the key, with its four-byte difference. For a stamp the last byte is zero.
 fn beside_the_seal(companion: &[u8], old: u64, new: u64) -> Vec<(usize, [u8; 4])> {
     let mut changes = Vec::new();
     let Ok(beside) = Beside::read(companion) else { return changes };

@@ -100,7 +100,7 @@ pub struct Stamp {
 /// The part of a stamp that is known before the write, so that a caller with many writes encodes it once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blank {
-    /// Never 0, because the verb is one of the flags.
+    /// Never 0: the flags contain the verb.
     flags: NonZero<u64>,
     /// Valid only if the flags contain `RETENTION`.
     retention: u64,

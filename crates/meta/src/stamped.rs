@@ -1,16 +1,16 @@
-//! Stamped: operations that are watched get stamps, and the flush that meets them tells of each.
+//! Watched operations get stamps, and a flush makes the event rows of the stamped records it reads.
 //!
 //! ```text
-//! push_stamped   one operation with its stamp, its key hashed once
-//! push_filled    the same for whoever writes many: nothing of the stamp but time and session is told anew
-//! restamp        a batch that was built before anybody asked, again, with stamps where they are due
-//! emit           a flush meets a record: its stamp and itself are checked, then the `Emitter` says what row it has
-//! seal_row       a row that no caller wrote gets a seal like any other
+//! push_stamped   adds one operation with its stamp; its key is hashed once
+//! push_filled    the same for callers with many writes: only time and session change between stamps
+//! restamp        copies an existing batch and adds the stamps that are due
+//! emit           a flush reads a record: the record and its stamp are checked, then the `Emitter` makes its rows
+//! seal_row       gives an engine-made row a seal like any other
 //! ```
 //!
-//! Holds: the seal of an operation is the same with and without a stamp. No row is made of a record or a stamp that is not what was
-//! written: the flush then fails, as it does where it meets such a record, and is done again from the log.
-//! Crash: rows stand in the edit that makes the flush true.
+//! Holds:  an operation has the same seal with and without a stamp. No row is made from a damaged record or stamp: the
+//!         flush then fails, as for any damaged record in memory, and is repeated from the log.
+//! Crash:  rows are part of the manifest edit that installs the flush.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,18 +27,20 @@ use crate::counts::Count;
 use crate::keeper::Sealer;
 use crate::stamp::{self, Blank, Stamp};
 
-/// Says which rows of other families a stamped record gives rise to. All calls come from flushes, any thread, and from recovery
-/// before the store is open.
+/// Makes the rows of other families that a stamped record causes. Calls come from flushes, on any thread, and from
+/// recovery before the store is open.
 pub trait Emitter: Send + Sync {
-    /// A flush meets a stamped record whose row stands nowhere yet: appends it. Rows without companions are sealed by the keeper.
-    /// `record` and `stamp` are what was written. It may be asked again for the same record, if the flush fails.
+    /// Called when a flush reads a stamped record whose row has not been written: appends the row. The protector seals
+    /// rows without companions. `record` and `stamp` have passed their checks. If the flush fails, the call may repeat
+    /// for the same record.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()>;
 
-    /// A flush meets a stamp, whether or not its row stands elsewhere: whoever keeps the clock goes on behind its time.
+    /// Called when a flush reads a stamp, whether or not its row was written elsewhere. The clock must continue after
+    /// its time.
     fn observe(&self, _stamp: &Stamp) {}
 }
 
-/// Who is asked for rows, if anybody is.
+/// The emitter, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Emits(Option<Arc<dyn Emitter>>);
 
@@ -49,20 +51,20 @@ impl fmt::Debug for Emits {
 }
 
 impl Sealer {
-    /// The same with somebody who says which rows stamped records give rise to. Without one they give rise to none.
+    /// Returns this protector with an emitter. Without one, stamped records cause no rows.
     #[must_use]
     pub fn emitting(mut self, emitter: Arc<dyn Emitter>) -> Sealer {
         self.emits = Emits(Some(emitter));
         self
     }
 
-    /// Adds an operation with its stamp, and with the seal that the caller was given, if it was. Errors: as those of `Batch::push_given`
-    /// and of `push_sealed_given`; the batch is then as it was.
+    /// Adds an operation with its stamp, and with the caller's seal if given. Errors: those of `Batch::push_given` and
+    /// of `push_sealed_given`; the batch is then unchanged.
     pub fn push_stamped(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>, stamp: &Stamp) -> Result<()> {
         self.push_filled(batch, draft, seal, (stamp.blank(), stamp.time, stamp.session))
     }
 
-    /// The same with a stamp whose time and session are told beside it.
+    /// Like `push_stamped`, with the stamp's time and session as separate arguments.
     #[inline]
     pub fn push_filled(
         &self,
@@ -82,9 +84,9 @@ impl Sealer {
         })
     }
 
-    /// Adds the operations of a batch to `out`, in order, each with the stamp that `stamps` gives it in the place of any that it has, or
-    /// as it was. Their seals and entries go on byte by byte. What `batch` was granted, `out` is not. Errors: `Invalid` beyond the
-    /// limits of a batch.
+    /// Appends the operations of a batch to `out`, in order. Each gets the stamp from `stamps` instead of its own, or
+    /// keeps its own. Seals and entries are copied unchanged. The memory reserved for `batch` is not transferred to
+    /// `out`. Errors: `Invalid` beyond the limits of a batch.
     pub fn restamp(
         &self,
         batch: &Batch,
@@ -114,14 +116,14 @@ impl Sealer {
         Ok(())
     }
 
-    /// Seals a row that no caller wrote, in the place of what companions it has.
+    /// Seals a row that the engine made; the seal replaces its companions.
     pub fn seal_row(&self, row: &mut Emitted) {
         let seal = Seal::of(row.key(), row.value());
         row.accompany(&seal_bytes(seal.at(row.seqno)));
         self.tally.add(Count::Derived);
     }
 
-    /// What a flush that meets a record is told of it.
+    /// Called for every record that a flush reads.
     #[inline]
     pub(crate) fn emit_of(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         match &self.emits.0 {
@@ -130,7 +132,7 @@ impl Sealer {
         }
     }
 
-    /// True if there may be a stamp that a flush makes a row of.
+    /// Returns true if the record may have a stamp from which a flush makes a row.
     #[inline]
     pub(crate) fn may_emit_of(&self, record: &Record<'_>) -> bool {
         self.emits.0.is_some() && record.companion.len() > SEAL_BYTES
@@ -150,7 +152,7 @@ impl Sealer {
         if stamp.elsewhere {
             return Ok(());
         }
-        // A record that the flush leaves out is checked by nobody else before its row is written.
+        // No other check covers a record that the flush drops, so it is checked before its row is written.
         if !self.verify(record, key_hash, Protection::Partial).serves() {
             return Err(of_record(&"a record that is watched does not match its seal", record));
         }
@@ -161,7 +163,7 @@ impl Sealer {
     }
 }
 
-/// True if a record's stamp asks that the version below it be kept.
+/// Returns true if a record's stamp asks for the version below it to be kept.
 #[inline]
 pub fn has_history(record: &Record<'_>) -> bool {
     if record.companion.len() <= SEAL_BYTES {
@@ -173,14 +175,15 @@ pub fn has_history(record: &Record<'_>) -> bool {
     }
 }
 
-/// True if a record that may be given out has a stamp that was hit.
+/// Returns true if the stamp among decodable companions is damaged.
 pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
     let stamp = Beside::read(companions).map(|beside| beside.stamp);
     stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)))
 }
 
-/// The companions of a record that goes to another store and whose row stands in the log already, so that no flush writes it again
-/// there. What it hid stays behind, and nothing else is to be taken for that. A stamp that was hit goes.
+/// Returns the companions for an export of a record whose row is already in the event log, so that no flush there
+/// writes it again. The history flag is removed: the older version is not exported, and no other record may take its
+/// place. A damaged stamp is dropped.
 pub(crate) fn told(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(companions.len());
     put_without_stamp(companions, &mut out)?;
@@ -192,7 +195,7 @@ pub(crate) fn told(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Damage that a flush notices in memory, which sends it to the log.
+/// Damage that a flush finds in memory; the flush is then repeated from the log.
 #[cold]
 fn of_record(what: &dyn fmt::Display, record: &Record<'_>) -> Error {
     let key_range = Some((record.key.to_vec(), record.key.to_vec()));

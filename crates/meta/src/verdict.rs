@@ -1,51 +1,50 @@
-//! Verdicts: what a seal and its record say together. Pure.
+//! Verdicts on a record and its seal. Pure.
 //!
-//! In:     what was found in the place of the seal, whether its file claims to be complete, and the word that the record
-//!         asks for as it lies there.
-//! Out:    a verdict, and from it what is to be done.
+//! In:     the stored seal, if any; whether the file guarantees seals; the word computed from the record.
+//! Out:    a verdict, and the action that it requires.
 //!
-//! A word that differs from the right one in a few bits has itself been hit: a damaged record would ask for a word that
-//! differs in about half of them. (Five or more bits apart: the record is taken to be damaged. A damaged record comes as near
-//! as four bits with a chance of 4e-14.) The paper instead keeps a checksum of the checksum, and has four branches; they are
-//! `paper`, for the store that follows it to the letter.
+//! A stored word that differs from the computed one in at most four bits was itself damaged, because a damaged record
+//! changes about half of the computed bits. At five or more differing bits the record counts as damaged. A damaged
+//! record comes within four bits with probability 4e-14. The paper instead stores a checksum of the checksum and has
+//! four branches; `paper` implements them for the store that follows it exactly.
 
-/// A word at most so many bits from the right one is a right one that was hit.
+/// A stored word at most this many bits from the computed one counts as a damaged seal of an intact record.
 pub const NEAR_BITS: u32 = 4;
 
-/// What is so.
+/// The result of comparing a record with its seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Verdict {
     /// Record and seal agree.
     Validated,
-    /// Record and seal agree; the checksum of the checksum does not (only the paper's store has one).
+    /// Record and seal agree, but the seal's own checksum does not match; only the paper's store has such a checksum.
     CheckDamaged,
-    /// The record is what was written, its seal was hit.
+    /// The record is intact; its seal is damaged.
     SealDamaged,
-    /// The seal is what was written, the record is not.
+    /// The seal is intact; the record is damaged.
     RecordDamaged,
-    /// Neither speaks for the other.
+    /// Record, seal and the seal's checksum all disagree.
     BothDamaged,
-    /// A file in which every record has a seal, and this one has none.
+    /// The record has no seal, but its file guarantees one for every record.
     Missing,
-    /// There is no seal to check by, and none was promised.
+    /// The record has no seal, and its source does not guarantee one.
     Unverified,
-    /// What stands there cannot be decoded.
+    /// The companions cannot be decoded.
     Structural,
 }
 
-/// What a verdict asks for.
+/// The action that a verdict requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Nothing.
+    /// No action.
     None,
-    /// Write the seal, or the checksum of it, anew from the record, which is right.
+    /// Rewrite the seal, or its checksum, from the intact record.
     Rewrite,
-    /// Repair; and until then answer corruption.
+    /// Repair the record; until then reads of it return `Corruption`.
     Repair,
 }
 
 impl Verdict {
-    /// What is to be done.
+    /// Returns the required action.
     pub fn action(self) -> Action {
         match self {
             Verdict::Validated | Verdict::Unverified => Action::None,
@@ -54,24 +53,24 @@ impl Verdict {
         }
     }
 
-    /// True if the record may be returned.
+    /// Returns true if reads may return the record.
     pub fn serves(self) -> bool {
         self.action() != Action::Repair
     }
 }
 
-/// What stands in the place of a seal.
+/// The content at the position of a seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Bytes that are no companions, or two seals.
     Undecodable,
-    /// Nothing.
+    /// No seal.
     Nothing,
-    /// A word.
+    /// A seal word.
     Word(u64),
 }
 
-/// The verdict on a record that asks for the word `current`, from a file that is complete or not.
+/// Returns the verdict on a record whose computed word is `current`. `complete`: its file guarantees seals.
 pub fn judge(found: Found, complete: bool, current: u64) -> Verdict {
     match found {
         Found::Undecodable => Verdict::Structural,
@@ -83,8 +82,8 @@ pub fn judge(found: Found, complete: bool, current: u64) -> Verdict {
     }
 }
 
-/// The paper's four branches, and the fifth case that it passes over in silence: `word` with `check`, its checksum by `sum`,
-/// beside a record that asks for `current`.
+/// Returns the paper's verdict: its four branches, and the fifth case that it does not mention. `word` is the stored
+/// checksum, `check` its stored checksum (computed by `sum`), and `current` the word computed from the record.
 pub fn paper(word: u64, check: u64, current: u64, sum: impl Fn(u64) -> u64) -> Verdict {
     match (word == current, check == sum(word)) {
         (true, true) => Verdict::Validated,

@@ -1,8 +1,9 @@
-//! Lists of entries: made when an operation is written or merged, made anew when a table is built.
+//! Entry lists: made when an operation is written or merged, rebuilt when a table is built.
 //!
-//! In:     the providers, and an operation with what the caller gave, or a record with its list.
-//! Out:    the bytes of the list; or why the operation is refused, naming provider and sizes.
-//! Holds:  entries ascend by provider. What is unknown goes on bit by bit, or goes if it says so. What the seal covers never changes.
+//! In:     the providers, and an operation with the caller's entries or a record with its list.
+//! Out:    the bytes of the list; or an error that names the provider and the sizes.
+//! Holds:  entries ascend by provider. Entries of unknown providers are copied unchanged, or dropped if they are
+//!         discardable. Sealed entries never change.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,13 +17,13 @@ use waxseal_lsm::seam::Draft;
 use crate::beside::{Beside, Entry, SEAL_BYTES};
 use crate::provider::{Descriptor, OnUnknown, Providers, Rebuild, WriteCtx};
 
-/// The target size of a block, unless a family says otherwise.
+/// The target block size of families without a setting.
 const BLOCK_BYTES: usize = 4 * KIB;
 
-/// How much may stand beside a record, by family.
+/// The maximum length of a record's companions, by family.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
-    /// Target sizes of blocks.
+    /// Target block sizes.
     blocks: Mutex<BTreeMap<u32, usize>>,
 }
 
@@ -31,15 +32,15 @@ impl Rooms {
         lock(&self.blocks).insert(family, block_bytes);
     }
 
-    /// A quarter of a block, 64 KiB at most.
+    /// Returns a quarter of a block, at most 64 KiB.
     fn of(&self, family: u32) -> usize {
         let block = lock(&self.blocks).get(&family).copied().unwrap_or(BLOCK_BYTES);
         (block / 4).min(companion::MAX_BYTES)
     }
 }
 
-/// The list of an operation. Errors: `Invalid`, naming the provider, for what nobody here keeps, for an entry or a list beyond its
-/// limit, and what a provider refuses.
+/// Makes the list of an operation. Errors: `Invalid`, naming the provider, for an unregistered or repeated provider,
+/// for an entry or a list beyond its limit, and for entries that a provider rejects.
 pub(crate) fn written(providers: &Providers, rooms: &Rooms, draft: &Draft<'_>, key_hash: u64) -> Result<Vec<u8>> {
     for (at, (id, _)) in draft.entries.iter().enumerate() {
         if providers.find(*id).is_none() {
@@ -90,7 +91,7 @@ pub(crate) fn written(providers: &Providers, rooms: &Rooms, draft: &Draft<'_>, k
     Ok(list)
 }
 
-/// The list of a record that a merge operator made from these.
+/// Makes the list of a merge result from its inputs.
 pub(crate) fn merged(providers: &Providers, inputs: &[Record<'_>], key_hash: u64) -> Result<Vec<u8>> {
     let mut list = Vec::new();
     for (descriptor, provider) in providers.iter() {
@@ -107,8 +108,8 @@ pub(crate) fn merged(providers: &Providers, inputs: &[Record<'_>], key_hash: u64
     Ok(list)
 }
 
-/// The list with which a sealed record enters a table, if it is another than the one it came with. A list with an entry that was hit
-/// stays as it is, for the verifying pass to find.
+/// Returns the new list of a sealed record that is written to a table, or `None` if it keeps its list. A list with a
+/// damaged entry is kept, so that build verification reports it.
 pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Beside<'_>) -> Option<Vec<u8>> {
     if beside.list.is_empty() && !providers.wants().every_build {
         return None;
