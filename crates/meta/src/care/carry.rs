@@ -1,4 +1,4 @@
-//! Carry: what a record takes along into another store, and what it counted for in the one it comes from.
+//! The companions that a record keeps when it is salvaged into another store, and its ledger term in the old store.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
@@ -11,7 +11,7 @@ use crate::seal::Seal;
 use crate::stamp::Stamp;
 use crate::stamped::told;
 
-/// What a record counts for in a ledger: by the seal that it had.
+/// Returns the ledger term of a record, from its original seal even if that is damaged now.
 pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
     match (check == Check::CompanionDamaged).then(|| mended(keeper, record)).flatten() {
         Some(mended) => keeper.term(&Record { companion: &mended.companions, ..*record }),
@@ -19,16 +19,17 @@ pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -
     }
 }
 
-/// What goes with a record into another store.
+/// The companions of a record for another store.
 pub(super) struct Carried {
-    /// Its companions, not bound to a seqno yet; none: they are to be made anew.
+    /// The companions, without a seqno; `None` if they must be made anew.
     pub(super) companions: Option<Vec<u8>>,
-    /// The parts of them that were hit and are left behind, each in a word.
+    /// Short names of the damaged companions that were dropped.
     pub(super) left_out: Vec<&'static str>,
 }
 
-/// What goes with a record. Unless its row is still to be written by a flush, it takes a stamp along that says that the row stands
-/// elsewhere, and that what the record hid need not be kept: the row names the record's place in the old store.
+/// Returns the companions of a record for another store. Unless a flush has yet to write the record's event row, its
+/// stamp is changed: the row exists elsewhere, and the older version need not be kept, because the row refers to the
+/// record's position in the old store.
 pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check, is_untold: bool) -> Result<Carried> {
     let (companions, left_out) = match check {
         Check::CompanionDamaged => match mended(keeper, record) {
@@ -44,7 +45,8 @@ pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check
     Ok(Carried { companions: Some(companions), left_out })
 }
 
-/// Companions as they were before their record had a seqno: the seal without its place. What cannot be read is left behind.
+/// Returns companions as they were before their record had a seqno: with the seal itself in place of the bound word.
+/// Undecodable companions are dropped.
 fn unbound(record: &Record<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(record.companion.len());
     let mut reader = Reader::new(record.companion);

@@ -1,7 +1,8 @@
-//! The digest of what a snapshot sees: a count and a sum that are equal for equal content, wherever and however it lies.
+//! The digest of a snapshot: a count and a sum that are equal for equal content, independent of its physical layout.
 //!
-//! The sum is of seals without their seqno, modulo 2^64, so that neither the order of tables nor the seqnos of a replica speak in
-//! it, and a record that is there twice does not cancel one that is lost. A record without a seal gets one for the sum alone.
+//! The sum adds the seals without their seqnos, modulo 2^64. So it depends neither on the order of tables nor on a
+//! replica's seqnos, and a duplicated record does not cancel a lost one. For a record without a seal, one is computed
+//! for the sum.
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{At, Bounds, Db, Family};
@@ -12,12 +13,12 @@ use waxseal_lsm::seam::{Check, Protection};
 use crate::keeper::Sealer;
 use crate::seal::Seal;
 
-/// What a range of a snapshot adds up to.
+/// The count and sum of a range of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Digest {
-    /// Records that are seen.
+    /// Number of visible records.
     pub count: u64,
-    /// The sum of their seals.
+    /// Sum of their seals.
     pub sum: u64,
 }
 
@@ -28,15 +29,15 @@ impl Digest {
         self.sum = self.sum.wrapping_add(seal.number());
     }
 
-    /// The digest of two ranges that do not overlap.
+    /// Returns the digest of two disjoint ranges.
     #[must_use]
     pub fn and(self, other: Digest) -> Digest {
         Digest { count: self.count + other.count, sum: self.sum.wrapping_add(other.sum) }
     }
 }
 
-/// The digest of what a snapshot sees within bounds. Every record is checked against its seal before it counts. Errors:
-/// `Corruption` where anything in the range is damaged or may have been lost.
+/// Computes the digest of the records that a snapshot sees within bounds. Every record is checked against its seal.
+/// Errors: `Corruption` if anything in the range is damaged or may have been lost.
 pub fn digest(db: &Db, family: &Family, bounds: &Bounds, at: At<'_>) -> Result<Digest> {
     let mut digest = Digest::default();
     let mut cursor = db.cursor(family, at, bounds.clone())?;
@@ -47,7 +48,7 @@ pub fn digest(db: &Db, family: &Family, bounds: &Bounds, at: At<'_>) -> Result<D
         let check = db.companions().verify(&record, hash_key(record.key), Protection::Partial);
         let seal = match (check, Sealer::seal_of(&record)) {
             (Check::Validated, Ok(Some(seal))) => seal,
-            (check, _) if check.serves() => Seal::of_record(&record), // without one, or with one that was hit
+            (check, _) if check.serves() => Seal::of_record(&record), // without a seal, or with a damaged one
             _ => return Err(super::verify::mismatch(&record).in_family(family.name(), None)),
         };
         digest.add(seal);

@@ -1,7 +1,7 @@
-//! Losses of a store that is being salvaged: where records may be gone, and which of those that were found decide all the same.
+//! Lost ranges of a store during salvage, and the found records that are still authoritative despite them.
 //!
-//! Pure. Seqnos are those of the old store. In the new one what decides nothing is written first and the rest behind it, so that a
-//! fence whose bound lies between the two hides what it hid, and nothing else.
+//! Pure. Seqnos are those of the old store. The new store first gets the records that may be outdated, then the
+//! authoritative ones. A lost range whose bound lies between the two groups hides exactly the first group.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use waxseal_lsm::record::Seqno;
 
 use super::spans::Spans;
 
-/// A loss of which nobody can say between which keys it was.
+/// A loss whose key range is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Anywhere {
-    /// No record that was lost is newer.
+    /// Upper bound of the seqnos of the lost records.
     pub(super) bound: Seqno,
-    /// Where it was met.
+    /// The damaged file.
     pub(super) file: String,
-    /// The offset in it.
+    /// The offset of the damage in the file.
     pub(super) offset: u64,
-    /// What was wrong.
+    /// The kind of damage.
     pub(super) verdict: Verdict,
 }
 
@@ -33,41 +33,42 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// Something was lost of a family between these places.
+    /// Adds a lost range of a family.
     pub(super) fn add(&mut self, family: u32, fence: Fence) {
         self.known.entry(family).or_default().add(fence, ());
     }
 
-    /// Before many ask: what was lost of a family, in order and each once.
+    /// Sorts and deduplicates a family's lost ranges, which makes look-ups fast.
     pub(super) fn sort(&mut self, family: u32, order: &Order) {
         if let Some(known) = self.known.get_mut(&family) {
             known.sort(order);
         }
     }
 
-    /// Something was lost of any family.
+    /// Adds a loss that may concern any family and key.
     pub(super) fn add_anywhere(&mut self, loss: Anywhere) {
         self.anywhere.push(loss);
     }
 
-    /// True if a record can have stood where something of its family was lost.
+    /// Returns true if a record's position lies in a lost range of its family.
     pub(super) fn may_have_had(&self, family: u32, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         self.known.get(&family).is_some_and(|known| known.around(order, key, seqno).next().is_some())
     }
 
-    /// The losses that may be of a family which has everything up to `flushed` in tables: what the log lost below is there.
+    /// Returns the losses without a key range that may concern a family whose records up to `flushed` are all in
+    /// tables: lost log records below that are in tables too.
     fn anywhere(&self, flushed: Seqno) -> impl Iterator<Item = &Anywhere> {
         self.anywhere.iter().filter(move |loss| loss.bound > flushed)
     }
 
-    /// True if a record may be older than one that was lost: it decides nothing.
+    /// Returns true if a record may be older than a lost one, so that it is not authoritative.
     pub(super) fn cover(&self, family: u32, flushed: Seqno, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         self.known.get(&family).is_some_and(|known| known.cover(order, key, seqno))
             || self.anywhere(flushed).any(|loss| seqno <= loss.bound)
     }
 
-    /// The fences of the new store, in which everything up to `bound` may be older than what was lost. None if one would have to
-    /// stand over all keys of an order that does not say which is the last.
+    /// Returns the lost ranges of the new store: records up to `bound` may be older than a lost record. `None` if a
+    /// range must cover all keys and the family's order names no last key.
     pub(super) fn fences(&mut self, family: u32, flushed: Seqno, order: &Order, bound: Seqno) -> Option<Vec<Fence>> {
         self.sort(family, order);
         let narrowed = |fence: &Fence| Fence {
@@ -92,7 +93,7 @@ mod tests {
     fn only_what_is_newer_than_a_loss_decides() {
         let order = Order::bytewise();
         let mut losses = Losses::default();
-        // Between b@7 and d@4, both of which were found; nothing above 9 was lost.
+        // The lost range lies between b@7 and d@4, which were both found; no lost seqno exceeds 9.
         let (from, to) = ((b"b".to_vec(), 6), (b"d".to_vec(), 5));
         let fence = Fence { from, to, ..Fence::over(b"", b"", 9, "000001.tbl", Verdict::Seal) };
         losses.add(0, fence.clone());
@@ -103,7 +104,8 @@ mod tests {
             assert_eq!(losses.cover(0, 0, &order, key, seqno), hidden, "{key:?}@{seqno}");
             assert!(!losses.cover(1, 0, &order, key, seqno));
         }
-        // All versions of the keys it touches are under it in the new store: which of them decide is said by their seqno.
+        // In the new store the range covers all versions of its boundary keys; the bound separates the authoritative
+        // ones.
         let fences = losses.fences(0, 0, &order, 100).unwrap();
         assert_eq!(fences, [Fence::over(b"b", b"d", 100, "000001.tbl", Verdict::Seal)]);
         assert!(losses.fences(1, 0, &order, 100).unwrap().is_empty());

@@ -1,16 +1,16 @@
-//! Care: looking after a store that lies on devices which forget.
+//! Integrity maintenance: finding and repairing damage in a store.
 //!
 //! ```text
-//! digest    a count and a sum of what a snapshot sees, equal on every replica
-//! verify    every byte looked at, nothing changed
-//! scrub     the same, slowly, for data that nobody reads; goes on where it stopped
-//! repair    what was found mended: the ladder of docs/integrity.md, and fences where it ends
-//! salvage   what can still be read of a store that may not even open, into a new one
-//! report    what all of them found, for people and for programs
+//! digest    count and sum of a snapshot, equal on every replica
+//! verify    reads every byte, changes nothing
+//! scrub     verifies rarely read data at a limited rate; resumes where it stopped
+//! repair    repairs damage by the steps of docs/integrity.md; marks lost ranges where all fail
+//! salvage   copies the readable records of a store, even one that does not open, into a new store
+//! report    findings of all of these, for people and for programs
 //! ```
 //!
-//! Decisions are pure (`plan`), and the engine's calls carry them out (`waxseal_lsm::db`). Nothing is ever repaired from an older
-//! version, and no two candidates make a repair.
+//! Decisions are pure functions (`plan`); calls to the engine carry them out (`waxseal_lsm::db`). A repair never uses
+//! an older version of a record, and never chooses between two candidates.
 
 mod carry;
 mod digest;
@@ -38,24 +38,25 @@ pub use verify::verify_closed;
 use waxseal_lsm::db::Db;
 use waxseal_lsm::error::Result;
 
-/// Looks at every table, block and record of an open store, at its memtables and at what its log and manifest say, beside readers
-/// and writers. Errors: `Invalid` for a family that is not there, `Closed`.
+/// Verifies every table, block and record of an open store, its memtables, log and manifest, concurrently with readers
+/// and writers. Errors: `Invalid` for an unknown family, `Closed`.
 pub fn verify(db: &Db, options: VerifyOptions<'_>) -> Result<Report> {
     timed(db, || verify::verify(db, options))
 }
 
-/// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
+/// Verifies the tables of a store at a limited rate, starting where the previous pass stopped. With `repair` set,
+/// damage is repaired.
 pub fn scrub(db: &Db, options: ScrubOptions<'_>) -> Result<Report> {
     timed(db, || scrub::scrub(db, options))
 }
 
-/// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
-/// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
+/// Repairs every damaged table of a store; with `accept_loss` it also removes every lost range. Damage that cannot be
+/// repaired is reported. Errors: only if the store itself fails (`Io`, `Halted`, `ReadOnly`, `Closed`).
 pub fn repair(db: &Db, options: RepairOptions<'_>) -> Result<Report> {
     timed(db, || repair::repair(db, options))
 }
 
-/// The report of a pass, with how long it took.
+/// Runs a pass and adds its duration to the report.
 fn timed(db: &Db, pass: impl FnOnce() -> Result<Report>) -> Result<Report> {
     let started = db.clock().monotonic_nanos();
     let report = pass()?;

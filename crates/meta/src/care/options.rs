@@ -1,4 +1,4 @@
-//! What a caller may ask of the care of a store.
+//! Options of verify, scrub, repair and salvage.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,76 +10,81 @@ use waxseal_lsm::record::{Kind, Seqno};
 use super::report::Token;
 use crate::seal::Seal;
 
-/// How far a pass has come.
+/// Progress of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes looked at, as they are stored; never more than `total`. What of a table stands around its blocks counts once it is through, so that
-    /// of the last one is not told any more. A table that is gone when its turn comes counts as looked at. `verify` counts the log too: the keys,
-    /// values and companions of records that no table holds yet.
+    /// Bytes read so far, as stored; at most `total`. The parts of a table around its blocks count when the table is
+    /// complete, so those of the last table are not reported. A table that was removed before the pass reached it
+    /// counts as read. `verify` also counts the log: the keys, values and companions of records that no table holds
+    /// yet.
     pub done: u64,
-    /// Bytes there are, as far as known when it began.
+    /// Total bytes, as known when the pass began.
     pub total: u64,
-    /// Places of damage found so far.
+    /// Damaged places found so far.
     pub found: u64,
 }
 
-/// Hears of progress about once a block, and ends the pass with `Break`.
+/// Called about once per block; `Break` ends the pass.
 pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// What `verify` looks at.
+/// Options of `verify`.
 #[derive(Default)]
 pub struct VerifyOptions<'a> {
-    /// Families by name; none: all.
+    /// Names of the families to verify; `None` means all.
     pub families: Option<Vec<String>>,
-    /// Hears of progress, and may end it.
+    /// Progress callback, which may end the pass.
     pub progress: Option<Watch<'a>>,
 }
 
-/// How `scrub` goes about it.
+/// Options of `scrub`.
 #[derive(Default)]
 pub struct ScrubOptions<'a> {
-    /// The pace; none: as fast as it goes.
+    /// Rate limit; `None` means unlimited.
     pub bytes_per_second: Option<u64>,
-    /// Where the pass before stopped; none: from the beginning.
+    /// Token of the previous pass; `None` starts from the beginning.
     pub resume: Option<Token>,
-    /// Stop after about so many bytes, with a token to go on from; none: to the end of the pass.
+    /// Stop after about this many bytes and return a token; `None` means the complete pass.
     pub most_bytes: Option<u64>,
-    /// Mend what is found, in this way; none: report it.
+    /// Repair damage with these options; `None` only reports it.
     pub repair: Option<RepairOptions<'a>>,
-    /// Hears of progress, and may end it, with a token to go on from, also among the values of a table; if one of these was found damaged, the table is told of, or mended, before.
+    /// Progress callback. It may end the pass, also between the values of a table; the report then has a token. If a
+    /// value of that table was found damaged, the table is reported or repaired first.
     pub progress: Option<Watch<'a>>,
 }
 
-/// How `repair` goes about it.
+/// Options of `repair`.
 #[derive(Default)]
 pub struct RepairOptions<'a> {
-    /// Lift the fences that are there, and leave none: what was lost is given up, and reported; the damaged files are set aside.
+    /// Remove existing lost ranges and create none: lost records are given up and reported, and the damaged files are
+    /// moved aside.
     pub accept_loss: bool,
-    /// Somebody who has the records too: a replica, a backup.
+    /// Another holder of the records, such as a replica or a backup.
     pub source: Option<&'a dyn RepairSource>,
-    /// Asked about each loss that nothing helped; none: `Decision::Quarantine`. The strictest answer about a table counts.
+    /// Called for each loss that no step repaired; `None` means `Decision::Quarantine`. The strictest decision about a
+    /// table applies.
     pub handler: Option<&'a dyn ErrorHandler>,
-    /// How often the source is asked before it counts as without an answer; 0: three times.
+    /// Number of calls to the source before it counts as unavailable; 0 means three.
     pub max_retries: u32,
-    /// A directory of tables that compaction had replaced.
+    /// A directory with tables that compaction replaced.
     pub trash: Option<PathBuf>,
-    /// Hears of progress, and may end it.
+    /// Progress callback, which may end the pass.
     pub progress: Option<Watch<'a>>,
 }
 
-/// How `salvage` goes about it.
+/// Options of `salvage`.
 #[derive(Default)]
 pub struct SalvageOptions<'a> {
-    /// Leave no fences: reads of the new store answer with what was found, also where something newer may have been lost.
+    /// Create no lost ranges: reads of the new store return the found records, even where newer ones may have been
+    /// lost.
     pub accept_loss: bool,
-    /// Hears of progress, and may end it.
+    /// Progress callback, which may end the pass.
     pub progress: Option<Watch<'a>>,
 }
 
-/// A record as another copy of the store has it.
+/// A record from another copy of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its kind: a put, or a tombstone.
+    /// Its kind: a put or a tombstone.
     pub kind: Kind,
     /// Its key.
     pub key: Vec<u8>,
@@ -87,48 +92,51 @@ pub struct Candidate {
     pub value: Vec<u8>,
 }
 
-/// Somebody who may still have what was lost. What it answers is believed only if the seal of what was lost says so. Errors: whatever keeps it from
-/// looking, and it is asked again; `Io` of the kind `Interrupted` ends the repair there, before anything of the table at hand is given up.
+/// Another copy of the records, from which repair can restore lost ones. An answer is used only if it matches the seal
+/// of the lost record. Errors: any failure, after which the call is repeated. `Io` of the kind `Interrupted` ends the
+/// repair before any part of the current table is given up.
 pub trait RepairSource: Sync {
-    /// The record of this key whose seal is this one, if it is there.
+    /// Returns the record with this key and seal, if the source has it.
     fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>>;
-    /// All records there are with keys from `low` to `high`, both included: the seal of what was lost is not known here.
+    /// Visits all records with keys from `low` to `high`, both inclusive. Used when the seal of the lost record is
+    /// unknown.
     fn by_range(&self, family: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()>;
 }
 
-/// A loss that nothing on the ladder helped: a record that can be read though nothing speaks for it, or a span in which nobody knows
-/// what there was.
+/// A loss that no repair step could restore: a readable record that no seal confirms, or a span with unknown content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corrupted {
-    /// The file.
+    /// The damaged file.
     pub file: String,
     /// The offset of the block.
     pub offset: u64,
     /// The family.
     pub family: String,
-    /// The first and last place at which something may have been lost, both included. The same place twice: this one record.
+    /// First and last position at which a record may have been lost, both inclusive. Two equal positions mean a single
+    /// record.
     pub span: ((Vec<u8>, Seqno), (Vec<u8>, Seqno)),
-    /// What is wrong.
+    /// The kind of damage.
     pub verdict: Verdict,
 }
 
-/// What becomes of a loss.
+/// The handler's decision about a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
-    /// A fence takes its place: reads there answer corruption, the rest goes on.
+    /// Mark a lost range: reads of it return `Corruption`; all other reads continue.
     #[default]
     Quarantine,
-    /// The table stays as it is, barred from compaction.
+    /// Keep the table unchanged and exclude it from compaction.
     Fail,
-    /// The same, and repair ends: somebody has to look at the device. The store refuses writes until it is opened anew.
+    /// As `Fail`, and the repair ends because the device must be inspected. The store rejects writes until it is
+    /// reopened.
     ReadOnly,
 }
 
-/// The human, or whoever stands for one.
+/// Decides about losses, for the operator.
 pub trait ErrorHandler: Sync {
-    /// Called after everything else was tried: once for each record that is known to be lost (an entry that can be read but whose
-    /// seal does not fit; its key is as it stands there), and once for each gap in which no such record stands. Not called with
-    /// `accept_loss`: that was decided before.
+    /// Called after every repair step has failed: once for each record that is known to be lost (a readable entry that
+    /// does not match its seal; the key is the stored one), and once for each gap without such an entry. Not called
+    /// with `accept_loss`, which has decided already.
     fn on_corruption(&self, event: &Corrupted) -> Decision;
 }
 
@@ -138,12 +146,12 @@ impl RepairOptions<'_> {
     }
 }
 
-/// Tells `watch`; false if it ends the pass.
+/// Reports progress; returns false if the callback ends the pass.
 pub(super) fn goes_on(watch: &mut Option<Watch<'_>>, progress: Progress) -> bool {
     watch.as_mut().is_none_or(|watch| watch(progress).is_continue())
 }
 
-/// The error by which a walk is ended from within; never shown.
+/// Returns the internal error that ends a walk early; callers never see it.
 pub(super) fn cancelled() -> Error {
     Error::invalid("ended by the caller")
 }

@@ -1,4 +1,4 @@
-//! Decisions of repair, over values alone: what fills a loss, and what a loss comes down to.
+//! Pure decisions of repair: which candidates restore a loss, and which losses remain.
 
 use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::fence::Fence;
@@ -6,10 +6,11 @@ use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 
-/// Up to so many candidates pairs are tried.
+/// Pairs are searched among at most this many candidates.
 const PAIRED: usize = 1024;
 
-/// What a table counts, less what was found of it. None if more was found than it counts: then it counts something else.
+/// Returns the ledger of a table minus its found records. `None` if more were found than the ledger counts: then the
+/// table and its ledger do not belong together.
 pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
     let less =
         |a: Entry, b: Entry| Some(Entry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) });
@@ -20,13 +21,14 @@ pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
     })
 }
 
-/// True if a table has lost nothing.
+/// Returns true if a table has lost no record.
 pub(super) fn is_whole(deficit: &Ledger, summed: bool) -> bool {
     if summed { *deficit == Ledger::default() } else { deficit.count() == 0 }
 }
 
-/// True if the gaps of a table explain what it lacks: there are any, they have room for as many records, and of each kind of which no
-/// record is missing the sum is right too. A wrong sum without a missing record means that some record is not the one counted.
+/// Returns true if the gaps of a table explain its deficit: gaps exist, they have room for the missing records, and
+/// every kind with no missing record has the right sum. A wrong sum without a missing record means that some record is
+/// not the counted one.
 pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summed: bool) -> bool {
     let is_of_missing = |lost: &Entry| !summed || lost.count > 0 || lost.sum == 0;
     is_whole(deficit, summed)
@@ -35,8 +37,8 @@ pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summ
             && [deficit.puts, deficit.deletes, deficit.others].iter().all(is_of_missing)
 }
 
-/// Returns the gaps at the ends of a table: before the first place found in it and behind the last one, within `all` of it. A table
-/// that begins and ends with the keys that it is known to have has none.
+/// Returns the gaps before the first and behind the last position found in a table, within its range `all`. There is no
+/// gap at an end if the expected boundary key was found there.
 pub(super) fn gaps_at_ends(order: &Order, ends: Option<&(Place, Place)>, all: &Fence) -> [Option<Fence>; 2] {
     let Some((first, last)) = ends else { return [Some(all.clone()), None] };
     let is_short = |low: &[u8], high: &[u8]| order.compare(low, high).is_lt();
@@ -45,14 +47,15 @@ pub(super) fn gaps_at_ends(order: &Order, ends: Option<&(Place, Place)>, all: &F
     [before, behind]
 }
 
-/// How many records of a table, all of which were found, have lost what stood beside them: it counts so many with more than a word, if
-/// it does, and so many were found.
+/// Returns how many records have lost their extra companions, in a table whose records were all found: the counted
+/// records with more than a seal word (if counted) minus those found.
 pub(super) fn lost_beside(counted: Option<u64>, found: u64) -> u64 {
-    let known = counted.filter(|counted| *counted != u64::MAX); // which is said where nobody has counted
+    let known = counted.filter(|counted| *counted != u64::MAX); // the value that means "not counted"
     known.map_or(0, |counted| counted.saturating_sub(found))
 }
 
-/// True of a candidate that may be among what was lost: of a kind of which something was, and the very one if that was one record.
+/// Returns true if a candidate may be a lost record: its kind has losses and, if only one record was lost, its term
+/// matches.
 pub(super) fn may_be_lost(deficit: &Ledger, kind: Kind, term: u64) -> bool {
     let lost = match kind.logical() {
         Kind::Put => deficit.puts,
@@ -62,13 +65,13 @@ pub(super) fn may_be_lost(deficit: &Ledger, kind: Kind, term: u64) -> bool {
     lost.count > 1 || lost.count == 1 && lost.sum == term
 }
 
-/// With more candidates than this none are chosen, unless one record was lost.
+/// Beyond this number of candidates none are chosen, unless a single record was lost.
 pub(super) fn most_candidates(deficit: &Ledger) -> usize {
     usize::try_from(deficit.count()).unwrap_or(usize::MAX).saturating_add(PAIRED)
 }
 
-/// Which of the candidates (kind and term of each) are those that were lost: as many of each kind, and with that sum. None if
-/// none are, or if more than one choice would do: two candidates are no repair.
+/// Returns the indexes of the candidates (given by kind and term) that restore the deficit: the missing number of each
+/// kind, with the missing sum. `None` if no choice fits or more than one does, since an ambiguous choice is no repair.
 pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<usize>> {
     let mut chosen = Vec::new();
     for (of, lost) in [(Some(Kind::Put), deficit.puts), (Some(Kind::Delete), deficit.deletes), (None, deficit.others)] {
@@ -86,7 +89,8 @@ pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<u
     Some(chosen)
 }
 
-/// The one subset of so many terms with that sum. Looked for where few are wanted or few are too many.
+/// Returns the only subset with this count and sum. The search covers subsets of at most two terms, and their
+/// complements.
 fn choose(lost: &Entry, terms: &[(usize, u64)]) -> Option<Vec<usize>> {
     let wanted = usize::try_from(lost.count).ok().filter(|wanted| *wanted <= terms.len())?;
     let all = terms.iter().fold(0u64, |sum, (_, term)| sum.wrapping_add(*term));
@@ -101,7 +105,7 @@ fn choose(lost: &Entry, terms: &[(usize, u64)]) -> Option<Vec<usize>> {
     Some(terms.iter().map(|(at, _)| *at).filter(|at| !out.contains(at)).collect())
 }
 
-/// The only set of none, one or two terms with a sum.
+/// Returns the only set of zero, one or two terms with this sum.
 fn few(terms: &[(usize, u64)], count: usize, sum: u64) -> Option<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     match count {
@@ -122,17 +126,17 @@ fn few(terms: &[(usize, u64)], count: usize, sum: u64) -> Option<Vec<usize>> {
     }
 }
 
-/// What was found of a table, in internal order.
+/// A piece of a damaged table, in internal key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece<R> {
-    /// A record, and its place.
+    /// A record that was found.
     Record(R),
-    /// A loss.
+    /// A gap in which records may have been lost.
     Gap(Fence),
 }
 
 impl Piece<OwnedRecord> {
-    /// The first place that it takes.
+    /// Returns the first position of the piece.
     pub(super) fn begin(&self) -> Place {
         match self {
             Piece::Record(record) => (record.key.clone(), record.seqno),
@@ -140,7 +144,7 @@ impl Piece<OwnedRecord> {
         }
     }
 
-    /// The last place that it takes.
+    /// Returns the last position of the piece.
     pub(super) fn end(&self) -> Place {
         match self {
             Piece::Record(record) => (record.key.clone(), record.seqno),
@@ -149,7 +153,7 @@ impl Piece<OwnedRecord> {
     }
 }
 
-/// A place in internal order.
+/// A position in internal key order.
 pub(super) type Place = (Vec<u8>, Seqno);
 
 /// The span between two records, exclusive of both; none where nothing fits between them.
@@ -158,7 +162,7 @@ pub(super) fn between(order: &Order, left: Option<&Place>, right: Option<&Place>
     if let Some((key, seqno)) = left {
         let behind = match seqno.checked_sub(1) {
             Some(seqno) => (key.clone(), seqno),
-            // No older version can be: the next key there is, in bytewise order.
+            // After seqno 0 no older version exists: the next position is the next key in bytewise order.
             None if order.is_bytewise() => ([&key[..], &[0]].concat(), MAX_SEQNO),
             None => (key.clone(), 0),
         };
@@ -180,7 +184,7 @@ fn earlier(order: &Order, a: Place, b: Place) -> Place {
     if order.compare_internal((&a.0, a.1), (&b.0, b.1)).is_gt() { b } else { a }
 }
 
-/// True if a record can have stood in a gap.
+/// Returns true if a record's position and seqno lie in a gap.
 pub(super) fn stands_in(order: &Order, gap: &Fence, key: &[u8], seqno: Seqno) -> bool {
     seqno <= gap.bound
         && order.compare_internal((&gap.from.0, gap.from.1), (key, seqno)).is_le()
@@ -244,7 +248,7 @@ mod tests {
         let fence = between(&order, Some(&place("c", 7)), Some(&place("f", 3)), &wide).unwrap();
         assert_eq!((fence.from, fence.to), (place("c", 6), place("f", 4)));
         assert_eq!(between(&order, None, None, &wide), Some(wide.clone()));
-        // Nothing fits between two versions that follow each other.
+        // No position lies between two consecutive versions.
         assert_eq!(between(&order, Some(&place("c", 7)), Some(&place("c", 6)), &wide), None);
         assert!(stands_in(&order, &wide, b"a", 50) && !stands_in(&order, &wide, b"a", 51));
         assert!(!stands_in(&order, &wide, b"b", 91) && !stands_in(&order, &wide, b"n", 1));
@@ -263,7 +267,7 @@ mod tests {
         lost.add(Kind::Put, 4);
         assert!(explains(&lost, true, None, true) && explains(&lost, true, Some(2), true));
         assert!(!explains(&lost, true, Some(1), true) && !explains(&lost, false, None, true));
-        // No tombstone is missing, and yet the sum of the tombstones is wrong: one of them is not the one that was written.
+        // No tombstone is missing, but the sum of the tombstones is wrong: one of them is not the written one.
         lost.deletes.sum = 9;
         assert!(!explains(&lost, true, None, true) && explains(&lost, true, None, false));
         assert!(explains(&Ledger::default(), false, Some(0), true));

@@ -1,15 +1,16 @@
-//! Repair: what is damaged goes up the ladder, and what nothing helps becomes a fence.
+//! Repairs damaged tables step by step; records that no step restores leave a lost range.
 //!
-//! In:     an open store, and whoever may still have what it has lost.
-//! Out:    each damaged table replaced by one of its records, in one edit with the fences for what is lost for good; a report that
-//!         names every step.
-//! Holds:  a record is taken only if its seal says so, or if the table's own ledger (counts and sums by kind, kept in the manifest)
-//!         says that it, and nothing else, is what is missing. Never from an older version; never one of two.
-//! Crash:  a table is as it was, or replaced.
+//! In:     an open store, and optionally a source that may have the lost records.
+//! Out:    every damaged table is replaced by a table of its intact and restored records, in one manifest edit with the
+//!         lost ranges. The report lists every step.
+//! Holds:  a record is used only if its seal confirms it, or if the table's ledger (counts and sums by kind, kept in
+//!         the manifest) shows that exactly this record is missing. Older versions are never used, and neither is one
+//!         of two candidates.
+//! Crash:  each table is either unchanged or replaced.
 //!
 //! ```text
-//! read again, correction   the walk over the table does both
-//! rebuild                  index, filter, properties and footer anew from the data
+//! read again, correction   done by the walk over the table
+//! rebuild                  index, filter, properties and footer are rebuilt from the data
 //! memory, log, trash, source, handler
 //! ```
 
@@ -39,8 +40,8 @@ use super::spans::Spans;
 use super::turns::{Turn, Turns};
 use super::verify::look_at;
 
-/// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
-/// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
+/// Repairs every damaged table of a store; with `accept_loss` it also removes every lost range. Damage that cannot be
+/// repaired is reported. Errors: only if the store itself fails (`Io`, `Halted`, `ReadOnly`, `Closed`).
 pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = db.families();
@@ -91,15 +92,15 @@ fn lift_fences(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut Repo
 /// How the repair of a table ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// As far as it went.
+    /// The repair is complete.
     Done,
-    /// For another run to go on: who may have what the table lost could not be asked.
+    /// Postponed to another run: a place that may have the lost records could not be read.
     PutOff,
-    /// And with it that of all.
+    /// The whole repair run ends.
     All,
 }
 
-/// Looks at a table and mends it if it is damaged.
+/// Checks a table and repairs it if it is damaged.
 pub(super) fn repair_table(
     db: &Db,
     table: &TableRef,
@@ -111,7 +112,7 @@ pub(super) fn repair_table(
     look_at(db, table, report, &mut |_| Ok(()))?;
     let is_unread_alone = report.damage[found..].iter().all(|finding| finding.outcome == Outcome::Unread);
     if report.unread > unread && is_unread_alone && !options.accept_loss {
-        return Ok(Ended::Done); // what the device does not give is neither right nor damaged
+        return Ok(Ended::Done); // unreadable data counts neither as right nor as damaged
     }
     let family = table.family();
     let number = table.meta().number;
@@ -122,9 +123,9 @@ pub(super) fn repair_table(
         }
         return Ok(Ended::Done);
     }
-    // No compaction works on it from now on; one that did has mended it, or not.
+    // From here on no compaction uses the table. One that just finished has replaced it, and the damage with it or not.
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(Ended::Done) };
-    // What the look found is told by the repair, place by place.
+    // The repair itself reports the findings of the check, place by place.
     let mut told = report.damage.split_off(found);
     told.retain(|finding| finding.outcome != Outcome::Unread);
     (report.lost, report.unread) = (lost, unread);
@@ -138,67 +139,68 @@ pub(super) fn repair_table(
     }
 }
 
-/// A fence over all that a table holds: something is lost of it, and nobody knows where.
+/// Returns a lost range over the whole table, for a loss at an unknown position.
 fn fence_over(table: &TableRef) -> Fence {
     let meta = table.meta();
     Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Ledger)
 }
 
-/// The numbers of the fences that stand over all of a table.
+/// Returns the numbers of the lost ranges that cover exactly this table.
 fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
     let own = fence_over(table);
     let fences = db.fences(table.family());
     fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
 }
 
-/// The gaps of before that are not there any more.
+/// Returns the earlier gaps that are closed now.
 fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
     let left: HashSet<(&Place, &Place)> = left.iter().map(|gap| (&gap.from, &gap.to)).collect();
     before.into_iter().filter(|gap| !left.contains(&(&gap.from, &gap.to))).collect()
 }
 
-/// A damaged table on its way to another.
+/// The repair of one damaged table.
 struct Mending<'a, 'o> {
     db: &'a Db,
     keeper: &'a dyn Companions,
     table: &'a TableRef,
-    /// The table by what is left of it; none: nothing is.
+    /// The table, opened from its readable parts; `None` if nothing is readable.
     open: Option<Arc<Table>>,
     options: &'a RepairOptions<'o>,
     pieces: Vec<Piece<OwnedRecord>>,
     findings: Vec<Finding>,
-    /// Steps that were tried for what is still lost.
+    /// Steps that were tried for the remaining losses.
     steps: Vec<Step>,
-    /// What of the table itself was not read in the last walk, each with the offset of its block.
+    /// Reads of the table that failed in the last walk, with the offset of the block.
     refused: Vec<(u64, Error)>,
-    /// What of it was not read in the end, though it may have what seems lost.
+    /// A read of the table that still failed in the last walk; the lost records may be there.
     unseen: Option<Error>,
-    /// The device gives now this and now that, or by now all of it: whoever asks again may have it.
+    /// The device answers inconsistently, or by now completely: another run may succeed.
     varies: bool,
-    /// The first of what could not be read on the way up, though it may have had what was lost.
+    /// The first failed read of another place that may have the lost records.
     unread: Option<Error>,
-    /// Why the source did not answer, though it may have what was lost.
+    /// The error of the source, which may have the lost records.
     unanswered: Option<Error>,
-    /// The source ends the repair: it is asked no more.
+    /// The source ended the repair; it is not called again.
     is_interrupted: bool,
-    /// Value files of which something cannot be read, each with the first that was.
+    /// Blob files with unreadable parts, each with its first error.
     unread_values: Vec<(Uid, Error)>,
     ledger: Ledger,
-    /// Entries and stamps that are left out.
+    /// Number of entries and stamps that were dropped.
     lost_beside: u64,
-    /// Records that were found with more than a word beside them.
+    /// Number of found records with more companions than a seal word.
     with_more: u64,
-    /// Records whose values cannot be had: pointers, each in a gap of its own until somebody has the value.
+    /// Pointers whose values are lost; each has a gap of its own until its value is found.
     pointers: Vec<OwnedRecord>,
-    /// Value files in which something was hit, or that nobody else names: what can be had of them is written anew.
+    /// Blob files that are damaged or not otherwise referenced: their readable values are rewritten.
     collects: BTreeSet<Uid>,
-    /// Value files that records found elsewhere point into, held until the edit; and whether it may name each of them.
+    /// Blob files of records that were found elsewhere, held until the edit, each with true if the new table may point
+    /// into it.
     pointed: BTreeMap<Uid, (Arc<ValueFile>, bool)>,
     room: Room,
 }
 
 impl<'a, 'o> Mending<'a, 'o> {
-    /// Reads what can be read of a table.
+    /// Reads the readable parts of a table.
     fn begin(
         db: &'a Db,
         table: &'a TableRef,
@@ -230,7 +232,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             room: Room::default(),
         };
         mending.walk(&told)?;
-        // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
+        // The remaining findings are fixed by rewriting the table: a filter, properties, or a checksum mismatch of an
+        // intact block.
         let mut met: HashSet<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
         met.extend(mending.findings.iter().map(|finding| finding.offset));
         for mut finding in told.into_iter().filter(|finding| !met.contains(&finding.offset)) {
@@ -243,7 +246,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         Ok(mending)
     }
 
-    /// Whether the sums of the table speak of its companions.
+    /// Returns true if the table's ledger has sums that match its companions.
     fn summed(&self) -> bool {
         self.keeper.protection() != Protection::None && self.table.meta().ledger.has_sums()
     }
@@ -260,7 +263,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.pieces.iter().filter_map(gap).collect()
     }
 
-    /// The same, to be asked by place.
+    /// Returns the gaps, for look-ups by position.
     fn spans(&self) -> Spans<()> {
         let mut spans = Spans::default();
         self.gaps().into_iter().for_each(|gap| spans.add(gap, ()));
@@ -268,7 +271,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         spans
     }
 
-    /// True once the table's own count closes: then nothing is lost, whatever seemed to be.
+    /// Returns true once the table's ledger balances. Then nothing is lost, and the gaps are removed.
     fn is_whole(&mut self) -> bool {
         let whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
         if whole {
@@ -277,24 +280,25 @@ impl<'a, 'o> Mending<'a, 'o> {
         whole
     }
 
-    /// Where all records are there nobody misses what of the table was not read, unless that was what says how many had something beside
-    /// them.
+    /// If all records were found, the unread part of the table does not matter, unless it holds the count of records
+    /// with extra companions.
     fn sees_enough(&mut self) {
         if self.counted_beside() != Some(u64::MAX) {
             self.unseen = None;
         }
     }
 
-    /// Climbs the rungs that look elsewhere. One that cannot be read now ends nothing: whoever comes after it may have what was lost.
+    /// Tries the steps that read other places. A place that cannot be read does not end the repair, since a later one
+    /// may have the records.
     fn climb(&mut self) -> Result<()> {
         let lost = self.gaps();
         if self.is_whole() {
-            self.healed(&lost, Rung::Correction); // what seemed lost was never there
+            self.healed(&lost, Rung::Correction); // nothing was lost after all
             self.sees_enough();
             return Ok(());
         }
         if lost.is_empty() {
-            return Ok(()); // nothing says where to look
+            return Ok(()); // there is no position to look for
         }
         self.steps =
             vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
@@ -304,18 +308,18 @@ impl<'a, 'o> Mending<'a, 'o> {
             && (self.unread.is_some() || self.unanswered.is_some())
             && self.options.accept_loss
         {
-            // Nothing is given up for one moment in which the device, or the source, did not answer.
+            // One failed read, or one failed call of the source, is not enough to give records up: try once more.
             (self.unread, self.unanswered) = (None, None);
             self.climb_once()?;
         }
         Ok(())
     }
 
-    /// True if nothing is lost any more.
+    /// Returns true once nothing is lost.
     fn climb_once(&mut self) -> Result<bool> {
         for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
             let (found, is_counted) = match rung {
-                Rung::Memory => (self.in_memory()?, true), // of the very block
+                Rung::Memory => (self.in_memory()?, true), // copies of the same block
                 Rung::Log => self.in_log(),
                 Rung::Trash => match &self.options.trash {
                     Some(dir) => (self.in_trash(dir)?, false),
@@ -334,7 +338,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
             if whole {
-                (self.unread, self.unanswered) = (None, None); // nobody misses it
+                (self.unread, self.unanswered) = (None, None); // not needed anymore
                 self.sees_enough();
                 return Ok(true);
             }
@@ -350,7 +354,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Entries of the damaged blocks that can be read, though nothing speaks for them; and pointers whose values cannot be had.
+    /// Returns readable entries of damaged blocks that no seal confirms, and pointers whose values are lost.
     fn suspects(&self) -> Vec<OwnedRecord> {
         let mut suspects = self.suspects_in_blocks();
         suspects.extend(self.lost_pointers().cloned());
@@ -364,13 +368,13 @@ impl<'a, 'o> Mending<'a, 'o> {
         offsets.into_iter().flat_map(|offset| self.suspects_at(offset, &found)).collect()
     }
 
-    /// Pointers whose values nobody has had so far.
+    /// Returns the pointers whose values have not been found yet.
     fn lost_pointers(&self) -> impl Iterator<Item = &OwnedRecord> {
         let found = if self.pointers.is_empty() { HashSet::new() } else { self.found() };
         self.pointers.iter().filter(move |pointer| !found.contains(&(&pointer.key[..], pointer.seqno)))
     }
 
-    /// The places of all records that were found.
+    /// Returns the positions of all found records.
     fn found(&self) -> HashSet<(&[u8], Seqno)> {
         let records = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Record(record) => Some(record),
@@ -388,12 +392,12 @@ impl<'a, 'o> Mending<'a, 'o> {
         suspects
     }
 
-    /// How many records have more than a word beside them, as the table says.
+    /// Returns the table's count of records with more companions than a seal word.
     fn counted_beside(&self) -> Option<u64> {
         self.open.as_ref().and_then(|open| open.properties().beside)
     }
 
-    /// Where every record is there, what stood beside them may not be: no ledger has it.
+    /// If every record was found, counts the records whose extra companions are gone; the ledger does not cover these.
     fn count_beside(&mut self) {
         let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
         let lost = plan::lost_beside(self.counted_beside(), self.with_more);
@@ -406,8 +410,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Climbs, and replaces the table, if there is a reason to and nothing that may have what it lost is to be waited for; tells of what
-    /// was not read.
+    /// Runs the steps, then replaces the table if that is necessary and no unread place may still have lost records.
+    /// Reports failed reads.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<Ended> {
         self.climb()?;
         if self.is_interrupted {
@@ -415,8 +419,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             return Ok(Ended::All);
         }
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
-        // A device that never answers keeps nobody from giving up what only it may have had, one that may answer does; and a handler
-        // decides for a source.
+        // If a device never answers, its data may be given up; if it may still answer, the repair waits. For an
+        // unanswered source, the handler may decide.
         let may_be_given = self.unseen.is_some() && self.varies;
         let is_awaited = self.unseen.is_some()
             || self.unread.is_some()
@@ -439,7 +443,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         Ok(ends)
     }
 
-    /// True if nothing is to be mended: what was told could not be read, or stays.
+    /// Returns true if nothing needs repair: each finding was an unreadable place, or remains as it is.
     fn is_as_it_was(&self) -> bool {
         let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
         is_whole && self.gaps().is_empty() && self.findings.iter().all(|told| told.outcome == Outcome::Reported)
@@ -451,7 +455,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         let family = self.table.family().clone();
         let gaps = self.gaps();
         if let Some(finding) = self.unexplained(&gaps) {
-            // Who accepts a loss accepts one that nobody can place; but a table that counts something else is none of that.
+            // With `accept_loss` a loss at an unknown position is accepted too, but not a table with records that its
+            // ledger does not count.
             let accepted = self.options.accept_loss && self.deficit().is_some();
             if !accepted {
                 report.lost += self.deficit().map_or(0, |deficit| deficit.count());
@@ -480,7 +485,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let lost = self.deficit().map_or(0, |deficit| deficit.count());
         if !gaps.is_empty() || lost > 0 || self.lost_beside > 0 {
             match self.db.keep_damaged(self.table) {
-                Err(error) if *error.kind() == ErrorKind::Io(io::ErrorKind::NotFound) => {} // it is gone
+                Err(error) if *error.kind() == ErrorKind::Io(io::ErrorKind::NotFound) => {} // the file is gone
                 kept => drop(kept?),
             }
         }
@@ -513,13 +518,13 @@ impl<'a, 'o> Mending<'a, 'o> {
                 report.damage.append(&mut self.findings);
                 Ok(Ended::Done)
             }
-            // The table is as it was: it is told, barred, and the others are mended.
+            // The table is unchanged: report it, exclude it from compaction, and continue with the other tables.
             Err(error) if error.is_corruption() => {
                 report.damage.push(Finding {
                     outcome: Outcome::Barred,
                     ..Finding::of(&error.in_file(&self.table.name(), 0), Some(family.name()))
                 });
-                // None: a merge has taken its place meanwhile.
+                // `None`: a compaction has replaced it meanwhile.
                 if let Some(held) = self.db.hold_tables(&family, &[self.table.meta().number])? {
                     held.bar()?;
                 }
@@ -529,8 +534,9 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// The table does not hold what the manifest counts, and no gap says where: an older copy of the file, or a fault of our own.
-    /// A new table of what was found would close over the loss and hide it; so none is written unless the loss is accepted.
+    /// Returns a finding if the table does not hold the records that the manifest counts, and no gap explains it: the
+    /// file is an older copy, or our code has a bug. A new table of the found records would hide the loss, so it is
+    /// written only if the loss is accepted.
     fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
         let deficit = self.deficit();
         let explained = match &deficit {
@@ -554,10 +560,10 @@ impl<'a, 'o> Mending<'a, 'o> {
         let of_table = |gap: &Fence| gap.file == self.table.name();
         let (of_table, of_values): (Vec<Fence>, Vec<Fence>) = gaps.iter().cloned().partition(of_table);
         let room = self.open.as_ref()?.room_in(&of_table)?;
-        Some(room + of_values.len() as u64) // a value that is lost costs the record of its pointer
+        Some(room + of_values.len() as u64) // a lost value costs the record of its pointer
     }
 
-    /// What the handler is asked about a gap: each record of it that can be read, else the gap.
+    /// Returns the handler's events for a gap: one per readable record in it, or one for the gap.
     fn events(&self, gap: &Fence, found: &HashSet<(&[u8], Seqno)>) -> Vec<Corrupted> {
         let order = self.table.family().order();
         let event = |span: (Place, Place)| Corrupted {
@@ -577,7 +583,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Leaves the table as it is for another run: who may have what it lost could not be asked now.
+    /// Leaves the table unchanged for another run, because a place that may have the lost records could not be read.
     fn put_off(mut self, report: &mut Report) -> Ended {
         let family = self.table.family();
         let gaps = self.gaps();
@@ -588,7 +594,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         Ended::PutOff
     }
 
-    /// Leaves the table as it is, barred and under one fence: within it only newer records decide.
+    /// Leaves the table unchanged, excluded from compaction and under one lost range: only newer records are returned
+    /// there.
     fn fence_all(mut self, held: HeldTables<'_>, finding: Finding, report: &mut Report) -> Result<Ended> {
         let family = self.table.family();
         let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
@@ -602,7 +609,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         Ok(Ended::Done)
     }
 
-    /// Leaves the table as it is, barred.
+    /// Leaves the table unchanged and excluded from compaction.
     fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<Ended> {
         held.bar()?;
         for finding in &mut self.findings {

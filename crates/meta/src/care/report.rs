@@ -1,4 +1,4 @@
-//! What a pass over a store found, and what was done about it: for people (`Display`) and for programs (`json`).
+//! The report of a pass over a store: findings and repairs, for people (`Display`) and for programs (`json`).
 
 use std::fmt::{self, Write};
 use std::io;
@@ -13,59 +13,59 @@ use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
 
-/// What `verify`, `scrub`, `repair` and `salvage` answer.
+/// The result of `verify`, `scrub`, `repair` and `salvage`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records looked at.
+    /// Records checked.
     pub records: u64,
-    /// Those that match their seal.
+    /// Records that match their seal.
     pub validated: u64,
-    /// Those that do not, or that nothing speaks for.
+    /// Records that do not match their seal, or that no seal confirms.
     pub corrupted: u64,
-    /// Those whose seal is gone although their file promised one.
+    /// Records without a seal in a file that guarantees one.
     pub missing: u64,
-    /// Those that have no seal and were promised none.
+    /// Records without a seal in a file that does not guarantee one.
     pub unverified: u64,
-    /// Places that cannot be decoded: what stood there is not counted among the records.
+    /// Places that cannot be decoded; their records are not in the other counts.
     pub structural: u64,
-    /// Blocks and records that were made right again.
+    /// Blocks and records that were repaired.
     pub repaired: u64,
-    /// Records that cannot be had any more, as far as known: those that tables and log count and that nobody found.
+    /// Records known to be lost: tables or log count them, and no place has them.
     pub lost: u64,
-    /// Entries and stamps beside records that cannot be had any more; their records are right.
+    /// Lost entries and stamps of intact records.
     pub lost_beside: u64,
-    /// Files that could not be read, which is not to say that they are damaged.
+    /// Files that could not be read, and so may or may not be damaged.
     pub unread: u64,
-    /// Bytes looked at.
+    /// Bytes read.
     pub bytes: u64,
-    /// Files looked at.
+    /// Files read.
     pub files: u64,
-    /// Every place of damage, in the order in which it was met.
+    /// Every damaged place, in the order of discovery.
     pub damage: Vec<Finding>,
-    /// Where a scrub that stopped early goes on; none: it came to the end.
+    /// Where the next scrub resumes; `None` if this one was complete.
     pub resume: Option<Token>,
-    /// The caller ended it before it was through.
+    /// True if the caller ended the pass early.
     pub cancelled: bool,
-    /// Every table that was looked at to its end, in order, as it was before any repair.
+    /// Every table that was checked completely, in order, as it was before any repair.
     pub tables: Vec<Visited>,
-    /// How long it took, by the store's clock.
+    /// Duration in nanoseconds of the store's clock.
     pub nanos: u64,
 }
 
-/// A table that a pass looked at: what a log of such passes says of it.
+/// A table that a pass has checked, as recorded in the event log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visited {
     /// The name of its family.
     pub family: String,
     /// The number in its file name.
     pub number: u64,
-    /// The file's own name, for ever.
+    /// The file's permanent unique id.
     pub uid: Uid,
-    /// Hash of its block sums.
+    /// Hash of its block checksums.
     pub digest: u64,
-    /// Records that it counts.
+    /// Number of records by its ledger.
     pub records: u64,
-    /// Places of damage that were found in it.
+    /// Number of damaged places found in it.
     pub found: u64,
 }
 
@@ -83,99 +83,101 @@ impl Visited {
     }
 }
 
-/// One place of damage.
+/// One damaged place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// The file; empty: in memory.
+    /// The file; empty for damage in memory.
     pub file: String,
     /// The offset of the block or frame.
     pub offset: u64,
-    /// The family, if one is concerned.
+    /// The family, if one is affected.
     pub family: Option<String>,
-    /// First and last user key that may be concerned.
+    /// First and last user key that may be affected.
     pub key_range: Option<(Vec<u8>, Vec<u8>)>,
-    /// What is wrong.
+    /// The kind of damage.
     pub verdict: Verdict,
-    /// The same in words.
+    /// The damage as text.
     pub message: String,
-    /// What was tried, in order.
+    /// The repair steps that were tried, in order.
     pub steps: Vec<Step>,
-    /// What became of it.
+    /// The final state of the place.
     pub outcome: Outcome,
 }
 
-/// One attempt to make something right.
+/// One attempted repair step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What was tried.
+    /// The step.
     pub rung: Rung,
-    /// Whether it helped.
+    /// True if it repaired the damage.
     pub helped: bool,
 }
 
-/// The ladder, lowest rung first.
+/// The repair steps, in the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rung {
-    /// The file read again, past what memory held of it.
+    /// Read the file again, bypassing caches.
     ReadAgain,
-    /// Other copies in memory.
+    /// Use other copies in memory.
     Memory,
-    /// One or two flipped bits, by the block's sum and its seals.
+    /// Correct one or two flipped bits, confirmed by the block's checksum and its seals.
     Correction,
-    /// What the block, the log and the properties say without it: index, filter, properties made anew from the data.
+    /// Rebuild index, filter and properties from the data.
     Rebuild,
-    /// The log, as far as it still holds the records.
+    /// Use the log, as far as it still has the records.
     Log,
-    /// Tables that compaction had replaced.
+    /// Use tables that compaction replaced.
     Trash,
-    /// The caller's source.
+    /// Use the caller's source.
     Source,
-    /// The caller's handler.
+    /// Ask the caller's handler.
     Handler,
 }
 
-/// What became of a place of damage.
+/// The final state of a damaged place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was reported, and nothing was changed.
+    /// Reported; nothing was changed.
     #[default]
     Reported,
-    /// Nothing was lost: this rung helped.
+    /// Repaired by this step, without loss.
     Repaired(Rung),
-    /// A fence stands in its place.
+    /// Marked as a lost range.
     Fenced,
-    /// The file stays as it is, barred from compaction.
+    /// The file is unchanged and excluded from compaction.
     Barred,
-    /// The loss was accepted: reads go on as if the records had never been.
+    /// The loss was accepted: reads continue as if the records had never existed.
     Accepted,
-    /// What was hit beside a record is gone; the record, and what else stands beside it, is right.
+    /// A damaged companion was dropped; the record and its other companions are intact.
     LeftOut,
-    /// It could not be looked at: the device, or the operating system, answered an error.
+    /// The place could not be read: the device or the operating system returned an error.
     Unread,
 }
 
-/// Where a scrub goes on. It survives compactions: if the table is gone, so are its damages, and the next one in line is taken.
+/// The position at which a scrub resumes. It survives compactions: if the table was replaced, the scrub continues with
+/// the next table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Token {
     /// The family's id.
     pub family: u32,
-    /// The number of the table; numbers only grow.
+    /// The number of the table; numbers only increase.
     pub table: u64,
     /// The table's uid.
     pub uid: Uid,
-    /// The first block that was not looked at; as many as there are, and more: all were, and so many more of the table's values.
+    /// Index of the first unchecked block. From the number of blocks on, all blocks are checked, and the excess is the
+    /// number of checked values.
     pub block: u64,
-    /// What the blocks before it hold, so that whoever goes on can close the table's count.
+    /// Ledger of the checked blocks, so that the next pass can balance the table's ledger.
     pub ledger: Ledger,
 }
 
 impl Token {
-    /// Bytes of a token.
+    /// Length of an encoded token.
     pub const BYTES: usize = 84;
 
-    /// As bytes, little-endian.
+    /// Encodes the token, little-endian.
     pub fn to_bytes(self) -> [u8; Token::BYTES] {
         let mut out = [0; Token::BYTES];
         out[..4].copy_from_slice(&self.family.to_le_bytes());
@@ -191,9 +193,10 @@ impl Token {
         out
     }
 
-    /// From bytes that `to_bytes` made; any bytes are a token, and one of no table begins behind where it would stand.
+    /// Decodes the bytes of `to_bytes`. Any bytes are valid: if the table does not exist, the scrub starts at the next
+    /// one.
     pub fn from_bytes(bytes: &[u8; Token::BYTES]) -> Token {
-        let mut reader = Reader::new(bytes); // it has bytes enough for all of them
+        let mut reader = Reader::new(bytes); // the array has enough bytes for all fields
         let (family, table) = (reader.u32().unwrap_or_default(), reader.u64().unwrap_or_default());
         let (uid, block) = (Uid(reader.array().unwrap_or_default()), reader.u64().unwrap_or_default());
         let mut entry = || Entry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
@@ -203,12 +206,12 @@ impl Token {
 }
 
 impl Report {
-    /// True if it was not ended early, and nothing was found that is not right now.
+    /// Returns true if the pass was not ended early and all damage was repaired.
     pub fn is_clean(&self) -> bool {
         !self.cancelled && self.damage.iter().all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
     }
 
-    /// What it came to, in a few words.
+    /// Returns a summary in a few words.
     pub fn outcome(&self) -> &'static str {
         let is_unread = |finding: &Finding| finding.outcome == Outcome::Unread;
         match (self.cancelled, self.resume.is_some(), self.damage.is_empty(), self.is_clean()) {
@@ -221,7 +224,7 @@ impl Report {
         }
     }
 
-    /// Counts a record by what its seal says.
+    /// Counts a record by the result of its check.
     pub(super) fn count(&mut self, check: Check) {
         self.records += 1;
         *match check {
@@ -232,7 +235,7 @@ impl Report {
         } += 1;
     }
 
-    /// One object, no newline.
+    /// Returns the report as one JSON object without a newline.
     pub fn json(&self) -> String {
         let mut out = String::new();
         out.push('{');
@@ -274,7 +277,7 @@ impl Report {
 }
 
 impl Finding {
-    /// What an error tells of damage; an error of another kind is a place that could not be looked at.
+    /// Creates a finding from an error. An error other than corruption is an unreadable place.
     pub(super) fn of(error: &Error, family: Option<&str>) -> Finding {
         let outcome = if is_unread(error) { Outcome::Unread } else { Outcome::Reported };
         let unreadable = Damage { verdict: Verdict::Missing, ..Damage::default() };
@@ -291,7 +294,7 @@ impl Finding {
         }
     }
 
-    /// What is told of a right record beside which something was hit: its seal, which is as it was, or parts that are left out.
+    /// Creates a finding for an intact record with a damaged seal (recomputed) or dropped companions.
     pub(super) fn beside(family: &str, record: &Record<'_>, left_out: &[&str], accepted: bool) -> Finding {
         let message = match left_out {
             [] => "the seal of a record was hit, its record is right".to_owned(),
@@ -312,7 +315,8 @@ impl Finding {
         }
     }
 
-    /// What is told of right records of a table of which so many have nothing beside them any more, and nothing says which.
+    /// Creates a finding for a table in which this number of records have lost their extra companions; the records
+    /// affected are unknown.
     pub(super) fn beside_some(family: &str, keys: (Vec<u8>, Vec<u8>), records: u64, accepted: bool) -> Finding {
         Finding {
             family: Some(family.to_owned()),
@@ -325,7 +329,7 @@ impl Finding {
         }
     }
 
-    /// What is wrong, in a word.
+    /// Returns the kind of damage as one word.
     fn verdict_name(&self) -> &'static str {
         match (self.outcome, self.verdict) {
             (Outcome::Unread, _) => "io",
@@ -425,12 +429,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// True of an error that says nothing of what a file holds. One that is not there is lost.
+/// Returns true for an error that says nothing about the file's content. A missing file counts as lost instead.
 pub(super) fn is_unread(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io(kind) if *kind != io::ErrorKind::NotFound)
 }
 
-/// What the engine calls a remedy, as a rung.
+/// Returns the repair step of an engine's remedy.
 pub(super) fn rung_of(remedy: Remedy) -> Rung {
     match remedy {
         Remedy::Memory => Rung::Memory,
@@ -478,13 +482,13 @@ fn put_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// The steps of a ladder of which one helped.
+/// Returns the steps up to `rung`, of which only the last helped.
 pub(super) fn ladder_up_to(rung: Rung) -> Vec<Step> {
     let below = [Rung::ReadAgain].into_iter().filter(|lower| *lower < rung);
     below.map(|rung| Step { rung, helped: false }).chain([Step { rung, helped: true }]).collect()
 }
 
-/// A loss, as it is told.
+/// Creates a finding for a lost range.
 pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
     Finding {
         file: fence.file.clone(),

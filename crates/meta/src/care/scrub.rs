@@ -1,10 +1,10 @@
-//! Scrub: verify, slowly, for data that nobody reads.
+//! Scrub: verifies rarely read data at a limited rate.
 //!
-//! Tables are taken in the order of family and number, block by block, at a pace; a pass that stops early leaves a token, and the
-//! next goes on there. A compaction meanwhile does no harm: a table that is gone has been verified by whoever replaced it, and what it
-//! became has a higher number, so it is still to come. Under the pass itself it is for the next one, but for the values that a merge took
-//! over and did not read (`Turns`). So no table is held but the one at hand: what is replaced while a pass goes on, for hours perhaps, is
-//! removed.
+//! Tables are checked in the order of family and number, block by block. A pass that stops early returns a token, and
+//! the next pass resumes there. Concurrent compactions are harmless: a removed table was verified by the compaction
+//! that replaced it, and the new table has a higher number. The next pass checks the new table, except for values that
+//! a compaction took over without reading (`Turns`). So only the current table is held: tables that are replaced during
+//! a pass, which may take hours, can be deleted.
 
 use waxseal_lsm::db::{Db, TableRef};
 use waxseal_lsm::error::{ErrorKind, Result};
@@ -17,10 +17,11 @@ use super::turns::{Turn, Turns};
 use super::values::{Which, values_are_whole};
 use super::verify::look_at;
 
-/// The longest nap, so that whoever ends a scrub does not wait long.
+/// The longest sleep, which bounds the delay until a scrub notices that it should end.
 const NAP_NANOS: u64 = 100_000_000;
 
-/// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
+/// Verifies the tables of a store at a limited rate, starting where the previous pass stopped. With `repair` set,
+/// damage is repaired.
 pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let resume = options.resume.unwrap_or_default();
@@ -40,7 +41,7 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
                 let (family, meta) = (table.family(), table.meta());
                 let from = if meta.uid == resume.uid { (resume.block, resume.ledger) } else { Default::default() };
                 let stopped = match scrub_table(db, &table, from, &mut options, &mut pace, &mut report) {
-                    // Dropped while it was mended: nobody misses it.
+                    // The family was dropped during the repair, so its damage does not matter.
                     Err(error) if *error.kind() == ErrorKind::Invalid && family.is_dropped() => None,
                     stopped => stopped?,
                 };
@@ -59,17 +60,17 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
 
 struct Pace {
     started: u64,
-    /// Bytes that were read: what is gone, or was looked at by a pass before, takes no time.
+    /// Bytes read by this pass: removed tables and earlier passes cost no time.
     read: u64,
     progress: Progress,
-    /// Where the progress stands when the table at hand is through.
+    /// Progress at the end of the current table.
     through: u64,
-    /// The caller has ended the pass.
+    /// True if the caller has ended the pass.
     is_ended: bool,
 }
 
 impl Pace {
-    /// After some bytes: waits as long as the pace asks for; false if the pass is to stop here.
+    /// Called after each read: sleeps as the rate limit requires. Returns false if the pass must stop here.
     fn after(&mut self, db: &Db, bytes: u64, options: &mut ScrubOptions<'_>) -> bool {
         self.read += bytes;
         self.progress.done = (self.progress.done + bytes).min(self.through);
@@ -90,11 +91,11 @@ impl Pace {
     }
 }
 
-/// In the place of a block: the table is through.
+/// Block index of a token for a completed table.
 const THROUGH: u64 = u64::MAX;
 
-/// Looks at one table from a block on, those before which held `ledger`; answers the block at which it stopped early, and what those
-/// before that hold. The last part closes the table's count, however many passes there were.
+/// Checks one table from a block on; `ledger` is that of the earlier blocks. If it stops early, returns the next block
+/// and the ledger up to there. The last part balances the table's ledger, even after several passes.
 fn scrub_table(
     db: &Db,
     table: &TableRef,
@@ -129,7 +130,8 @@ fn scrub_table(
         let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
         clean &= same;
         if clean {
-            // A table's values are looked at in one piece: a pass that has read enough stops behind them. One that is ended does so at once.
+            // A table's values are checked without interruption by the byte limit, which applies after them. If the
+            // caller ends the pass, it stops at once.
             let blocks = open.blocks() as u64;
             let mut which = Which { behind: from.saturating_sub(blocks), ..Which::default() };
             let (are_whole, looked) = values_are_whole(db, table, &open, &mut which, report, &mut |bytes| {
@@ -137,8 +139,8 @@ fn scrub_table(
                 if pace.is_ended { Err(cancelled()) } else { Ok(()) }
             });
             match are_whole && pace.is_ended {
-                true => return Ok(Some((blocks + which.passed, ledger))), // and the next pass goes on behind them
-                false if pace.is_ended => {}                              // what was found is told, or mended, first
+                true => return Ok(Some((blocks + which.passed, ledger))), // the next pass resumes behind them
+                false if pace.is_ended => {}                              // damage is reported or repaired first
                 false => looked?,
             }
             clean = are_whole;
@@ -152,7 +154,7 @@ fn scrub_table(
             Some(repair) if !db.is_read_only() => {
                 let barred = db.barred_tables(table.family()).contains(&table.meta().number);
                 if repair_table(db, table, barred, repair, report)? == Ended::All {
-                    report.cancelled = true; // and the next pass begins with it
+                    report.cancelled = true; // the next pass begins with this table
                     return Ok(Some(Default::default()));
                 }
             }

@@ -1,10 +1,10 @@
-//! Spans: what was lost of one family, looked up by place.
+//! The lost ranges of one family, for look-ups by position.
 //!
 //! Pure.
-//! Holds: spans that were sorted stand by where they begin, as a tree: the one in the middle of a part, and on its two sides what is left of
-//!        it. Each knows which one of its part ends last. So whoever asks for a place looks at those that reach it and at few others,
-//!        however many there are and however long one is. Those that came since are looked through one by one: whoever adds many sorts
-//!        them before many ask.
+//! Holds:  sorted ranges form a binary tree by their start: the middle of a slice is the root of its two halves. Each
+//!         root knows which range of its slice ends last, so a look-up visits the matching ranges and few others,
+//!         whatever their number and length. Ranges added after the last sort are searched linearly: after many
+//!         additions, sort first.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,11 +15,11 @@ use waxseal_lsm::record::{MAX_SEQNO, Seqno};
 
 use super::plan;
 
-/// Fences, each with a tag.
+/// Lost ranges, each with a tag.
 #[derive(Clone, Debug)]
 pub(super) struct Spans<T> {
     spans: Vec<(Fence, T)>,
-    /// For each that is sorted, the one that ends last in the part of which it is the middle.
+    /// For each sorted range, the index of the range that ends last in the slice whose middle it is.
     reach: Vec<usize>,
 }
 
@@ -38,18 +38,18 @@ impl<T: Ord> Spans<T> {
         self.spans.is_empty()
     }
 
-    /// All of them, in order and each once.
+    /// Returns all ranges, sorted and deduplicated.
     pub(super) fn into_fences(mut self, order: &Order) -> Vec<Fence> {
         self.sort(order);
         self.spans.into_iter().map(|(fence, _)| fence).collect()
     }
 
-    /// All of them; each once, if they are sorted.
+    /// Returns all ranges; sorted ones are deduplicated.
     pub(super) fn fences(&self) -> impl Iterator<Item = &Fence> {
         self.spans.iter().map(|(fence, _)| fence)
     }
 
-    /// Sorts them, and drops what is there twice.
+    /// Sorts and deduplicates the ranges.
     pub(super) fn sort(&mut self, order: &Order) {
         if self.reach.len() == self.spans.len() {
             return;
@@ -61,7 +61,7 @@ impl<T: Ord> Spans<T> {
         self.reach = reach;
     }
 
-    /// Which one of a part ends last, for its middle and for those of all parts of it.
+    /// Returns which range of a slice ends last, and fills `reach` for its middle and its halves.
     fn fill_reach(&self, order: &Order, reach: &mut [usize], part: Range<usize>) -> Option<usize> {
         let middle = middle(&part)?;
         let end = |at: usize| place(&self.spans[at].0.to);
@@ -75,19 +75,19 @@ impl<T: Ord> Spans<T> {
         Some(farthest)
     }
 
-    /// The tags of those in which a record can have stood.
+    /// Returns the tags of the ranges in which a record may have been.
     pub(super) fn around<'a>(&'a self, order: &'a Order, key: &'a [u8], seqno: Seqno) -> impl Iterator<Item = &'a T> {
         let of_it = self.reaching(order, (key, seqno), (key, seqno));
         of_it.filter(move |(fence, _)| plan::stands_in(order, fence, key, seqno)).map(|(_, tag)| tag)
     }
 
-    /// True if a record may be older than one that was lost.
+    /// Returns true if a record may be older than a lost one.
     pub(super) fn cover(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
-        // What was lost may be any newer version of the key.
+        // Any newer version of the key may have been lost.
         self.reaching(order, (key, MAX_SEQNO), (key, seqno)).any(|(fence, _)| fence.covers(order, key, seqno))
     }
 
-    /// True if one has a place in common with a fence.
+    /// Returns true if a range overlaps the given one.
     pub(super) fn meet(&self, order: &Order, fence: &Fence) -> bool {
         self.reaching(order, place(&fence.from), place(&fence.to)).any(|(span, _)| {
             order.compare_internal(place(&span.from), place(&fence.to)).is_le()
@@ -95,7 +95,7 @@ impl<T: Ord> Spans<T> {
         })
     }
 
-    /// Those that begin at `last` or before and end at `first` or behind, and such as came since they were sorted.
+    /// Returns the ranges that start at or before `last` and end at or after `first`, and all unsorted ranges.
     fn reaching<'a>(
         &'a self,
         order: &'a Order,
@@ -131,7 +131,7 @@ fn place((key, seqno): &(Vec<u8>, Seqno)) -> (&[u8], Seqno) {
     (key, *seqno)
 }
 
-/// By where they begin; what is the same stands side by side.
+/// Compares by start, then by all other fields, so that equal ranges are adjacent.
 fn compare<T: Ord>(order: &Order, (a, of_a): &(Fence, T), (b, of_b): &(Fence, T)) -> Ordering {
     let by_place = order.compare_internal(place(&a.from), place(&b.from));
     let rest = |fence: &Fence| (fence.bound, fence.offset, fence.verdict as u64);
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(spans.around(&order, &key, 5).collect::<Vec<_>>(), [&3_000]);
         assert!(spans.reaching(&order, (&key, 5), (&key, 5)).count() == 1 && spans.cover(&order, &key, 9));
         assert_eq!(spans.reaching(&order, (&between, MAX_SEQNO), (&between, 0)).count(), 0);
-        // And a few that reach over all of them.
+        // Add a few ranges that cover all others.
         for n in 0..3u32 {
             spans.add(Fence::over(b"", &[0xFF], n.into(), "t", Verdict::Missing), n);
         }

@@ -1,9 +1,9 @@
-//! Turns: the tables of a family, one after the other, for whoever looks at all of them.
+//! Iterates over the tables of a family for passes that read all of them.
 //!
-//! In:     a family as it is when its turns begin. Out: each of its tables as it is when its turn comes, or that it is gone.
-//! Holds:  no table is held but the one at hand, so that what is replaced under a long look is removed. One that is gone when its turn comes was
-//!         verified by whoever replaced it, as were those that came for it, in the bytes that were written; but a merge takes pointers over and reads
-//!         no values, so these are looked at where they are pointed to then.
+//! In:     a family as it is at the start. Out: each of its tables when it is reached, or the fact that it was removed.
+//! Holds:  only the current table is held, so that tables replaced during a long pass can be deleted. The compaction
+//!         that removed a table has verified it, and its outputs as written. But compactions copy blob pointers without
+//!         reading the values, so these values are checked through the tables that point to them now.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{Db, Family, TableRef};
 use waxseal_lsm::error::Result;
 
-/// A table whose turn is still to come.
+/// A table that has not been visited yet.
 struct Waiting {
     number: u64,
     uid: Uid,
-    /// Bytes of the total that are its own.
+    /// Its part of the total bytes.
     bytes: u64,
-    /// The value files that it points into.
+    /// The blob files it points into.
     values: Vec<Uid>,
-    /// It took over what was missed, and is held: it is not missed itself.
+    /// Set for a table that took over missed values. It is held, so it cannot be missed itself.
     held: Option<TableRef>,
 }
 
@@ -32,30 +32,30 @@ impl Waiting {
     }
 }
 
-/// The turn of a table.
+/// One step of the iteration.
 pub(super) struct Turn {
-    /// Bytes of the total that go with it.
+    /// Part of the total bytes that this step completes.
     pub(super) bytes: u64,
-    /// The table; none: it is gone.
+    /// The table; `None` if it was removed.
     pub(super) table: Option<TableRef>,
-    /// Of this table only the values in these files are still to be looked at.
+    /// If set, only the values in these blob files remain to be checked.
     pub(super) missed: Option<Arc<HashSet<Uid>>>,
 }
 
-/// The tables of a family, one after the other; none is held before its turn.
+/// The tables of a family in sequence; no table is held before it is visited.
 pub(super) struct Turns {
     family: Family,
     waiting: VecDeque<Waiting>,
-    /// The numbers of all tables that it has come by.
+    /// The numbers of all tables seen so far.
     known: HashSet<u64>,
-    /// Value files of tables that were gone when their turn came.
+    /// Blob files of tables that were removed before their visit.
     missed: HashSet<Uid>,
-    /// The same, once those that took over such values have turns of their own.
+    /// The missed blob files, once the tables that took over their values are queued.
     found: Option<Arc<HashSet<Uid>>>,
 }
 
 impl Turns {
-    /// Those that there are now, the upper levels first; behind them those that took over values of tables that were gone.
+    /// Queues the current tables, upper levels first. Tables that take over values of removed tables follow later.
     pub(super) fn of(db: &Db, family: &Family) -> Result<Turns> {
         let tables = db.tables(family)?;
         let waiting = tables.iter().map(|table| Waiting::of(table, table.meta().bytes_with_values())).collect();
@@ -63,7 +63,7 @@ impl Turns {
         Ok(Turns { family: family.clone(), waiting, known, missed: HashSet::new(), found: None })
     }
 
-    /// The same by their numbers, from one on.
+    /// Sorts the tables by number, and skips those below `first`.
     pub(super) fn by_number_from(mut self, first: u64) -> Turns {
         self.waiting.retain(|waiting| waiting.number >= first);
         self.sort();
@@ -74,12 +74,13 @@ impl Turns {
         self.waiting.make_contiguous().sort_by_key(|waiting| waiting.number);
     }
 
-    /// Bytes of those that are still to come, as far as known.
+    /// Returns the total bytes of the queued tables, as far as known.
     pub(super) fn bytes(&self) -> u64 {
         self.waiting.iter().map(|waiting| waiting.bytes).sum()
     }
 
-    /// The next one, as it is now. Costs a look at the picture of the family, which is nothing beside that at a table. Errors: `Closed`.
+    /// Returns the next step. Reads the family's current version, a small cost compared with checking a table. Errors:
+    /// `Closed`.
     pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<Turn>> {
         if self.waiting.is_empty() && !self.missed.is_empty() {
             self.find_missed(db)?;
@@ -95,8 +96,8 @@ impl Turns {
         Ok(Some(Turn { bytes: next.bytes, table, missed: None }))
     }
 
-    /// Tables that have come since and point into files of which values were missed. They are held: where merges are faster than the look, there
-    /// would be no end else. Their bytes are in no total.
+    /// Queues the new tables that point into missed blob files. They are held; otherwise the pass might never end if
+    /// compactions are faster. Their bytes are in no total.
     fn find_missed(&mut self, db: &Db) -> Result<()> {
         let missed = std::mem::take(&mut self.missed);
         for table in db.tables(&self.family)? {

@@ -1,9 +1,10 @@
-//! The values that a table or a memtable points to, looked at with it.
+//! Checks the blob values that a table or a memtable points to.
 //!
-//! In:     a table whose records were found right, or what is left of one; records of a memtable.
-//! Out:    what is wrong with a value, or with what stands around it in its file, in the report; the bytes that were read, as they are stored.
-//! Holds:  a value is compared with the hash that its record's seal speaks for, as it lies: what a read would correct on the way is damage
-//!         here. Both ends of each file are looked at too. Garbage is not: nobody can read it.
+//! In:     a table whose records are intact, or its readable part; records of a memtable.
+//! Out:    findings about values and their blob files in the report; the bytes read, as stored.
+//! Holds:  a value is compared, as stored, with the hash that its record's seal covers. Damage that a read would
+//!         correct is reported here. Header and end of each blob file are checked too. Garbage is not checked, because
+//!         no read returns it.
 
 use std::collections::HashSet;
 
@@ -18,21 +19,21 @@ use waxseal_lsm::values::Room;
 use super::report::{Finding, Report, is_unread};
 use super::verify::bearable;
 
-/// Which values of a table are looked at, in the order of its records.
+/// Which values of a table are checked, in record order.
 #[derive(Default)]
 pub(super) struct Which<'a> {
-    /// Those behind so many.
+    /// Skips this many values.
     pub(super) behind: u64,
-    /// Those in these files; none: in any.
+    /// Only values in these blob files; `None` means all.
     pub(super) of: Option<&'a HashSet<Uid>>,
-    /// How many the look has come by.
+    /// Number of values passed so far.
     pub(super) passed: u64,
-    /// What was told before, and is not told again.
+    /// Earlier findings, which are not reported again.
     pub(super) told: &'a [Finding],
 }
 
 impl Which<'_> {
-    /// Comes by one; true if it is to be looked at.
+    /// Passes one value; returns true if it must be checked.
     fn takes(&mut self, record: &Record<'_>) -> bool {
         self.passed += 1;
         let is_of = |of: &HashSet<Uid>| Pointer::decode(record.value).is_ok_and(|pointer| of.contains(&pointer.uid));
@@ -40,7 +41,7 @@ impl Which<'_> {
     }
 }
 
-/// Looks at values that the records of a table point to. `progress` hears of bytes, and its error ends the look.
+/// Checks the values of a table's records. `progress` gets the number of bytes, and its error ends the check.
 pub(super) fn look_at_values(
     db: &Db,
     table: &TableRef,
@@ -78,12 +79,12 @@ pub(super) fn look_at_values(
     Ok(())
 }
 
-/// Bytes in its file of the value that a record points to, with what stands around it: what the manifest counts of each.
+/// Returns the stored length of a record's value with its frame in the blob file, as the manifest counts it.
 pub(super) fn stored_bytes(record: &Record<'_>) -> u64 {
     Pointer::decode(record.value).map_or(0, |pointer| pointer.entry_bytes(record.key.len()))
 }
 
-/// Tells of what a look at a value has found, unless it was told before.
+/// Reports the result of a value check, unless it was reported before.
 pub(super) fn tell_of_value(
     family: &Family,
     looked: Result<Option<Error>>,
@@ -104,7 +105,8 @@ pub(super) fn tell_of_value(
     Ok(())
 }
 
-/// True if every value that was looked at can be had and nothing around it was hit; and whether `progress` ended the look. What was found is not told.
+/// Returns true if all checked values are readable and the frames around them are intact, and the error of `progress`
+/// if it ended the check. Findings are not reported.
 pub(super) fn values_are_whole(
     db: &Db,
     table: &TableRef,

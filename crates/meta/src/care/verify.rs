@@ -1,9 +1,11 @@
-//! Verify: every byte of a store looked at, and nothing changed.
+//! Verify: reads every byte of a store and changes nothing.
 //!
-//! In:     an open store, beside readers and writers, or a closed one, opened for reading.
-//! Out:    what every record's seal says, and every place of damage. Tables are read from their files, past what memory holds:
-//!         sums, order, seals, index and filter and properties against the data. Then what is in memory, the log and the manifest.
-//! Holds:  nothing is written; damage is reported, not an error. A file that cannot be read is told apart from one that is damaged.
+//! In:     an open store, concurrently with readers and writers, or a closed one, opened read-only.
+//! Out:    the result of every seal check, and every damaged place. Tables are read from their files, bypassing caches:
+//!         checksums, order and seals, then index, filter and properties against the data. Memtables, log and manifest
+//!         follow.
+//! Holds:  nothing is written. Damage is reported, not returned as an error. An unreadable file is distinguished from a
+//!         damaged one.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -26,8 +28,8 @@ use super::values::{Which, look_at_values, stored_bytes, tell_of_value};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
-/// Looks at every table, block and record of an open store, at its memtables and at what its log and manifest say, beside readers
-/// and writers. Errors: `Invalid` for a family that is not there, `Closed`.
+/// Verifies every table, block and record of an open store, its memtables, log and manifest, concurrently with readers
+/// and writers. Errors: `Invalid` for an unknown family, `Closed`.
 pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = chosen(db, options.families.as_deref())?;
@@ -70,7 +72,7 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     }
     progress.found = report.damage.len() as u64;
     let log = read_log(db, &mut options.progress, progress, &mut report.cancelled);
-    // Of the log and the manifest an open would believe the same.
+    // The log and the manifest are read as an open would read them.
     for outcome in [db.check_manifest(), log] {
         if let Err(error) = outcome {
             let finding = Finding::of(&bearable(error)?, None);
@@ -81,7 +83,8 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     Ok(report)
 }
 
-/// The same for a store that nobody has open; one that does not open is reported as damaged. Writes nothing.
+/// Verifies a store that is not open. A store that fails to open with corruption is reported as damaged. Writes
+/// nothing.
 pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: VerifyOptions<'_>) -> Result<Report> {
     match Db::open_read_only(dir, settings, parts) {
         Ok(db) => {
@@ -96,10 +99,11 @@ pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: Veri
     }
 }
 
-/// The log is reported after so many bytes of records.
+/// Progress in the log is reported after this many bytes of records.
 const LOG_STEP: u64 = 16 << 10;
 
-/// Reads the whole log, and reports its progress from `progress` on. A watch that breaks is not called again, and sets `is_ended`.
+/// Reads the whole log, and continues the reported `progress`. After a break the callback is not called again, and
+/// `is_ended` is set.
 fn read_log(db: &Db, watch: &mut Option<Watch<'_>>, mut progress: Progress, is_ended: &mut bool) -> Result<()> {
     let mut told = progress.done;
     db.read_log(&mut |_, record| {
@@ -116,12 +120,12 @@ fn read_log(db: &Db, watch: &mut Option<Watch<'_>>, mut progress: Progress, is_e
     Ok(())
 }
 
-/// Bytes of a record that its frame in the log has too.
+/// Returns the length of a record's parts that its log frame contains too.
 fn stored_in_log(record: &Record<'_>) -> u64 {
     (record.key.len() + record.value.len() + record.companion.len()) as u64
 }
 
-/// Bytes of the records that no table holds yet, and the log does. An open store reads them from memory.
+/// Returns the bytes of the records that are in the log and in no table. An open store reads them from memory.
 fn bytes_in_memory(db: &Db, family: &Family) -> Result<u64> {
     let mut bytes = 0;
     db.memory(family)?.visit(&mut |record, _| {
@@ -137,8 +141,8 @@ fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
     names.iter().map(named).collect()
 }
 
-/// Looks at those values of a table that stand in files of which some were missed. Some may have been looked at by another table: what was told of them
-/// is not told again.
+/// Checks the values of a table that are in missed blob files. Another table may have had some of them checked; their
+/// findings are not repeated.
 fn look_at_missed(
     db: &Db,
     table: &TableRef,
@@ -152,7 +156,7 @@ fn look_at_missed(
     look_at_values(db, table, &open, &mut which, report, progress)
 }
 
-/// Looks at one table; what is wrong goes into the report. `progress` hears of bytes, and its error ends the look.
+/// Checks one table and reports its findings. `progress` gets the number of bytes, and its error ends the check.
 pub(super) fn look_at(
     db: &Db,
     table: &TableRef,
@@ -187,7 +191,7 @@ fn look_into(
     report.bytes += table.meta().size;
     let strict = match &opened {
         Ok(open) => open.verify(keeper, progress).and_then(|ledger| {
-            // The manifest has its own word on what must be in the file.
+            // The manifest has its own ledger of the file's records.
             let kept = table.meta().ledger;
             let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
             let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
@@ -212,13 +216,13 @@ fn look_into(
     }
     let open = match opened {
         Ok(open) => {
-            open.read_guide(true)?; // what is not read of it is told below
+            open.read_guide(true)?; // read failures are reported below
             open
         }
         Err(_) => match db.rebuild_table(table) {
             Ok(rebuilt) => rebuilt.table,
             Err(_) => match table.table() {
-                Ok(open) if open.read_guide(false).is_ok() => open, // as it was when it was whole
+                Ok(open) if open.read_guide(false).is_ok() => open, // with the index loaded before the damage
                 _ => {
                     report.lost += table.meta().ledger.count();
                     return Ok(());
@@ -253,7 +257,7 @@ fn look_into(
                 } += 1;
                 report.damage.push(finding_of(table.family(), fence));
             }
-            Found::Refused { .. } => {} // told below
+            Found::Refused { .. } => {} // reported below
             Found::Healed { offset, by } => {
                 report.structural += 1;
                 report.damage.push(Finding {
@@ -272,7 +276,7 @@ fn look_into(
         Ok(())
     })?;
     report.lost += table.meta().ledger.count().saturating_sub(readable);
-    // What is wrong with a block beside its records (its sum, the filter that denies its keys) the walk does not show.
+    // The walk does not show damage of a block outside its records: its checksum, or a filter that denies its keys.
     let place = |finding: &Finding| (finding.offset, finding.outcome == Outcome::Unread);
     let mut told: HashSet<(u64, bool)> = report.damage[before..].iter().map(place).collect();
     for block in 0..open.blocks() {
@@ -283,20 +287,20 @@ fn look_into(
         }
     }
     if report.damage.len() == before {
-        // Every record is there: what is wrong is the filter, the properties, or the order of things. Or it can be read now.
+        // All records are there: the filter, the properties or the order is wrong, or the file is readable by now.
         tell(table, Finding::of(&error, Some(family)), report);
     }
     look_at_values(db, table, &open, &mut Which::default(), report, progress)
 }
 
-/// Tells of what is not right beside the records of a table, or was not read.
+/// Reports damage outside a table's records, or a failed read.
 fn tell(table: &TableRef, finding: Finding, report: &mut Report) {
     let is_unread = finding.outcome == Outcome::Unread;
     *if is_unread { &mut report.unread } else { &mut report.structural } += 1;
     report.damage.push(if is_unread { Finding { file: table.name(), ..finding } } else { finding });
 }
 
-/// What was hit beside a record that is right.
+/// Returns a name for the damaged companion of an intact record.
 fn hit_part(record: &Record<'_>) -> &'static str {
     let key_hash = hash(record.key);
     let beside = Beside::read(record.companion).unwrap_or_default();
@@ -309,7 +313,7 @@ fn hit_part(record: &Record<'_>) -> &'static str {
     }
 }
 
-/// Counts the records of a table in which nothing is wrong.
+/// Counts the records of an intact table.
 fn count(
     open: &Arc<Table>,
     keeper: &dyn waxseal_lsm::seam::Companions,
@@ -352,16 +356,16 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
     })
 }
 
-/// Damage, and what a device does not give, are found; anything else is an error.
+/// Returns corruption and read failures as findings, and all other errors as errors.
 pub(super) fn bearable(error: Error) -> Result<Error> {
     match error.kind() {
-        _ if error.needs_refresh() => Err(error), // of a file that is no part of the store any more
+        _ if error.needs_refresh() => Err(error), // the file has been removed from the store
         ErrorKind::Corruption(_) | ErrorKind::Io(_) => Ok(error),
         _ => Err(error),
     }
 }
 
-/// A record that does not match its seal.
+/// Returns the error for a record that does not match its seal.
 pub(super) fn mismatch(record: &Record<'_>) -> Error {
     let key_range = Some((record.key.to_vec(), record.key.to_vec()));
     let damage = Damage { key_range, verdict: Verdict::Seal, ..Damage::default() };

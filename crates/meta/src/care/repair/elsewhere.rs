@@ -1,8 +1,8 @@
-//! The rungs that look elsewhere: memory, log, trash, source.
+//! Repair steps that read other places: memory, log, trash, source.
 //!
-//! In:     a table that is mended, and the gaps in it. Out: records that may have stood there; which of them did, `fill` decides.
-//! Holds:  what is damaged itself has nothing to say; what the device does not give is kept in `unread`, and that the source does not answer
-//!         in `unanswered`, since it may have had what was lost, and the others are asked all the same.
+//! In:     a table under repair, and its gaps. Out: records that may have been in the gaps; `fill` decides which were.
+//! Holds:  damaged data from other places is ignored. Read failures are kept in `unread` and failures of the source in
+//!         `unanswered`, since that place may have the lost records; the other places are still tried.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,16 +25,16 @@ use crate::beside::Beside;
 use crate::keeper::Sealer;
 use crate::seal::Seal;
 
-/// What a reading of the log came by.
+/// State of a scan of the log.
 #[derive(Default)]
 struct Seen {
     oldest: Option<Seqno>,
-    /// Records of a family that there is not.
+    /// True if the log has records of an unknown family.
     has_unknown: bool,
     wanted: usize,
 }
 
-/// The seal beside a suspect, as it were without attributes.
+/// Returns the seal of an unconfirmed record without its attributes.
 fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
     let seal = Sealer::seal_of(&suspect.borrow()).ok()??;
     let attributes = Beside::read(&suspect.companion).ok()?.attributes().ok()?;
@@ -42,7 +42,8 @@ fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
 }
 
 impl Mending<'_, '_> {
-    /// What was read, unless it is damaged, gone, no file, or could not be read: that is kept.
+    /// Returns the result of a read. Damaged or missing files and directories give `None`; other failures are also kept
+    /// in `unread`.
     pub(super) fn as_read<T>(&mut self, read: Result<T>) -> Option<T> {
         let error = match read {
             Ok(read) => return Some(read),
@@ -68,7 +69,7 @@ impl Mending<'_, '_> {
         Ok(found)
     }
 
-    /// Whether a record may be one of those that were lost here.
+    /// Returns true if a record may be one of those lost here.
     fn is_wanted(&self, gaps: &Spans<()>, record: &Record<'_>) -> bool {
         let meta = self.table.meta();
         let order = self.table.family().order();
@@ -77,8 +78,9 @@ impl Mending<'_, '_> {
             && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
-    /// What the log has; and whether that is all that can have stood in the gaps. It is if the log goes back to the oldest record of the
-    /// table, and tells of no records that came in beside it: those are of a family that there is not.
+    /// Returns matching records of the log, and true if no other record can have been in the gaps. That holds if the
+    /// log reaches back to the table's oldest record and has no record of an unknown family, because such a record
+    /// reports tables that were added outside the log.
     pub(super) fn in_log(&mut self) -> (Vec<OwnedRecord>, bool) {
         let (id, gaps) = (self.table.family().id(), self.spans());
         let known: Vec<u32> = self.db.families().iter().map(Family::id).collect();
@@ -94,12 +96,13 @@ impl Mending<'_, '_> {
             let is_all = !seen.has_unknown && goes_back && seen.wanted == found.len();
             Ok((found.into_iter().map(|(_, record)| record).collect(), is_all))
         };
-        // A page of it that cannot be read is damage, and may be read the next time.
+        // An unreadable page of the log counts as damage, and may be readable at the second attempt.
         let found = read().or_else(|error: Error| if error.is_corruption() { read() } else { Err(error) });
         self.as_read(found).unwrap_or_default()
     }
 
-    /// Tables that compaction had replaced, as far as each can be read and is of this family. Errors: there is no such directory.
+    /// Returns matching records from the readable tables of this family in the trash. Errors: the directory does not
+    /// exist.
     pub(super) fn in_trash(&mut self, dir: &Path) -> Result<Vec<OwnedRecord>> {
         let (gaps, mut found) = (self.spans(), Vec::new());
         let names = match self.db.env().fs.list(dir).during(|| "listing the trash") {
@@ -113,7 +116,7 @@ impl Mending<'_, '_> {
         Ok(found)
     }
 
-    /// What one of them has.
+    /// Adds the matching records of one table in the trash.
     fn in_trashed(&self, path: &Path, name: String, gaps: &Spans<()>, found: &mut Vec<OwnedRecord>) -> Result<()> {
         let family = self.table.family();
         let file = self.db.env().fs.open(path, Open::Read).during(|| format!("opening {name}"))?;
@@ -122,7 +125,7 @@ impl Mending<'_, '_> {
         if trash.properties().family != family.id() {
             return Ok(());
         }
-        // What the device does not give it may give the next time.
+        // A read that fails once may succeed the next time.
         let mut refused = None;
         for _ in 0..2 {
             let mut lacks_some = false;
@@ -148,15 +151,15 @@ impl Mending<'_, '_> {
         refused.or_else(|| trash.refused().cloned()).map_or(Ok(()), Err)
     }
 
-    /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the
-    /// seqno and seal of the suspect that it fits.
+    /// Asks the source for each unconfirmed record by key and seal, and for each gap by its key range. An answer
+    /// becomes a record with the seqno and seal of the unconfirmed record that it matches.
     pub(super) fn at_source(&mut self) -> Vec<OwnedRecord> {
         let (table, Some(source)) = (self.table, self.options.source) else { return Vec::new() };
         let family = table.family().name();
         let suspects = self.suspects_in_blocks();
         let pointers: Vec<OwnedRecord> = self.lost_pointers().cloned().collect();
         if suspects.is_empty() && pointers.is_empty() {
-            return Vec::new(); // nothing speaks for what it may have
+            return Vec::new(); // no seal could confirm an answer
         }
         let mut offered: Vec<Candidate> = Vec::new();
         for suspect in suspects.iter().chain(&pointers) {
@@ -198,7 +201,8 @@ impl Mending<'_, '_> {
         found
     }
 
-    /// Asks as often as the caller allows, and no more once it was interrupted. Why it did not answer is kept, unless what it has is damaged itself.
+    /// Retries as often as the caller allows, and stops after an interrupt. Keeps the error in `unanswered`, unless it
+    /// is the source's own damage.
     fn patiently<T>(&mut self, ask: impl Fn() -> Result<T>) -> Option<T> {
         let mut why = None;
         for _ in 0..self.options.retries() {

@@ -1,9 +1,11 @@
-//! Fill: which of the records that were found elsewhere stood in the gaps, and putting them there.
+//! Decides which records from other places belong in the gaps, and inserts them.
 //!
-//! In:     a table that is mended, and records that may have stood in its gaps. Out: those that did, in their places; the gaps around them.
-//! Holds:  a record is taken if it and the others are exactly what the table counts and has not, or if a seal in the damaged block speaks
-//!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
-//!         speaks only where nothing else was found, or all that there was.
+//! In:     a table under repair, and candidate records. Out: the chosen records in their places, and the smaller gaps
+//!         around them.
+//! Holds:  records are used if together they are exactly those that the table's ledger lacks, or if a seal in the
+//!         damaged block confirms them; never one of two candidates. A ledger without sums cannot tell a record from an
+//!         older one that the table had dropped before. It decides only if no other candidate was found, or all of them
+//!         are used.
 
 use std::collections::{HashMap, VecDeque};
 use std::iter::Peekable;
@@ -20,28 +22,28 @@ use waxseal_lsm::values::Room;
 use super::super::plan::{self, Piece, Place};
 use super::Mending;
 
-/// True of two records of one place that stand for one value, wherever that stands.
+/// Returns true if two records at one position have the same value, wherever it is stored.
 fn say_the_same(a: &OwnedRecord, b: &OwnedRecord) -> bool {
     let value = |record: &OwnedRecord| (record.kind.is_value(), value_hash(record.kind, &record.value).ok());
     a.companion == b.companion && value(a) == value(b)
 }
 
-/// True of two records that claim one place.
+/// Returns true if two records have the same position.
 fn is_twin(a: &Had, b: &Had) -> bool {
     (&a.record.key, a.record.seqno) == (&b.record.key, b.record.seqno)
 }
 
-/// A record that can be had, and the value file that it leaves when it is written.
+/// A candidate with a readable value, and the blob file that its value must be copied from, if any.
 struct Had {
     record: OwnedRecord,
     leaves: Option<Uid>,
 }
 
 impl Mending<'_, '_> {
-    /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
-    /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
-    /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    /// `is_counted`: where there are no sums, as many as are missing are those.
+    /// Inserts records into the gaps: all of them if together they are exactly what the ledger lacks, else those that a
+    /// seal in the block confirms. A gap whose known entries are all restored remains a gap until the ledger balances,
+    /// because it may have held other records. None are inserted if that would exceed the ledger, since some had left
+    /// the table before. `is_counted`: without sums, a matching number of records is sufficient.
     pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, is_counted: bool) {
         let order = self.table.family().order().clone();
         let (gaps, mut room) = (self.spans(), Room::default());
@@ -53,7 +55,7 @@ impl Mending<'_, '_> {
             places.then_with(|| (from.is_some(), &a.value).cmp(&(to.is_some(), &b.value)))
         });
         found.dedup_by(|a, b| is_twin(a, b) && say_the_same(&a.record, &b.record));
-        // Two that claim one place are none.
+        // Two candidates for one position are both dropped.
         let is_alone = |at: usize| {
             let twins = |other: Option<&Had>| other.is_some_and(|other| is_twin(other, &found[at]));
             !twins(at.checked_sub(1).and_then(|at| found.get(at))) && !twins(found.get(at + 1))
@@ -82,8 +84,9 @@ impl Mending<'_, '_> {
         }
     }
 
-    /// A record, if its value can be had. A pointer stays one, so that no more than one value is in memory: its file is held until the
-    /// edit. If that must not name the file, or something of the entry was hit, the value leaves it when the table is written.
+    /// Returns a record if its value is readable. A pointer stays a pointer, so that at most one value is in memory,
+    /// and its blob file is held until the edit. If the new table must not reference the file, or the blob entry is
+    /// damaged, the value is copied when the table is written.
     fn have(&mut self, record: OwnedRecord, room: &mut Room) -> Option<Had> {
         if record.kind != Kind::BlobPointer {
             return Some(Had { record, leaves: None });
@@ -94,7 +97,8 @@ impl Mending<'_, '_> {
         Some(Had { record, leaves: (hit.is_some() || !stays).then_some(uid) })
     }
 
-    /// Holds a value file; true if the new table may point into it: others do, and its ends are as they were written. None: it is gone.
+    /// Holds a blob file. Returns true if the new table may point into it: it is referenced elsewhere, and header and
+    /// end are intact. `None` if it is gone.
     fn hold(&mut self, uid: Uid) -> Option<bool> {
         if let Some((_, stays)) = self.pointed.get(&uid) {
             return Some(*stays);
@@ -105,7 +109,7 @@ impl Mending<'_, '_> {
         Some(stays)
     }
 
-    /// Those whose own seal stands in a damaged block, at the same key and seqno.
+    /// Returns the candidates whose seal is in a damaged block, at the same key and seqno.
     fn spoken_for(&self, found: &[Had]) -> Vec<usize> {
         let suspects = self.suspects();
         let mut at_place: HashMap<(&[u8], Seqno), Vec<&OwnedRecord>> = HashMap::new();
@@ -121,8 +125,9 @@ impl Mending<'_, '_> {
         (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
     }
 
-    /// Puts records where they belong, those of one order in one pass: the gap of each becomes the gaps around it. None comes behind a
-    /// record that stands behind its gap, as newer versions of a key may that two damaged blocks share.
+    /// Inserts records of one order in one pass: the gap of each becomes the gaps around it. A record is never inserted
+    /// behind the record that follows its gap; newer versions of a key that two damaged blocks share would otherwise
+    /// be.
     fn insert(&mut self, records: Vec<OwnedRecord>) {
         let order = self.table.family().order().clone();
         let mut records = records.into_iter().peekable();
@@ -141,7 +146,7 @@ impl Mending<'_, '_> {
         }
     }
 
-    /// Puts those of the records that come next into a gap, up to a piece that follows.
+    /// Inserts the next records that fit into a gap, before the following piece.
     fn fill_gap(
         &mut self,
         order: &Order,

@@ -1,9 +1,10 @@
-//! Walk: what can be read of a damaged table, and what of it the device does not give.
+//! Reads the readable part of a damaged table, and records which reads fail.
 //!
-//! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
-//! Holds:  to a walk what the device does not give is a gap like any other, so a walk that was refused something says nothing of gaps: they
-//!         are believed once two that were not have found the same, and no third less. If none have, what was refused is kept in `unseen`, and whether the
-//!         device says now this and now that. A value that cannot be read keeps its record.
+//! In:     a table that is held. Out: its records, the gaps between them, damaged companions, and the blob files to be
+//!         rewritten.
+//! Holds:  a failed read looks like a gap, so a walk with failed reads is no proof of a gap. Gaps are accepted once two
+//!         walks without failed reads agree and no third walk found fewer. Without two such walks, the failed read is
+//!         kept in `unseen`, with a flag for inconsistent answers. A record with an unreadable value is kept.
 
 use std::sync::Arc;
 
@@ -22,11 +23,11 @@ use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to
 use super::{Mending, fence_over};
 use crate::mend::mended;
 
-/// A table is walked so often, until two walks agree.
+/// The table is walked at most this often, until two walks agree.
 const WALKS: usize = 4;
 
-/// A table that is damaged, opened anew by what is left of it, and what that told. None: nothing of it is left. `accepts`: what the
-/// device never gives of its ends is given up.
+/// Opens a damaged table from its readable parts, with a finding about the damage. `None` if nothing is readable.
+/// `accepts`: footer, index and properties that never become readable are given up.
 fn opened(db: &Db, table: &TableRef, accepts: bool) -> Result<(Option<Arc<Table>>, Option<Finding>)> {
     let rebuilt = |error: &Error, damaged: &[&str]| {
         let mut finding = Finding::of(error, Some(table.family().name()));
@@ -59,21 +60,21 @@ fn opened(db: &Db, table: &TableRef, accepts: bool) -> Result<(Option<Arc<Table>
     } else if !is_gone {
         return Err(error);
     }
-    // The picture in memory may be whole still.
+    // The index in memory may still be intact.
     match table.table() {
         Err(error) if is_unread(&error) => Err(error),
         open => Ok((open.ok(), None)),
     }
 }
 
-/// The table with all that leads to its blocks; by its data where that is not read.
+/// Opens the table with its complete index; with `by_data`, an unreadable part is replaced from the data.
 fn open_whole(db: &Db, table: &TableRef, by_data: bool) -> Result<Arc<Table>> {
     let open = db.open_anew(table)?;
     open.read_guide(by_data)?;
     Ok(open)
 }
 
-/// What a walk came by: the gaps in the table, and what the device did not give.
+/// The result of a walk: the gaps in the table, and the failed reads.
 #[derive(PartialEq)]
 struct Walk {
     gaps: Vec<Fence>,
@@ -81,7 +82,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// True if it has met nothing that the other has not. What was refused less may have shown more gaps.
+    /// Returns true if this walk found no damage that the other did not. A walk with fewer failed reads may have more
+    /// gaps.
     fn is_within(&self, other: &Walk) -> bool {
         let has_gaps = || self.gaps == other.gaps || self.gaps.iter().all(|gap| other.gaps.contains(gap));
         self.refused.iter().all(|refused| other.refused.contains(refused))
@@ -90,16 +92,16 @@ impl Walk {
 }
 
 impl Mending<'_, '_> {
-    /// Reads what can be read of the table.
+    /// Reads the readable part of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
         let mut walks: Vec<Walk> = Vec::new();
         for _ in 0..WALKS {
             self.walk_once(told)?;
             let mut gaps = self.gaps();
-            gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
+            gaps.retain(|gap| gap.file == self.table.name()); // gaps of values do not count
             let refused = self.refused.iter().map(|(_, error)| error.to_string()).collect();
             let walk = Walk { gaps, refused };
-            // None of the others has met less: that may be had.
+            // Accept a result only if no other walk found less damage.
             let is_least = walks.iter().all(|other| walk.is_within(other));
             let agrees = is_least && walks.contains(&walk);
             match self.refused.pop() {
@@ -119,7 +121,7 @@ impl Mending<'_, '_> {
         Ok(())
     }
 
-    /// True if the device gives by now a block that it refused.
+    /// Returns true if a block whose read failed is readable now.
     fn gives_some(&self) -> bool {
         let open = self.open.as_ref();
         open.is_some_and(|open| self.refused.iter().any(|(offset, _)| open.gives(*offset)))
@@ -134,7 +136,7 @@ impl Mending<'_, '_> {
         self.findings.extend(finding);
         self.open = open.clone();
         let refused = open.as_ref().and_then(|open| open.refused());
-        self.refused = refused.map(|error| (0, error.clone())).into_iter().collect(); // and at 0 there is no block
+        self.refused = refused.map(|error| (0, error.clone())).into_iter().collect(); // no block is at offset 0
         for file in self.table.values() {
             if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
                 self.leave_values(meta.uid, error);
@@ -177,7 +179,7 @@ impl Mending<'_, '_> {
         examined
     }
 
-    /// The table must begin and end with the keys that the manifest names.
+    /// Adds gaps if the table does not begin and end with the keys that the manifest names.
     fn add_gaps_at_ends(&mut self) {
         let ends = self.pieces.first().zip(self.pieces.last()).map(|(first, last)| (first.begin(), last.end()));
         let order = self.table.family().order();
@@ -186,7 +188,8 @@ impl Mending<'_, '_> {
         self.pieces.extend(behind.map(Piece::Gap));
     }
 
-    /// A value file in which something was hit is left behind; one that cannot be read now is not: nobody could read what is to leave it.
+    /// A damaged blob file is scheduled for rewriting. One that is currently unreadable is not: its values could not be
+    /// copied.
     fn leave_values(&mut self, uid: Uid, error: Error) {
         if !is_unread(&error) {
             self.collects.insert(uid);
@@ -195,7 +198,7 @@ impl Mending<'_, '_> {
         }
     }
 
-    /// A record that may be given out; a seal that was hit is mended, and what else was hit beside it is left out.
+    /// Adds a readable record. A damaged seal is recomputed, and other damaged companions are dropped.
     fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
         let mut owned = OwnedRecord::of(record);
         if record.kind == Kind::BlobPointer && !self.has_value(record) {
@@ -216,10 +219,10 @@ impl Mending<'_, '_> {
         self.pieces.push(Piece::Record(owned));
     }
 
-    /// False for a record whose value cannot be had: a gap takes its place.
+    /// Returns false for a record whose value is lost; a gap takes its place.
     fn has_value(&mut self, record: &Record<'_>) -> bool {
         let family = self.table.family();
-        let Ok(pointer) = Pointer::decode(record.value) else { return true }; // for its own block to answer
+        let Ok(pointer) = Pointer::decode(record.value) else { return true }; // reported with its own block
         match self.db.look_at_value(family, record, &mut self.room) {
             Ok(None) => {}
             Ok(Some(hit)) => self.leave_values(pointer.uid, hit),
@@ -243,7 +246,7 @@ impl Mending<'_, '_> {
         true
     }
 
-    /// True if what a finding tells of stays as it is: it stands in a value file of which something cannot be read.
+    /// Returns true if a finding remains as it is, because it concerns a blob file with unreadable parts.
     pub(super) fn stays(&self, finding: &Finding) -> bool {
         let is_of = |uid: &Uid| {
             let mut files = self.table.values().iter();
