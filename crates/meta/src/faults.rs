@@ -1,16 +1,17 @@
-//! Injected faults: one interface for tests, bench and fuzzers.
+//! Fault injection: one interface for tests, benchmarks and fuzzers.
 //!
-//! A *cell* is a site (where), a target (what of a record or of a file) and a number of bits. A cell that cannot be is marked so, with
-//! the reason; every other one can be injected as often as one likes, from a seed, and its outcome is judged against a model.
+//! A *cell* consists of a site (where), a target (which part of a record or file) and a number of bits. Impossible
+//! cells are marked with the reason. Every other cell can be injected any number of times, from a seed, and its outcome
+//! is judged against a model.
 //!
 //! ```text
-//! stage       a small store on a simulated disk beside its model: read everything, judge
-//! strike      one fault in one cell, on its way, in memory or at rest
-//! damage      bytes: which of them, and what becomes of them
-//! redirect    a file system that answers a read with what stands elsewhere
-//! anatomy     where everything stands in a table file: a second reading of docs/format.md
-//! flow        records on their way, owned and damageable
-//! keepers     keepers that go wrong, or do less, on purpose
+//! stage       a small store on a simulated disk with its model: reads everything, judges
+//! strike      one fault in one cell, in transit, in memory or at rest
+//! damage      flips, zeroes, removes and duplicates bytes
+//! redirect    a file system that answers a read with other bytes of the same file
+//! anatomy     positions of all parts of a table file: a second reader of docs/format.md
+//! flow        owned records that can be damaged in transit
+//! keepers     record protectors with deliberate faults or omissions
 //! ```
 
 pub mod anatomy;
@@ -26,7 +27,7 @@ pub use damage::Dice;
 pub use stage::{Told, clean};
 pub use strike::inject;
 
-/// Where a fault strikes.
+/// The site of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Site {
     /// A batch in memory, between the last operation and the commit.
@@ -37,13 +38,13 @@ pub enum Site {
     Ring,
     /// A record in a memtable.
     Memtable,
-    /// What leads to a record of a memtable.
+    /// The links that lead to a memtable's record.
     MemtableLinks,
-    /// The picture of the levels in memory.
+    /// The version of the levels in memory.
     VersionLinks,
     /// Records and blocks between memtable and table.
     FlushBuffer,
-    /// Records and blocks between tables and table.
+    /// Records and blocks between a compaction's inputs and outputs.
     MergeBuffer,
     /// Data blocks on disk.
     TableData,
@@ -61,15 +62,15 @@ pub enum Site {
     IndexInMemory,
     /// A line of the filter of an open table.
     FilterInMemory,
-    /// A seal that was hit before the sum of its block was taken.
+    /// A seal that was damaged before its block's checksum was computed.
     SealWord,
     /// The manifest on disk.
     Manifest,
-    /// A value file on disk.
+    /// A blob file on disk.
     ValueFile,
 }
 
-/// What is hit.
+/// The damaged part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Target {
     /// A user key.
@@ -84,25 +85,25 @@ pub enum Target {
     Seal,
     /// The lengths of a record.
     Lengths,
-    /// What a provider keeps beside the record.
+    /// A provider's entry of a record.
     Payload,
-    /// Who wrote a record that is watched, and when.
+    /// The stamp of a watched record.
     Stamp,
     /// Any byte of the site.
     Any,
-    /// A record is gone.
+    /// A record is removed.
     Dropped,
-    /// A record stands there twice.
+    /// A record is duplicated.
     Duplicated,
-    /// A run of zeros.
+    /// Bytes are replaced by zeros.
     Zeroed,
-    /// A read answers what stands elsewhere.
+    /// A read returns bytes from another position.
     Misdirected,
-    /// What stood there before stands there again.
+    /// Old bytes reappear.
     Stale,
 }
 
-/// How many bits flip, where bits do.
+/// The number of flipped bits, for targets with bit flips.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Bits {
     /// One.
@@ -111,9 +112,9 @@ pub enum Bits {
     Two,
     /// Three.
     Three,
-    /// Up to 32 bits in a row, each or not.
+    /// Flips the ends of up to 32 consecutive bits, and each bit between with probability 1/2.
     Burst,
-    /// The target is not about bits.
+    /// The target has no bit flips.
     Whole,
 }
 
@@ -126,20 +127,20 @@ pub struct Cell {
     pub bits: Bits,
 }
 
-/// What came of one fault.
+/// The outcome of one fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Outcome {
-    /// Every answer was right, and nobody had to do anything.
+    /// Every answer was right, and nothing was repaired.
     Correct,
-    /// Every answer was right, and somebody said that something was mended.
+    /// Every answer was right, and a repair was reported.
     Repaired,
-    /// Some answer was an error, none was wrong.
+    /// Some answer was an error, and none was wrong.
     Error,
-    /// A record that was there is not, and no error says so.
+    /// An existing record is missing, and no error reports it.
     HiddenLoss,
     /// An answer was wrong.
     SilentWrong,
-    /// The process would have gone down.
+    /// The process would have crashed.
     Panic,
 }
 
@@ -187,7 +188,7 @@ impl Target {
         Target::Stale,
     ];
 
-    /// How many bits may flip in it.
+    /// Returns the possible numbers of flipped bits.
     pub fn bits(self) -> &'static [Bits] {
         match self {
             Target::Dropped | Target::Duplicated | Target::Zeroed | Target::Misdirected | Target::Stale => {
@@ -206,8 +207,8 @@ impl Cell {
         Site::ALL.into_iter().flat_map(move |site| targets().map(move |(target, bits)| Cell { site, target, bits }))
     }
 
-    /// True if a miss here is outside of what is promised: it is counted and shown, not forbidden. docs/integrity.md. Key and seqno of
-    /// a record in a memtable are what leads to it.
+    /// Returns true if a miss here is outside the guarantees: it is counted and shown, not forbidden.
+    /// docs/integrity.md. Key and seqno of a memtable's record belong to the links to it.
     pub fn is_exempt(self) -> bool {
         matches!(
             (self.site, self.target),
@@ -215,7 +216,7 @@ impl Cell {
         )
     }
 
-    /// Why such a fault cannot be; none if it can.
+    /// Returns the reason why the fault is impossible, or `None`.
     pub fn impossible(self) -> Option<&'static str> {
         use Site::*;
         use Target::*;
@@ -262,7 +263,7 @@ impl Outcome {
         Outcome::Panic,
     ];
 
-    /// True if it is one that must not be.
+    /// Returns true if the guarantees rule this outcome out.
     pub fn is_forbidden(self) -> bool {
         self >= Outcome::HiddenLoss
     }

@@ -26,7 +26,7 @@ pub enum Checked {
     Not,
     /// Checked by its own CRC.
     Itself,
-    /// Checked by the seal of its record, and by its own CRC if it has one.
+    /// Checked by its record's seal, and by the entry's own CRC if present.
     Sealed,
 }
 

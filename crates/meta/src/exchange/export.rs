@@ -1,11 +1,12 @@
 //! Export: the records of key ranges, as a snapshot sees them, as table files in a directory.
 //!
-//! In:     a family, ranges, a snapshot, and what may leave beside the records.
+//! In:     a family, ranges, a snapshot, and the policy for companions.
 //! Out:    `000001.tbl` and so on, synced; `EXCHANGE`, which describes them, last.
-//! Holds:  every record is checked where it lies before it is handed on, and again in the finished block. A key that cannot be
-//!         carried is refused before anything is written. One moment decides for all whose time is over: such a record hides what is
-//!         older and does not leave. Nor does one that will be over, under a policy that cannot say so.
-//! Crash:  tables without `EXCHANGE`: no export. After an error what was written is removed, as far as possible.
+//! Holds:  every record is checked in its source before it is exported, and again in the finished block. A key that the
+//!         form cannot carry is rejected before anything is written. Expiry of all records is decided at one time: an
+//!         expired record hides older versions and is not exported. A record with an expiry time is rejected if the
+//!         policy does not export expiry times.
+//! Crash:  tables without `EXCHANGE` are not an export. After an error the written files are removed if possible.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -31,21 +32,23 @@ use crate::paper::{self, Pairing, Written};
 use crate::provider::LABELS;
 
 /// The metadata that an export writes beside the records. Default: seals, and the labels that users gave their records.
-///
-/// A record's expiry time is covered by its seal and exported with it. The policies without seals refuse a record that expires, since
+/// A record's expiry time is covered by its seal and exported with it. The policies without seals reject a record that
+/// expires, since the receiver would keep it forever.
 /// the receiver would keep it forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// No metadata, as in the MetaHive paper.
     Strip,
-    /// Seals with the entries that they cover, and the entries of the listed providers. Stamps and marks of this store are not exported.
+    /// Seals with the entries that they cover, and the entries of the listed providers. Stamps and marks of this store
+    /// are not exported.
     Companion {
         /// Provider ids, in any order.
         allow: Vec<u16>,
     },
-    /// The paper's checksums in a table of their own: one tombstone a key at seqno 0, older than anything it could hide.
+    /// The paper's checksums in a separate table: one tombstone per key at seqno 0, older than any record it could
+    /// hide.
     PaperSafe,
-    /// The paper's rows, one a version, between the records. They hide whatever older record of `key ‖ 01` the receiver has.
+    /// The paper's rows, one per version, between the records. They hide older records of `key ‖ 01` at the receiver.
     PaperLiteral,
 }
 
@@ -67,18 +70,18 @@ impl Policy {
     }
 }
 
-/// What is to be exported.
+/// An export request.
 #[derive(Clone, Debug)]
 pub struct Export<'a> {
-    /// What may leave beside the records.
+    /// The policy for companions.
     pub policy: Policy,
-    /// Key ranges, ascending, which do not meet.
+    /// Key ranges, ascending and disjoint.
     pub bounds: Vec<Bounds>,
-    /// What is seen.
+    /// The snapshot to read.
     pub at: At<'a>,
-    /// Which versions of a key.
+    /// Which versions of a key are exported.
     pub versions: Versions,
-    /// The seqno that every record gets, in the place of this store's; only with `Versions::Newest`.
+    /// If set, every record gets this seqno instead of its own; only with `Versions::Newest`.
     pub seqno: Option<Seqno>,
 }
 
@@ -90,36 +93,36 @@ impl Default for Export<'_> {
     }
 }
 
-/// What an export did. It stays with the giver, also under `Strip`.
+/// The result of an export. It stays in this store, also under `Strip`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// What `EXCHANGE` says.
+    /// The content of `EXCHANGE`.
     pub manifest: Manifest,
-    /// Records of users.
+    /// Number of user records.
     pub records: u64,
-    /// Rows that speak for them.
+    /// Number of rows for them.
     pub rows: u64,
-    /// Records that had no seal.
+    /// Number of records without a seal.
     pub unsealed: u64,
-    /// Σ of the seals of all records, modulo 2^64: the same for the same content wherever it lies.
+    /// Σ of the seals of all records, modulo 2^64: equal for equal content, independent of its layout.
     pub sum: u64,
     /// Bytes of companions in the tables.
     pub companion_bytes: u64,
     /// Metadata and expired records that were not exported.
     pub left_behind: LeftBehind,
-    /// What whoever gives the tables to a store of another make should know.
+    /// A warning for users who give the tables to other software.
     pub warning: Option<&'static str>,
 }
 
-/// What rows in the paper's form do to a node that does not know them.
+/// The effects of the paper's rows on a node that does not know them.
 const WARNING: &str = "rows in the paper's form are tombstones to the receiver: they double its filter's keys, count as deletions \
                        where these set off compactions, and are skipped one by one by its iterators";
 
-/// Writes an export into `dir`, which is made and must hold none yet.
+/// Writes an export into `dir`, which is created and must not contain one.
 ///
-/// Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is written; `Invalid` for
-/// a record that expires under a policy that cannot say so, which is named, and `Corruption`, with file and offset, for a record that
-/// is not what its seal says: nothing stays of what was written.
+/// Errors: `Invalid` for overlapping ranges, or naming a key that the policy cannot carry, before anything is written;
+/// `Invalid` naming a record that expires under a policy without expiry times; `Corruption`, with file and offset, for
+/// a record that does not match its seal. After an error the written files are removed.
 pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<'_>) -> Result<Exported> {
     check_request(family.order(), request)?;
     let snapshot = match request.at {
@@ -185,7 +188,7 @@ struct Giver<'a> {
     family: &'a Family,
     snapshot: &'a Snapshot,
     request: &'a Export<'a>,
-    /// The moment that decides whose time is over.
+    /// The time that decides which records have expired.
     now: u64,
 }
 
@@ -222,7 +225,7 @@ impl Giver<'_> {
                 }
                 if is_gone {
                     let tombstone = Record { kind: Kind::Delete, value: b"", companion: b"", ..record };
-                    visit(&tombstone, Source { protection: Protection::None, ..source })?; // its seal is yet to be made
+                    visit(&tombstone, Source { protection: Protection::None, ..source })?; // its seal is made later
                 } else if has_end(record.companion) && !says_ends {
                     return Err(would_stay(record.key));
                 } else {
@@ -233,7 +236,7 @@ impl Giver<'_> {
         Ok(expired)
     }
 
-    /// Whether every key can be carried in the paper's form.
+    /// Checks that the paper's form can carry every key.
     fn check_keys(&self) -> Result<()> {
         let literal = self.request.policy == Policy::PaperLiteral;
         let bytewise = self.family.order().is_bytewise();
@@ -325,7 +328,7 @@ fn would_stay(key: &[u8]) -> Error {
     ))
 }
 
-/// A record that is not what its companion says is not handed on.
+/// Rejects a record that does not match its companions.
 fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>) -> Result<()> {
     if keeper.verify(record, hash_key(record.key), source.protection).serves() {
         return Ok(());
@@ -336,11 +339,11 @@ fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>) -> Re
     Err(error.in_file(source.file, source.offset))
 }
 
-/// The directory that is written to.
+/// The target directory.
 struct Sinks<'a> {
     env: &'a Env,
     dir: &'a Path,
-    /// Files made so far.
+    /// Names of the files created so far.
     names: Vec<String>,
 }
 
@@ -359,7 +362,7 @@ impl Sinks<'_> {
     }
 }
 
-/// Tables that follow each other by key.
+/// A sequence of tables with ascending keys.
 struct Tables {
     settings: WriterSettings,
     table_bytes: u64,
@@ -396,7 +399,7 @@ impl Tables {
         Tables { settings, table_bytes, keeper, open: None, files: Vec::new(), key: Vec::new() }
     }
 
-    /// The table for a record, after which another one may begin only in front of another key.
+    /// Returns the table for a record. A new table begins only before another key.
     fn open(&mut self, sinks: &mut Sinks<'_>) -> Result<&mut OpenTable> {
         if self.open.is_none() {
             let name = Name::Table(sinks.names.len() as u64 + 1).to_string();
@@ -422,7 +425,7 @@ impl Tables {
         self.open(sinks)?.writer.add(record)
     }
 
-    /// Writes what the pairing gives out; a table ends between groups only.
+    /// Writes the groups of the pairing; a table ends only between groups.
     fn add_groups(&mut self, sinks: &mut Sinks<'_>, pairing: &mut Pairing) -> Result<()> {
         while let Some(group) = pairing.next_group() {
             let follows =

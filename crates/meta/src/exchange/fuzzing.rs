@@ -1,5 +1,5 @@
-//! A way in for fuzzers: any bytes as the description of an export, as its table, and as the paper's rows. Everything is decoded or
-//! refused; nothing panics, and no pass over records that are in order writes any that are not.
+//! Entry points for fuzzers: any bytes as the description of an export, its table, and the paper's rows. All input is
+//! decoded or rejected, nothing panics, and a pass over sorted records writes sorted records.
 
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Protection, Rows, Source};
@@ -7,7 +7,7 @@ use waxseal_lsm::seam::{Protection, Rows, Source};
 use super::header::Manifest;
 use crate::paper::{Form, Pairing, Written};
 
-/// Reads bytes as `EXCHANGE`, and as records and rows that a pairing matches.
+/// Decodes bytes as `EXCHANGE`, and as records and rows for a pairing.
 pub fn fuzz_exchange(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {
         assert_eq!(Manifest::decode(&manifest.encode()).ok().as_ref(), Some(&manifest), "read back as another");
@@ -15,7 +15,7 @@ pub fn fuzz_exchange(bytes: &[u8]) {
     fuzz_rows(bytes);
 }
 
-/// Cuts bytes into records, sorts them as a table would, and drives every form of pairing over them.
+/// Splits bytes into records, sorts them as a table would, and runs every form of pairing over them.
 pub fn fuzz_rows(bytes: &[u8]) {
     let mut records: Vec<(&[u8], u64, Kind, &[u8])> = Vec::new();
     let mut rest = bytes;
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
-        /// Bytes of few kinds, so that keys meet, nest and end in 01.
+        /// Bytes from a small set, so that keys are equal, nest and end in 01.
         #[test]
         fn any_bytes_are_rows_or_records(bytes in vec(prop_oneof![0u8..4, Just(24), any::<u8>()], 0..200)) {
             super::fuzz_exchange(&bytes);

@@ -1,7 +1,7 @@
-//! The file `EXCHANGE` beside the tables of an export: what they are, how many, and what they promise. docs/format.md, section 8.3.
+//! The file `EXCHANGE` of an export: the form, number and guarantees of its tables. docs/format.md, section 8.3.
 //!
-//! It is written last, so that a directory without it is no export; and it names each table by uid, length and digest, so that
-//! neither a missing, nor a foreign, nor an older table passes for it.
+//! It is written last, so that a directory without it is not an export. It lists uid, length and digest of each table,
+//! so that a missing, foreign or older table is detected.
 
 use std::ops::Bound;
 
@@ -16,28 +16,28 @@ use super::{Form, Versions};
 /// The name of the file.
 pub const NAME: &str = "EXCHANGE";
 
-/// What the tables of an export are.
+/// The description of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Names this export.
+    /// Unique id of this export.
     pub uid: Uid,
-    /// What the tables carry beside records.
+    /// What the tables store with the records.
     pub form: Form,
-    /// The name of the order of their keys.
+    /// The name of the key order.
     pub comparator: String,
-    /// The key ranges that were asked for.
+    /// The exported key ranges.
     pub bounds: Vec<Bounds>,
-    /// Whether there is more than one version of a key.
+    /// Whether the tables have several versions of a key.
     pub versions: Versions,
-    /// Records of users in all tables.
+    /// Number of user records in all tables.
     pub records: u64,
-    /// Rows that speak for them.
+    /// Number of rows for them.
     pub rows: u64,
-    /// Σ of their seals, modulo 2^64; 0 if no metadata leaves.
+    /// Σ of their seals, modulo 2^64; 0 if no metadata is exported.
     pub sum: u64,
-    /// The algorithm of the seals, 0 without.
+    /// The algorithm of the seals; 0 without seals.
     pub algorithm: u64,
-    /// True if every record carries a seal.
+    /// True if every record has a seal.
     pub complete: bool,
     /// The tables.
     pub files: Vec<File>,
@@ -46,17 +46,17 @@ pub struct Manifest {
 /// One table of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name in the directory.
+    /// Its file name in the directory.
     pub name: String,
-    /// The file's own name.
+    /// The file's unique id.
     pub uid: Uid,
-    /// Its length.
+    /// Its length in bytes.
     pub size: u64,
     /// Its digest.
     pub digest: u64,
-    /// Records of users in it.
+    /// Number of user records in it.
     pub records: u64,
-    /// Rows that speak for records.
+    /// Number of rows for records.
     pub rows: u64,
 }
 
@@ -69,7 +69,7 @@ const SEALS: u64 = 12;
 const FILE: u64 = 14;
 
 impl Manifest {
-    /// The whole file.
+    /// Encodes the whole file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Header::new(FileKind::Exchange, self.uid).encode().to_vec();
         let mut body = Vec::new();
@@ -109,7 +109,7 @@ impl Manifest {
         out
     }
 
-    /// Reads the whole file. Errors: `Corruption` at an offset in `EXCHANGE`, `FormatTooNew`.
+    /// Decodes the whole file. Errors: `Corruption` at an offset in `EXCHANGE`, `FormatTooNew`.
     pub fn decode(bytes: &[u8]) -> Result<Manifest> {
         let at = |offset: usize| move |error: Error| error.in_file(NAME, offset as u64);
         let Some(end) = bytes.len().checked_sub(8).filter(|end| *end >= HEADER_BYTES) else {
@@ -191,7 +191,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether the parts make up the whole, and every name is one in the directory itself.
+    /// Checks that the tables' counts add up, and that every name is a file in the directory itself.
     fn adds_up(&self) -> Result<()> {
         let sum = |count: fn(&File) -> u64| self.files.iter().try_fold(0u64, |sum, file| sum.checked_add(count(file)));
         if sum(|file| file.records) != Some(self.records) || sum(|file| file.rows) != Some(self.rows) {

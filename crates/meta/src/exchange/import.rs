@@ -1,11 +1,11 @@
-//! Import: table files of another node become records of a family, under one new seqno.
+//! Import: the records of another node's table files enter a family under one new seqno.
 //!
-//! In:     an export with its `EXCHANGE`, or bare tables of which only their own properties speak.
-//! Path:   each table opened as what it is said to be, and walked whole -> counts held against what was promised -> rows in the
-//!         paper's form bound to their versions -> `Db::ingest`, which checks every record again and copies it.
-//! Holds:  seals are bound to the new seqno; a record without one is adopted, as the keeper does; rows do not come in, what they
-//!         said of records was checked first. Stamps do not come in: they say who wrote a record elsewhere. A user's own tombstone of a key that ends in 01 is none of them.
-//!         A store that leaves companions behind takes no record that expires.
+//! In:     an export with its `EXCHANGE`, or bare tables with only their own properties.
+//! Path:   open each table by its expected identity and read it completely -> compare the counts with the description ->
+//!         match rows in the paper's form with their versions -> `Db::ingest`, which checks every record again and copies it.
+//! Holds:  seals are bound to the new seqno, and records without one are adopted. Rows are checked but not imported.
+//!         Stamps are not imported, since they describe writes to another store. A user's tombstone of a key that ends
+//!         in 01 is not a row. A store without a record protector rejects records that expire.
 //! Errors: name the file and the offset in it; nothing was changed.
 
 use std::path::{Path, PathBuf};
@@ -29,36 +29,37 @@ use super::{Form, has_end, has_seal, term_of};
 use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
 use crate::paper::{self, Fault, Pairing, Tally, Written};
 
-/// No `EXCHANGE` is longer; it has a hundred bytes a table.
+/// Maximum length of an `EXCHANGE` file, which needs a hundred bytes per table.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
-    /// The seqno of every record that came in; 0 if there was none.
+    /// The seqno of every imported record; 0 if there is none.
     pub seqno: Seqno,
-    /// Records that came in: the newest of each key.
+    /// Imported records: the newest of each key.
     pub records: u64,
-    /// Older versions, which did not.
+    /// Older versions, which were not imported.
     pub superseded: u64,
-    /// Records, of all versions, that carried a seal known here, and match it.
+    /// Records, of all versions, with a known seal that matches.
     pub sealed: u64,
-    /// Records, of all versions, that carried none: adopted, if this node has a keeper.
+    /// Records, of all versions, without a seal; adopted if this store has a record protector.
     pub unsealed: u64,
-    /// Rows in the paper's form that found their version and agree with it, those included that were hit themselves.
+    /// Rows in the paper's form that match their version, including damaged rows of intact versions.
     pub bound: u64,
-    /// Rows that found none; removed.
+    /// Rows without a version, which were removed.
     pub orphans: u64,
-    /// Versions, in an export in the paper's form, for which no row speaks: of an old node.
+    /// Versions without a row in an export in the paper's form: written by an old node.
     pub without_row: u64,
-    /// Users' own tombstones of keys that end in 01, which are no rows and came in as what they are.
+    /// Users' tombstones of keys that end in 01, imported as tombstones.
     pub own_deletes: u64,
 }
 
 /// Imports an export.
 ///
-/// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its seal
-/// or row says; `Invalid` for another order of keys, and for a record that expires where this store cannot keep when; `FormatTooNew`.
+/// Errors: `Corruption` with file and offset if the export does not match its description, or a record does not match
+/// its seal or row; `Invalid` for another key order, and for a record that expires in a store that cannot keep expiry
+/// times; `FormatTooNew`.
 pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Imported> {
     let env = &env.clone().within(dir);
     let manifest = read_manifest(env, dir)?;
@@ -89,7 +90,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
     receiver.take_in(&tables, found)
 }
 
-/// Imports bare tables, which nothing describes but their own properties.
+/// Imports bare tables, described only by their own properties.
 ///
 /// Errors: as `import`.
 pub fn import_tables(db: &Db, family: &Family, env: &Env, paths: &[PathBuf], form: Form) -> Result<Imported> {
@@ -134,7 +135,7 @@ fn would_stay(key: &[u8]) -> Error {
     ))
 }
 
-/// What a walk over a table met.
+/// The counts of a walk over a table.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     records: u64,
@@ -142,7 +143,7 @@ struct Counted {
     sealed: u64,
     unsealed: u64,
     own_deletes: u64,
-    /// Records that expire, and of which only what this store leaves behind says so.
+    /// Records with an expiry time in companions that this store does not import.
     ends: u64,
     sum: u64,
 }
@@ -159,7 +160,7 @@ impl Counted {
     }
 }
 
-/// Where the records go.
+/// The receiving store.
 struct Receiver<'a> {
     db: &'a Db,
     family: &'a Family,
@@ -190,7 +191,7 @@ impl Receiver<'_> {
         Table::open(name, file, expected, order, cache, self.db.keeper().clone())
     }
 
-    /// Walks a whole table: every sum, and every record by its seal.
+    /// Reads a whole table, checking every checksum and every record's seal.
     fn walk(&self, table: &Arc<Table>) -> Result<Counted> {
         let keeper = self.db.keeper();
         let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
@@ -220,7 +221,7 @@ impl Receiver<'_> {
         Ok(counted)
     }
 
-    /// True if companions of a table with this protection come in.
+    /// Returns true if the companions of a table with this protection are imported.
     fn is_known(&self, protection: Protection) -> bool {
         self.db.keeper().protection() != Protection::None && protection != Protection::Foreign
     }
@@ -247,7 +248,7 @@ impl Receiver<'_> {
         })
     }
 
-    /// `Invalid` if the newest record of a key expires, and would stay for good.
+    /// Returns `Invalid` if the newest record of a key expires but would be kept forever.
     fn refuse_ends(&self, tables: &[Arc<Table>]) -> Result<()> {
         let mut cursor = self.incoming(tables);
         let mut key: Option<Vec<u8>> = None;
@@ -266,7 +267,7 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// The records of the tables that may come in, in internal order.
+    /// Returns the importable records of the tables, in internal order.
     fn incoming(&self, tables: &[Arc<Table>]) -> Box<dyn Cursor> {
         let inner = Box::new(WithoutStamps { inner: self.cursor(tables), companion: None });
         match self.form.rows() {
@@ -275,14 +276,14 @@ impl Receiver<'_> {
         }
     }
 
-    /// All records of the tables in internal order.
+    /// Returns all records of the tables, in internal order.
     fn cursor(&self, tables: &[Arc<Table>]) -> Box<dyn Cursor> {
         let sources = tables.iter().map(|table| Box::new(table.cursor(false)) as Box<dyn Cursor>);
         merged(Order::clone(self.family.order()), sources.collect())
     }
 }
 
-/// Looks at all pairs of versions and rows. A version that is not what its row says ends it.
+/// Checks all pairs of versions and rows, up to the first mismatching version.
 pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Tally> {
     let on_fault = Box::new(|fault: &Fault| {
         let key_range = Some((fault.key.clone(), fault.key.clone()));
@@ -305,10 +306,10 @@ pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Ta
     Ok(*pairing.tally())
 }
 
-/// A cursor that shows records without the stamps of the store they come from.
+/// A cursor that removes the stamps of the exporting store.
 struct WithoutStamps {
     inner: Box<dyn Cursor>,
-    /// The companions of the record under the cursor, if they are others than there.
+    /// The current record's companions, if they differ from the inner cursor's.
     companion: Option<Vec<u8>>,
 }
 
@@ -318,7 +319,7 @@ impl WithoutStamps {
         moved?;
         if self.inner.valid() {
             let companions = self.inner.record().companion;
-            // What cannot be taken apart goes on as it is, to be refused.
+            // Companions that cannot be decoded are passed on unchanged, so that they are rejected later.
             if companions.len() > SEAL_BYTES && Beside::read(companions).is_ok_and(|beside| beside.stamp.is_some()) {
                 let mut out = Vec::new();
                 put_without_stamp(companions, &mut out)?;
@@ -367,7 +368,7 @@ impl Cursor for WithoutStamps {
     }
 }
 
-/// A cursor that passes over rows in the paper's form.
+/// A cursor that skips rows in the paper's form.
 struct WithoutRows {
     inner: Box<dyn Cursor>,
     form: paper::Form,

@@ -1,4 +1,4 @@
-//! The companions of an exported record: the part that leaves the store, and counts of the part that stays.
+//! Splits an exported record's companions into exported ones and counts of the others.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,8 @@ impl<'a> Outlet<'a> {
         Outlet { allow, left: LeftBehind::default() }
     }
 
-    /// Appends the companions that leave to `out`, and counts the others. Errors: `Corruption` for companions that cannot be decoded.
+    /// Appends the exported companions to `out`, and counts the others. Errors: `Corruption` for companions that cannot
+    /// be decoded.
     pub(super) fn pass(&mut self, companions: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();
         let mut reader = Reader::new(companions);

@@ -1,18 +1,19 @@
-//! Exchange: key ranges of a family as table files for other nodes, and theirs for us.
+//! Exchange: exports key ranges of a family as table files, and imports those of other nodes.
 //!
 //! ```text
 //! export   a snapshot's records -> checked -> tables in a directory, EXCHANGE last
-//! import   EXCHANGE -> every table walked whole -> rows bound, records checked -> copied under one new seqno
+//! import   EXCHANGE -> every table read completely -> rows matched, records checked -> copied under one new seqno
 //! ```
 //!
-//! The default policy exports seals and the labels of users (`Policy::Companion`). `Strip` exports no metadata. Two policies write
-//! checksums as rows in the paper's form. `PaperLiteral` writes them as the paper does: they delete a live key that ends in 01 at the
-//! receiver, so the export refuses such a key. `PaperSafe` writes them at seqno 0 in a table of their own, where they mask nothing.
-//! Every export counts the metadata that it left behind (`LeftBehind`).
+//! The default policy exports seals and the labels of users (`Policy::Companion`). `Strip` exports no metadata. Two
+//! policies write checksums as rows in the paper's form. `PaperLiteral` writes them as the paper does: they delete a
+//! live key that ends in 01 at the receiver, so the export rejects such a key. `PaperSafe` writes them at seqno 0 in a
+//! table of their own, where they mask nothing. Every export counts the metadata that it left behind (`LeftBehind`).
 //!
-//! Holds: a record that is not what its seal says is never handed on, and nothing of an export that is not what it says of
-//! itself comes in. Every error names file and offset; an import that fails has changed nothing. A record whose time is over is not
-//! given out, and none that has such a time goes where nobody keeps it: it would stay there for ever.
+//! Holds:  a record that does not match its seal is never exported, and an export that does not match its description
+//!         is not imported. Every error names file and offset; a failed import has changed nothing. Expired records are
+//!         not exported. A record with an expiry time is not exported or imported where its expiry would be lost,
+//!         because it would be kept forever.
 
 pub mod export;
 #[doc(hidden)]
@@ -38,17 +39,17 @@ use crate::paper;
 use crate::provider::EXPIRY;
 use crate::seal::Seal;
 
-/// What the tables of an export carry beside records.
+/// What the tables of an export store with the records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Form {
     /// Nothing.
     Plain = 0,
-    /// Seals, and what else may leave.
+    /// Seals and the companions that the policy exports.
     Sealed = 1,
-    /// Rows of the paper, one a key, that mask nothing.
+    /// Rows of the paper, one per key, which mask nothing.
     PaperSafe = 2,
-    /// Rows of the paper, one a version, as it writes them.
+    /// Rows of the paper, one per version, as the paper writes them.
     PaperLiteral = 3,
 }
 
@@ -60,7 +61,7 @@ impl Form {
             .ok_or_else(|| Error::structural("an export of no known form"))
     }
 
-    /// How its rows are told from users' records; none if it has none.
+    /// Returns how its rows are recognized; `None` if it has no rows.
     fn rows(self) -> Option<paper::Form> {
         match self {
             Form::Plain | Form::Sealed => None,
@@ -70,15 +71,15 @@ impl Form {
     }
 }
 
-/// Which versions of a key an export holds.
+/// Which versions of a key an export contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Versions {
-    /// The one that the snapshot sees, if it is a value.
+    /// The version that the snapshot sees, if it is a value.
     #[default]
     Newest = 0,
-    /// Every one up to the snapshot, tombstones too, as far as they still exist. One whose time is over leaves as a tombstone: that is
-    /// how it reads.
+    /// Every existing version up to the snapshot, including tombstones. An expired version is exported as a tombstone,
+    /// as it reads.
     All = 1,
 }
 
@@ -98,13 +99,14 @@ fn has_seal(companions: &[u8]) -> bool {
     false
 }
 
-/// True if it is said beside a record when its time is over, whether or not anybody here goes by it.
+/// Returns true if a record has an expiry time, whether or not this store applies it.
 fn has_end(companions: &[u8]) -> bool {
     may_have_entries(companions)
         && Beside::read(companions).and_then(|beside| beside.entry(EXPIRY)).is_ok_and(|entry| entry.is_some())
 }
 
-/// What a record adds to the sum over the seals of an export, wherever it lies: of one without a seal, by the seal that it would get.
+/// Returns a record's contribution to an export's sum of seals. A record without a seal contributes the seal it would
+/// get.
 fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
     let own = keeper.term(record);
     if own != 0 {
@@ -112,6 +114,6 @@ fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
     }
     let whole = Beside::read(record.companion)
         .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside))
-        .unwrap_or_else(|_| Seal::of_record(record)); // what cannot be taken apart covers nothing
+        .unwrap_or_else(|_| Seal::of_record(record)); // undecodable companions are not covered
     whole.number()
 }

@@ -1,9 +1,10 @@
-//! Where everything stands in a table file: which bytes are a key, a value, a seqno, a seal. Read from docs/format.md, section 4, and
-//! from nothing that the engine itself reads by, so that what it says of the engine's files is a second opinion.
+//! Finds the bytes of each key, value, seqno and seal in a table file. It follows docs/format.md, section 4, and shares
+//! no parser with the engine, so that it is an independent check of the engine's files.
 //!
 //! In:     the bytes of a whole file.
-//! Out:    spans. Blocks that are packed have a span but no entries.
-//! Holds:  a file that is not a table, or is damaged where it names its parts, is refused; no length is believed (I10).
+//! Out:    spans. Compressed blocks have a span but no entries.
+//! Holds:  a file that is not a table, or whose directory is damaged, is rejected; every length is checked before use
+//!         (I10).
 
 use std::ops::Range;
 
@@ -19,7 +20,7 @@ const FOOTER_BYTES: usize = 136;
 /// Codec byte and CRC behind the stored bytes of a block.
 const FRAME_BYTES: usize = 5;
 
-/// The bit of the codec byte that says: the seals of the block are a column behind its body.
+/// The bit of the codec byte for blocks whose seals are in a column behind the body.
 const COLUMN: u8 = 0x80;
 
 /// The parts of one table file, as spans of its bytes.
@@ -27,11 +28,11 @@ const COLUMN: u8 = 0x80;
 pub struct Anatomy {
     /// The data blocks, in order.
     pub blocks: Vec<Block>,
-    /// The filter, framed; empty if there is none.
+    /// The framed filter; empty if the table has none.
     pub filter: Range<usize>,
-    /// The properties, framed.
+    /// The framed properties.
     pub properties: Range<usize>,
-    /// The index, framed.
+    /// The framed index.
     pub index: Range<usize>,
     /// The footer.
     pub footer: Range<usize>,
@@ -40,34 +41,34 @@ pub struct Anatomy {
 /// One data block.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Its stored bytes, without the codec byte and the CRC behind them.
+    /// Its stored bytes, without codec byte and CRC.
     pub stored: Range<usize>,
     /// Its codec byte.
     pub codec: u8,
-    /// Length of its body before packing.
+    /// Length of its uncompressed body.
     pub raw_len: usize,
-    /// Its entries; none where it is packed.
+    /// Its entries; empty for a compressed block.
     pub entries: Vec<Entry>,
 }
 
-/// One record in a block that is not packed.
+/// One record in an uncompressed block.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The kind byte.
     pub kind: usize,
     /// The three lengths.
     pub lengths: Range<usize>,
-    /// The seqno as it stands there, relative to the file's least.
+    /// The stored seqno, relative to the file's smallest one.
     pub seqno: Range<usize>,
-    /// The part of the key that stands here.
+    /// The stored part of the key.
     pub suffix: Range<usize>,
     /// The value.
     pub value: Range<usize>,
-    /// The companions; in a column, their word.
+    /// The companions; with a column, the record's seal word.
     pub companions: Range<usize>,
-    /// Each of them by its kind; none in a column.
+    /// Kind and span of each companion; empty with a column.
     pub beside: Vec<(u8, Range<usize>)>,
-    /// What the record is.
+    /// The record's kind.
     pub what: Kind,
     /// The whole key.
     pub key: Vec<u8>,
@@ -76,7 +77,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The word of its seal, if it has one.
+    /// Returns the span of its seal word, if it has one.
     pub fn seal(&self) -> Option<Range<usize>> {
         match self.companions.len() {
             8 => Some(self.companions.clone()),
@@ -85,7 +86,7 @@ impl Entry {
         }
     }
 
-    /// Where a companion of this kind stands, kind byte included.
+    /// Returns the span of a companion of this kind, kind byte included.
     pub fn beside(&self, kind: u8) -> Option<Range<usize>> {
         let (_, span) = self.beside.iter().find(|(of, _)| *of == kind)?;
         Some(span.clone())
@@ -93,17 +94,17 @@ impl Entry {
 }
 
 impl Block {
-    /// The block with codec byte and CRC.
+    /// Returns the span of the block with codec byte and CRC.
     pub fn framed(&self) -> Range<usize> {
         self.stored.start..self.stored.end + FRAME_BYTES
     }
 
-    /// True if its seals stand in a column.
+    /// Returns true if its seals are in a column.
     pub fn has_column(&self) -> bool {
         self.codec & COLUMN != 0
     }
 
-    /// True if its body is packed.
+    /// Returns true if its body is compressed.
     pub fn is_packed(&self) -> bool {
         self.codec & !COLUMN != 0
     }
@@ -129,13 +130,13 @@ impl Anatomy {
         Ok(Anatomy { blocks, filter, properties, index, footer: footer_at..file.len() })
     }
 
-    /// Every record of every block that is not packed, in order.
+    /// Iterates over the records of all uncompressed blocks, in order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.blocks.iter().flat_map(|block| &block.entries)
     }
 }
 
-/// The framed span that a handle of the footer names; empty if it names none.
+/// Returns the framed span of a footer handle; empty for an empty handle.
 fn handle(reader: &mut Reader<'_>, end: usize) -> Result<Range<usize>> {
     let (offset, stored, raw, crc) = (reader.u64()?, reader.u32()?, reader.u32()?, reader.u32()?);
     if (offset, stored, raw, crc) == (0, 0, 0, 0) {
@@ -237,8 +238,7 @@ fn entries(file: &[u8], block: &Block, base: Seqno) -> Result<Vec<Entry>> {
     }
 }
 
-/// The companions of one record that begin at the start of a span, as far as they can be told apart: the kind of each, and where it
-/// stands. Bytes that are none end them.
+/// Returns kind and span of each companion of the record at the start of a span, up to the first invalid byte.
 pub fn spans(bytes: &[u8], within: Range<usize>) -> Vec<(u8, Range<usize>)> {
     let Some(covered) = bytes.get(..within.end) else { return Vec::new() };
     let (mut spans, mut reader) = (Vec::new(), Reader::starting_at(covered, within.start));
@@ -261,8 +261,9 @@ pub fn spans(bytes: &[u8], within: Range<usize>) -> Vec<(u8, Range<usize>)> {
     spans
 }
 
-/// Makes every sum of a damaged table file fit what stands there: block CRCs, their copies in the index, the digest, the footer's check.
-/// What is left to find the damage is what the records themselves say. Lengths of the file and of its blocks must be as they were.
+/// Makes every checksum of a damaged table file match its content: block CRCs, their copies in the index, the digest,
+/// the footer's check. Then only the records' own checks can find the damage. The lengths of the file and of its blocks
+/// must be unchanged.
 pub fn mend(file: &mut [u8], anatomy: &Anatomy) -> Result<()> {
     let header = Header::decode(file, FileKind::Table)?;
     let sum = |file: &mut [u8], span: &Range<usize>, role: Role| {
@@ -277,7 +278,7 @@ pub fn mend(file: &mut [u8], anatomy: &Anatomy) -> Result<()> {
         let at = copies.next().ok_or_else(|| Error::structural("an index of fewer blocks than there are"))?;
         file[at..at + 4].copy_from_slice(&crc.to_le_bytes());
     }
-    // The footer's handles stand in the order index, filter, properties; sums are taken in file order.
+    // The footer's handles are in the order index, filter, properties; the CRCs are taken in file order.
     let sides = [
         (&anatomy.filter, Role::Filter, 1),
         (&anatomy.properties, Role::Properties, 2),
@@ -297,7 +298,7 @@ pub fn mend(file: &mut [u8], anatomy: &Anatomy) -> Result<()> {
     Ok(())
 }
 
-/// Where the copies of the data blocks' CRCs stand in the index.
+/// Returns the positions of the copies of the data blocks' CRCs in the index.
 fn index_copies(file: &[u8], anatomy: &Anatomy) -> Result<Vec<usize>> {
     let mut reader = Reader::starting_at(&file[..anatomy.index.end - FRAME_BYTES], anatomy.index.start);
     let count = reader.u32()?;

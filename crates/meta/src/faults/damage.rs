@@ -1,4 +1,4 @@
-//! Bytes: which of them are hit, and what becomes of them. Pure.
+//! Damages bytes: flips, zeroes, removes and duplicates them. Pure.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ use super::Bits;
 pub struct Dice(SeededRandom);
 
 impl Dice {
-    /// The sequence of a seed.
+    /// Creates the generator for a seed.
     pub fn new(seed: u64) -> Dice {
         Dice(SeededRandom::new(seed))
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.0.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// True once in so many.
+    /// Returns true with probability 1/`times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these; none of none.
+    /// Chooses an element; `None` from an empty slice.
     pub fn choose<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         from.get(self.below(from.len())).cloned()
     }
 }
 
-/// Flips bits in a part of `bytes`; false if there is nothing to flip.
+/// Flips bits in a span of `bytes`; returns false if the span is empty.
 pub(super) fn flip(bytes: &mut [u8], span: Range<usize>, bits: Bits, dice: &mut Dice) -> bool {
     let Some(part) = bytes.get_mut(span) else { return false };
     let room = part.len() * 8;
@@ -42,7 +42,7 @@ pub(super) fn flip(bytes: &mut [u8], span: Range<usize>, bits: Bits, dice: &mut 
         Bits::Burst => {
             let length = (2 + dice.below(31)).min(room);
             let start = dice.below(room - length + 1);
-            // The first and the last bit of a burst flip, those between or not.
+            // The first and the last bit of a burst flip; each bit between flips with probability 1/2.
             for bit in start..start + length {
                 if bit == start || bit == start + length - 1 || dice.once_in(2) {
                     part[bit / 8] ^= 1 << (bit % 8);
@@ -68,7 +68,7 @@ pub(super) fn flip(bytes: &mut [u8], span: Range<usize>, bits: Bits, dice: &mut 
     true
 }
 
-/// A run of zeros somewhere in a part of `bytes`; false if it is all zeros already.
+/// Zeroes a run within a span of `bytes`; returns false if that changes nothing.
 pub(super) fn zero(bytes: &mut [u8], span: Range<usize>, dice: &mut Dice) -> bool {
     let Some(part) = bytes.get_mut(span) else { return false };
     let length = (1 + dice.below(512)).min(part.len());
@@ -78,14 +78,14 @@ pub(super) fn zero(bytes: &mut [u8], span: Range<usize>, dice: &mut Dice) -> boo
     before != part
 }
 
-/// What stands behind a record moves up over it, and the end of the whole is zeros.
+/// Removes a record: the following bytes move up, and the end is filled with zeros.
 pub(super) fn cut_out(bytes: &mut [u8], record: Range<usize>, end: usize) {
     let length = record.len();
     bytes.copy_within(record.end..end, record.start);
     bytes[end - length..end].fill(0);
 }
 
-/// A record stands once more behind itself, and what stood behind moves on, out at the end.
+/// Duplicates a record: the following bytes move down, and the last ones are cut off.
 pub(super) fn double(bytes: &mut [u8], record: Range<usize>, end: usize) {
     let room = end - record.end;
     let length = record.len().min(room);

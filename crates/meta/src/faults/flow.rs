@@ -1,4 +1,4 @@
-//! Records on their way: owned, so that they can be damaged, and a cursor that shows them as a merge would.
+//! Owned records that can be damaged in transit, and a cursor that returns them like a merge.
 
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::error::Result;
@@ -17,13 +17,13 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// A copy.
+    /// Copies a record.
     pub fn of(record: &Record<'_>) -> Owned {
         let [key, value, companion] = [record.key, record.value, record.companion].map(<[u8]>::to_vec);
         Owned { key, seqno: record.seqno, kind: record.kind, value, companion }
     }
 
-    /// A put as a keeper would have it at this seqno.
+    /// Creates a put with the protector's companions at this seqno.
     pub fn born(keeper: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
         let mut companion = Vec::new();
         keeper.on_write(
@@ -34,13 +34,13 @@ impl Owned {
         Ok(Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion })
     }
 
-    /// Borrowed.
+    /// Borrows the record.
     pub fn record(&self) -> Record<'_> {
         let Owned { key, seqno, kind, value, companion } = self;
         Record { key, seqno: *seqno, kind: *kind, value, companion }
     }
 
-    /// Flips one bit, chosen by `below`, of key, value, seqno or companion.
+    /// Flips one bit of key, value, seqno or companions; `below` chooses it.
     pub fn flip(&mut self, mut below: impl FnMut(u64) -> u64) {
         let [key, value, companion] = [&self.key, &self.value, &self.companion].map(|part| part.len() as u64 * 8);
         let mut bit = below(key + value + companion + 56);
@@ -56,7 +56,7 @@ impl Owned {
     }
 }
 
-/// Records as a merge shows them, in the order given, whatever that is. It only goes forward.
+/// A forward cursor over records in the given order, even an invalid one.
 #[derive(Debug)]
 pub struct Shown {
     records: Vec<Owned>,
@@ -65,12 +65,12 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Records of a place that promises companions for each.
+    /// Creates a cursor whose source guarantees companions for each record.
     pub fn new(records: Vec<Owned>) -> Shown {
         Shown { records, at: 0, protection: Protection::Complete }
     }
 
-    /// The same of a place that promises something else.
+    /// Returns the cursor with another guarantee of its source.
     #[must_use]
     pub fn from_place(self, protection: Protection) -> Shown {
         Shown { protection, ..self }

@@ -1,4 +1,4 @@
-//! Keepers that go wrong, or do less, on purpose: each is `Sealer` but for what its name says.
+//! Record protectors with deliberate faults or omissions: each acts like `Sealer`, except as its name says.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 use crate::builtin::standard;
 use crate::{Seal, Sealer};
 
-/// Seals whatever it meets in a pass, as it is, and keeps no ledger: what the paper's compaction does with a record whose companion
-/// it cannot find. Damage on the way is sealed in.
+/// Recomputes the seal of every record when a table is built, and keeps no ledger. The paper's compaction does this for
+/// a record without a companion; damage gets a valid seal.
 #[derive(Debug, Default)]
 pub struct Launderer {
     sealer: Sealer,
 }
 
 impl Launderer {
-    /// A new one.
+    /// Creates a protector.
     pub fn new() -> Launderer {
         Launderer::default()
     }
@@ -28,7 +28,7 @@ impl Companions for Launderer {
         Some(&self.sealer)
     }
     fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
-        // No place promises it anything: what has no seal is of an old node.
+        // It expects seals from no source: a record without one counts as written by an old node.
         self.sealer.verify(record, key_hash, Protection::Partial)
     }
     fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
@@ -40,14 +40,14 @@ impl Companions for Launderer {
     }
 }
 
-/// Carries and checks seals and keeps no sums: what the ledger costs is what this does not.
+/// Copies and checks seals but keeps no sums, to measure the cost of the ledger.
 #[derive(Debug, Default)]
 pub struct Unsummed {
     sealer: Sealer,
 }
 
 impl Unsummed {
-    /// A new one.
+    /// Creates a protector.
     pub fn new() -> Unsummed {
         Unsummed::default()
     }
@@ -62,8 +62,8 @@ impl Companions for Unsummed {
     }
 }
 
-/// Writes tables in which the seals of chosen records are not what they were, under sums that fit: what damage in memory before the
-/// sum was taken leaves behind. It believes everything.
+/// Writes tables with wrong seals for chosen records under correct block checksums, like damage in memory before the
+/// checksum is computed. All its checks succeed.
 #[derive(Debug, Default)]
 pub struct Forger {
     sealer: Sealer,
@@ -71,7 +71,7 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// A keeper that flips these bits of the seals of these keys.
+    /// Creates a protector that flips these bits in the seals of these keys.
     pub fn new(masks: impl IntoIterator<Item = (Vec<u8>, u64)>) -> Forger {
         Forger { sealer: Sealer::new().with(standard()), masks: masks.into_iter().collect() }
     }
@@ -96,13 +96,13 @@ impl Companions for Forger {
     }
 }
 
-/// A word as a companion.
+/// Appends a seal word as a companion.
 pub fn put_word(out: &mut Vec<u8>, word: u64) {
     out.push(companion::WORD8);
     out.extend_from_slice(&word.to_le_bytes());
 }
 
-/// What a fresh `Sealer` says of a record.
+/// Returns the verdict of a new `Sealer` on a record.
 pub fn judged(record: &Record<'_>, complete: bool) -> crate::verdict::Verdict {
     Sealer::new().judge(record, hash_key(record.key), complete)
 }

@@ -1,4 +1,4 @@
-//! Where the parts of a record stand in a file of the stage, and bytes put in their place.
+//! Finds the parts of a record in a file of the stage, and writes damaged bytes there.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::anatomy::{Entry, spans};
 use super::stage::{DIR, Stage};
 use crate::beside::STAMP;
 
-/// Where the parts of a logged operation stand.
+/// Positions of the parts of a logged operation.
 #[derive(Clone, Debug)]
 pub(super) struct Spans {
     pub(super) frame: Range<usize>,
@@ -42,7 +42,8 @@ impl Spans {
     }
 }
 
-/// The parts of the one operation with this key and value: kind, family, two lengths, key, value, seal, and what else stands beside it.
+/// Returns the parts of the single operation with this key and value: kind, family, two lengths, key, value, seal, and
+/// other companions.
 pub(super) fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans> {
     let wanted = [key, value].concat();
     let at = bytes.windows(wanted.len()).position(|window| window == wanted)?;
@@ -65,7 +66,8 @@ pub(super) fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans>
     })
 }
 
-/// The operations of a segment or ring that the model knows, one to a frame: a header of 24 bytes and a count before each.
+/// Returns the operations of a segment or ring that the model knows. Each frame has one operation, behind a header of
+/// 24 bytes and a count.
 pub(super) fn logged(bytes: &[u8], stage: &Stage) -> Vec<Spans> {
     let known = stage.model.iter().filter_map(|(key, value)| operation(bytes, key, value.as_ref()?));
     known
@@ -94,7 +96,7 @@ pub(super) fn read(stage: &Stage, path: &PathBuf) -> Result<Vec<u8>> {
     stage.disk.read_all(path).map_err(|error| Error::io("reading a file of the stage", error))
 }
 
-/// Puts damaged bytes in their place, under whoever has the file open.
+/// Writes damaged bytes to a file, even while the store has it open.
 pub(super) fn write(stage: &Stage, path: &PathBuf, whole: &[u8], damaged: &[u8]) -> Result<()> {
     for (at, (old, new)) in whole.iter().zip(damaged).enumerate() {
         for bit in (0..8).filter(|bit| (old ^ new) >> bit & 1 == 1) {
@@ -105,7 +107,7 @@ pub(super) fn write(stage: &Stage, path: &PathBuf, whole: &[u8], damaged: &[u8])
     Ok(())
 }
 
-/// Does to the ring what was done to the segment, where it holds the same bytes.
+/// Damages the ring like the segment, where it holds the same bytes.
 pub(super) fn both(stage: &Stage, whole: &[u8], damaged: &[u8]) -> Result<()> {
     let Some(first) = whole.iter().zip(damaged).position(|(old, new)| old != new) else { return Ok(()) };
     let start = first.saturating_sub(16);

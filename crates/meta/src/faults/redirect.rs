@@ -1,4 +1,5 @@
-//! A file system that answers a read with what stands elsewhere in the same file, and says nothing. All else is the disk below.
+//! A file system that silently answers a read with other bytes of the same file. Everything else goes to the disk
+//! below.
 
 use std::io;
 use std::path::Path;
@@ -7,21 +8,21 @@ use std::sync::{Arc, Mutex};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{DirEntry, File, Fs, Lock, Machine, Mapped, Open, SimFs};
 
-/// Which reads go astray.
+/// The reads to misdirect.
 #[derive(Clone, Debug)]
 pub(super) struct Astray {
-    /// Of the files whose name ends so.
+    /// Suffix of the file names.
     pub(super) name: String,
-    /// What they ask of this span
+    /// Start of the misdirected span.
     pub(super) from: u64,
     pub(super) length: u64,
-    /// is answered by what stands here.
+    /// Position of the bytes that are returned instead.
     pub(super) to: u64,
-    /// How often.
+    /// Number of misdirected reads.
     pub(super) times: usize,
 }
 
-/// The disk, and what goes astray of it. Clones share both.
+/// The disk and its misdirected reads; clones share both.
 #[derive(Clone, Debug)]
 pub(super) struct RedirectFs {
     inner: SimFs,

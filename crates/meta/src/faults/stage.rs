@@ -1,8 +1,8 @@
-//! The stage: a small store on a simulated disk beside its model, and the judge of what it answers.
+//! The stage: a small store on a simulated disk with its model, and the judge of its answers.
 //!
-//! Holds:  what is read is every key by itself, those that were deleted and some that never were too, and everything in order, both
-//!         ways. An answer unlike the model's is wrong; a record that is missing without an error where it should stand is lost.
-//!         Errors excuse what they cover and nothing else.
+//! Holds:  every check reads each key by itself, including deleted keys and some that never existed, and scans in both
+//!         directions. An answer that differs from the model's is wrong. A record that is missing without an error in
+//!         its place is lost. An error excuses only the keys that it covers.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -30,35 +30,35 @@ use crate::stamp::{Stamp, Verb};
 
 pub(super) const DIR: &str = "/store";
 
-/// Every key that was ever written, and its value or none.
+/// Every key that was ever written, with its value, or `None` if deleted.
 pub(super) type Model = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// What came of a fault, and how one sees it.
+/// The outcome of a fault, and its evidence.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The answer that decided, for a person.
+    /// The decisive answer, as text.
     pub detail: String,
-    /// The store could not be opened until it was dealt with.
+    /// True if the store could not be opened without repair.
     pub refused: bool,
 }
 
-/// How a stage is set.
+/// The configuration of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Setting {
     pub(super) packed: bool,
     pub(super) column: bool,
     pub(super) cached: bool,
-    /// Values from 64 bytes on stand in value files.
+    /// Values of 64 bytes and more are in blob files.
     pub(super) apart: bool,
 }
 
-/// A disk with a store that nobody has open, and what it holds.
+/// A disk with a closed store, and the store's content.
 #[derive(Clone)]
 pub(super) struct Image {
     pub(super) disk: SimFs,
-    /// The same disk a while before.
+    /// The same disk at an earlier time.
     pub(super) older: SimFs,
     pub(super) model: Model,
 }
@@ -74,7 +74,7 @@ pub(super) struct Stage {
     pub(super) refused: bool,
 }
 
-/// What a listener heard.
+/// Counts of the events that the listener received.
 #[derive(Default)]
 struct Ears {
     mended: AtomicU64,
@@ -91,7 +91,7 @@ impl Listener for Ears {
     }
 }
 
-/// The verdict so far: the worst of all answers.
+/// The worst outcome of all answers so far.
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
     pub(super) detail: String,
@@ -116,27 +116,27 @@ impl Verdict {
 const KEYS: usize = 60;
 
 pub(super) fn key(number: usize) -> Vec<u8> {
-    // A few bytes in common, as keys have.
+    // A common prefix, as real keys have.
     format!("key/{:05}", number * 10).into_bytes()
 }
 
-/// The keeper of a stage: seals, and what providers keep beside them.
+/// Returns the protector of a stage: seals and all standard providers.
 pub(super) fn keeper() -> Arc<dyn Companions> {
     Arc::new(Sealer::new().with(standard()))
 }
 
-/// Every third key has a label that says what its value is.
+/// Every third key has a label that depends on its value.
 pub(super) fn has_label(key: &[u8]) -> bool {
     key.iter().map(|byte| u32::from(*byte)).sum::<u32>().is_multiple_of(3)
 }
 
-/// Some keys are watched, with a label and without: their records have a stamp.
+/// Some keys are watched, with and without a label, so that their records have a stamp.
 pub(super) fn has_stamp(key: &[u8]) -> bool {
     let sum = key.iter().map(|byte| u32::from(*byte)).sum::<u32>();
     sum.is_multiple_of(6) || sum % 12 == 4
 }
 
-/// The stamp of a value: when and by whom follow from it.
+/// Returns the stamp of a value: its time and session depend on the value.
 pub(super) fn stamp(value: &[u8]) -> Stamp {
     let number = hash(value);
     Stamp { elsewhere: true, ..Stamp::new(Verb::Update, number, number % 100) }
@@ -147,7 +147,7 @@ pub(super) fn label(value: &[u8]) -> Result<Vec<u8>> {
     Labels::of(&[("sum", &format!("{:016x}", hash(value)))])
 }
 
-/// A value that stands nowhere else.
+/// Returns a unique value.
 pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
     let length = 8 + dice.below(80);
     let mut value = format!("{round}:{number}:").into_bytes();
@@ -155,7 +155,7 @@ pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
     value
 }
 
-/// Adds an operation, with its label and its stamp if it is to have them.
+/// Adds an operation, with label and stamp if its key has them.
 pub(super) fn push(
     batch: &mut Batch,
     family: &Family,
@@ -178,7 +178,8 @@ pub(super) fn push(
 }
 
 impl Image {
-    /// A store with an old and a new version of half its keys, some deleted, in two levels, and some in the log alone.
+    /// Creates a store with old and new versions of half its keys, some deleted, in two levels, and with some records
+    /// only in the log.
     pub(super) fn new(setting: Setting) -> Result<Image> {
         let disk = SimFs::new(7);
         let mut stage = Stage::over(disk.clone(), Model::new(), setting);
@@ -235,7 +236,7 @@ impl Stage {
             fanout: 3,
             level0_tables: 4,
             large_value_bytes: if self.setting.apart { 64 } else { 0 },
-            // What is asked is whether a check finds it, not how often one is made.
+            // The question is whether a check detects the fault, not how often reads check.
             verify_scans: Verify::Always,
             ..CfOptions::default()
         };
@@ -265,7 +266,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Opens with a keeper of its own; a store that is refused is an error that everybody sees.
+    /// Opens with a new protector; a failed open counts as an error for every key.
     pub(super) fn open_judged(&mut self, verdict: &mut Verdict) -> bool {
         match self.open(keeper()) {
             Ok(()) => true,
@@ -301,7 +302,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Something that the store is asked to do: an error is an answer.
+    /// Runs an operation of the store; an error counts as an answer.
     pub(super) fn does(&self, verdict: &mut Verdict, what: impl FnOnce(&Db, &Family) -> Result<()>) {
         if let Err(error) = self.db().and_then(|(db, family)| what(&db, &family)) {
             verdict.error(&error);
@@ -312,13 +313,13 @@ impl Stage {
         self.does(verdict, |db, family| db.compact(family, &(Bound::Unbounded, Bound::Unbounded)));
     }
 
-    /// Closes the store, and forgets what was heard of it only if it says so.
+    /// Closes the store; an error counts as an answer.
     pub(super) fn close(&mut self, verdict: &mut Verdict) {
         self.does(verdict, |db, _| db.close());
         self.db = None;
     }
 
-    /// Reads everything and judges.
+    /// Reads everything and judges the answers.
     pub(super) fn reads(&self, verdict: &mut Verdict) {
         let Ok((db, family)) = self.db() else { return };
         self.gets(&db, &family, verdict);
@@ -332,13 +333,13 @@ impl Stage {
         }
     }
 
-    /// Forgets what was heard so far.
+    /// Resets the event counts.
     pub(super) fn forget(&mut self) {
         self.ears.mended.store(0, Relaxed);
         self.ears.damage.store(0, Relaxed);
     }
 
-    /// Whether anybody said that something was damaged or mended.
+    /// Records whether an event reported damage or a repair.
     pub(super) fn heard(&self, verdict: &mut Verdict) {
         if self.ears.mended.load(Relaxed) + self.ears.damage.load(Relaxed) > 0 {
             verdict.add(Outcome::Repaired, || "damage was met, and no answer suffered".into());
@@ -364,7 +365,7 @@ impl Stage {
         }
     }
 
-    /// What stands beside a record is what was written there. It is read with the record, which is checked.
+    /// Checks that a record's companions are the written ones. They are read with the record, which is verified.
     fn beside(&self, db: &Db, family: &Family, key: &[u8], verdict: &mut Verdict) {
         let Some(Some(value)) = self.model.get(key) else { return };
         let name = || String::from_utf8_lossy(key).into_owned();
@@ -440,10 +441,10 @@ impl Stage {
     }
 }
 
-/// What the errors of a scan excuse: what is missing where one came, and between the keys that it names.
+/// The excuses from errors of a scan: rows missing at the error's position, and the keys in its range.
 #[derive(Default)]
 struct Excuse {
-    /// One came since the last row.
+    /// True if an error occurred since the last row.
     here: bool,
     ranges: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -464,7 +465,7 @@ impl Excuse {
     }
 }
 
-/// Goes through all that a fault goes through, without one. Anything but `Correct` is a false alarm.
+/// Runs the complete procedure without a fault. Any outcome but `Correct` is a false alarm.
 pub fn clean(seed: u64) -> Result<Told> {
     let mut dice = Dice::new(seed);
     let mut either = || dice.once_in(2);

@@ -1,5 +1,5 @@
-//! One fault in one cell: the stage is set, the fault strikes, and what the store answers is judged, at once, after a compaction, and
-//! after closing and opening again, so that what is sealed in on the way is found too.
+//! One fault in one cell: sets the stage, injects the fault and judges the store's answers, at once, after a
+//! compaction, and after a reopen, so that damage that got a valid seal on the way is detected too.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_sta
 use super::{Bits, Cell, Outcome, Site, Target};
 use crate::beside::STAMP;
 
-/// Tries until the dice find something to hit.
+/// Number of attempts to find something to damage.
 const TRIES: u64 = 50;
 
-/// Injects one fault; none if the cell is impossible. Errors: `Invalid` if in many tries nothing could be hit.
+/// Injects one fault; `None` if the cell is impossible. Errors: `Invalid` if no attempt could damage anything.
 pub fn inject(cell: Cell, seed: u64) -> Result<Option<Told>> {
     if cell.impossible().is_some() {
         return Ok(None);
@@ -52,7 +52,7 @@ pub fn inject(cell: Cell, seed: u64) -> Result<Option<Told>> {
     Err(Error::invalid(format!("nothing to hit in {cell:?}")))
 }
 
-/// None if there was nothing to hit.
+/// Returns `None` if there was nothing to damage.
 fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
     let setting = Setting {
         packed: dice.once_in(2),
@@ -81,7 +81,7 @@ fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
     }))
 }
 
-/// One fault on its way.
+/// One fault in progress.
 struct Act<'a> {
     cell: Cell,
     dice: &'a mut Dice,
@@ -105,14 +105,14 @@ impl Act<'_> {
         })
     }
 
-    /// An open, whole store.
+    /// Opens an undamaged store.
     fn open_stage(&self) -> Result<Stage> {
         let mut stage = self.image()?.stage(self.setting);
         stage.open(keeper())?;
         Ok(stage)
     }
 
-    /// Everything that a store goes through after the fault. Answers whether it was ever refused.
+    /// Runs everything that follows a fault. Returns true if the store could not be opened.
     fn aftermath(&mut self, mut stage: Stage) -> Result<Option<bool>> {
         stage.reads(&mut self.verdict);
         stage.does(&mut self.verdict, |db, _| db.flush());
@@ -126,7 +126,7 @@ impl Act<'_> {
         Ok(Some(stage.refused))
     }
 
-    /// A key and a new value for it; one with a label or a stamp, if that is what is to be hit.
+    /// Returns a key and a new value for it; the key has a label or a stamp if that is the target.
     fn fresh(&mut self) -> (Vec<u8>, Vec<u8>) {
         loop {
             let number = self.dice.below(60);
@@ -157,7 +157,7 @@ impl Act<'_> {
             return Ok(None);
         }
         match db.commit(&mut batch, Durability::Os) {
-            // What was not taken is not there.
+            // A rejected operation must not be visible.
             Err(error) => self.verdict.add(Outcome::Error, || error.to_string()),
             Ok(_) => {
                 stage.model.insert(key, Some(value));
@@ -179,7 +179,7 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    // On the way.
+    // In transit.
 
     fn pass(&mut self, flush: bool) -> Result<Option<bool>> {
         let mut stage = self.open_stage()?;
@@ -213,7 +213,8 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// Strikes the record or block number `after`, and so many of those behind it; the count says how many were hit.
+    /// Damages the record or block number `after` and up to `times - 1` following ones; the returned counter has the
+    /// number of damaged ones.
     fn arm(&mut self, times: usize, after: usize) -> Rc<RefCell<usize>> {
         let struck = Rc::default();
         let dice = Dice::new(self.dice.below(usize::MAX) as u64);
@@ -252,7 +253,7 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// The file that the site is.
+    /// Returns a file of the site.
     fn file_at_rest(&mut self, stage: &Stage) -> Result<Option<PathBuf>> {
         let names = stage.disk.files(DIR);
         let of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).cloned().collect::<Vec<String>>();
@@ -277,7 +278,7 @@ impl Act<'_> {
                 self.hit(&mut bytes, 0..end)
             }
             Target::Stale => {
-                // The oldest state that the same file, or one of its kind, is known to have had.
+                // Bytes from the oldest known state of the same file or of a similar one.
                 let old = image.older.read_all(path).unwrap_or_default();
                 let sectors = whole.len().min(old.len()) / 512;
                 let differ: Vec<usize> =
@@ -317,7 +318,7 @@ impl Act<'_> {
         };
         if hit {
             write(stage, path, &whole, &bytes)?;
-            // The ring holds the newest bytes of the segment too: once in two both are hit alike.
+            // The ring also holds the newest bytes of the segment: with probability 1/2 both are damaged alike.
             if self.cell.site == Site::Log && self.dice.once_in(2) {
                 both(stage, &whole, &bytes)?;
             }
@@ -355,7 +356,7 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// A part of a table that is answered by another part of it.
+    /// Misdirects reads of one part of a table to another part.
     fn astray(&mut self, stage: &Stage) -> Result<Option<Astray>> {
         let Some(path) = self.file_at_rest(stage)? else { return Ok(None) };
         let bytes = read(stage, &path)?;
@@ -375,7 +376,7 @@ impl Act<'_> {
         }))
     }
 
-    /// The span of the site in a table.
+    /// Returns the span of the site in a table.
     fn part(&mut self, anatomy: &Anatomy) -> Option<Range<usize>> {
         let span = match self.cell.site {
             Site::TableIndex => anatomy.index.clone(),
@@ -393,7 +394,7 @@ impl Act<'_> {
         match self.cell.target {
             Target::Any | Target::Zeroed => Ok(self.hit(bytes, part)),
             Target::Stale => {
-                // What stood in the same place of another table.
+                // Bytes from the same position of another table.
                 let names = image.older.files(DIR);
                 let names: Vec<String> = names.into_iter().filter(|name| name.ends_with(".tbl")).collect();
                 let Some(name) = self.dice.choose(&names) else { return Ok(false) };
@@ -409,7 +410,7 @@ impl Act<'_> {
         }
     }
 
-    /// Hits one record of a block that is not packed, or zeroes a run of it.
+    /// Damages one record of an uncompressed block, or zeroes a run of the block.
     fn damage_block(&mut self, bytes: &mut [u8], block: &Block) -> bool {
         let Some(entry) = self.dice.choose(&block.entries) else { return false };
         let ends = block.entries.iter().map(|entry| entry.value.end.max(entry.companions.end));
@@ -441,7 +442,7 @@ impl Act<'_> {
         }
     }
 
-    /// A table that readers no longer find.
+    /// Hides a table from readers.
     fn version_links(&mut self) -> Result<Option<bool>> {
         let stage = self.open_stage()?;
         let (db, family) = stage.db()?;
@@ -451,7 +452,7 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// Index or filter of an open table.
+    /// Damages index or filter of an open table.
     fn table_in_memory(&mut self) -> Result<Option<bool>> {
         let stage = self.open_stage()?;
         let (db, family) = stage.db()?;
@@ -465,7 +466,7 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// A block that was checked when it came into the cache.
+    /// Damages a block that was verified when it entered the cache.
     fn cached_block(&mut self) -> Result<Option<bool>> {
         self.setting.cached = true;
         if self.cell.target != Target::Any {
@@ -484,7 +485,7 @@ impl Act<'_> {
                 false => Ok(None),
             };
         }
-        // Where things stand in memory is where they stand in the file.
+        // The offsets in memory equal those in the file.
         let path = PathBuf::from(DIR).join(format!("{number:06}.tbl"));
         let whole = read(&stage, &path)?;
         let anatomy = Anatomy::read(&whole)?;
@@ -503,7 +504,7 @@ impl Act<'_> {
         if hit { self.aftermath(stage) } else { Ok(None) }
     }
 
-    /// Bits of a block and of its heads.
+    /// Damages bits of a block and of its decoded entry headers.
     fn hit_anywhere(&mut self, table: &Table) -> Result<bool> {
         let block = self.dice.below(table.blocks());
         let mut mask = vec![0u8; 1024];
@@ -516,7 +517,7 @@ impl Act<'_> {
         Ok(hit)
     }
 
-    /// Flips or zeroes in a span; false if nothing changed.
+    /// Flips or zeroes bits in a span; returns false if nothing changed.
     fn hit(&mut self, bytes: &mut [u8], span: Range<usize>) -> bool {
         match self.cell.target {
             Target::Zeroed => zero(bytes, span, self.dice),
@@ -525,18 +526,18 @@ impl Act<'_> {
     }
 }
 
-/// A record or block that is hit on its way.
+/// Damages a record or block in transit.
 struct OnTheWay {
     cell: Cell,
     dice: Dice,
-    /// So many pass before.
+    /// Number of records or blocks to skip first.
     after: usize,
     left: usize,
     struck: Rc<RefCell<usize>>,
 }
 
 impl OnTheWay {
-    /// True if this one is to be hit.
+    /// Returns true if the current one must be damaged.
     fn due(&mut self) -> bool {
         if self.left == 0 {
             return false;
@@ -571,7 +572,7 @@ impl OnTheWay {
                 true
             }
             Target::Kind => {
-                // Three flipped bits make no other kind; a burst may.
+                // Three flipped bits never yield another valid kind; a burst may.
                 let mut byte = [record.kind.map_or(0, |kind| kind as u8)];
                 flip(&mut byte, 0..1, bits, &mut self.dice);
                 match Kind::from_byte(byte[0]) {
@@ -592,7 +593,7 @@ impl OnTheWay {
         !self.is_of_headers() && matches!(self.cell.target, Target::Lengths | Target::Zeroed | Target::Any)
     }
 
-    /// What stands in front of a record in memory.
+    /// Returns true if the target is in the header of a memtable's record.
     fn is_of_headers(&self) -> bool {
         self.cell.site == Site::Memtable && matches!(self.cell.target, Target::Kind | Target::Lengths)
     }
@@ -625,7 +626,7 @@ impl way::Strike for OnTheWay {
         let length = body.len();
         let hit = match self.cell.target {
             Target::Zeroed => zero(body, 0..length, &mut self.dice),
-            // The lengths of the first entry: where others stand is only known by them.
+            // Damages the lengths of the first entry: the positions of later entries depend on them.
             Target::Lengths => flip(body, 1..4.min(length), self.cell.bits, &mut self.dice),
             _ => flip(body, 0..length, self.cell.bits, &mut self.dice),
         };
@@ -656,7 +657,7 @@ fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
     }
 }
 
-/// Flips bits of the one companion of this kind, its kind and length among them.
+/// Flips bits of the single companion of this kind, including its kind and length.
 fn flip_beside(record: &mut Passing, kind: u8, bits: Bits, dice: &mut Dice) -> bool {
     let span = spans(&record.companion, 0..record.companion.len()).into_iter().find(|(of, _)| *of == kind);
     span.is_some_and(|(_, span)| flip(&mut record.companion, span, bits, dice))
@@ -674,7 +675,7 @@ mod tests {
         }
     }
 
-    /// Three of these hits lengthen a value by just the nine bytes of the seal behind it.
+    /// Three of these faults lengthen a value by exactly the nine bytes of the following seal.
     #[test]
     fn a_value_that_swallows_its_seal_is_refused() {
         let cell = Cell { site: Site::Batch, target: Target::Lengths, bits: Bits::Three };

@@ -1,16 +1,16 @@
-//! The paper's store, to the letter, for comparison: metadata as tombstones of `key ‖ 01` (MetaHive, sections 4.1 to 4.4). Never
-//! the default; seals do better, and docs/integrity.md says where.
+//! The paper's store exactly as described, for comparison: metadata is stored as tombstones of `key ‖ 01` (MetaHive,
+//! sections 4.1 to 4.4). Never the default: seals detect more, as docs/integrity.md explains.
 //!
 //! ```text
-//! put        a key that ends in 01 is refused (4.1.1); nothing else: no checksum yet, log and memtable are uncovered
-//! flush      every version gets its row; a cluster stays in one block where it fits (4.2.2)
-//! compaction rows are matched by seqno through a map in one pass (4.4.1); orphans go (4.2.1); a version without a row gets one;
-//!            one that does not match is tried again, then told to the error handler (4.4.2)
-//! reads      never touch a row: it is a tombstone of a key that nobody asks for, and cursors pass over tombstones (4.3)
+//! put        rejects a key that ends in 01 (4.1.1); makes no checksum, so log and memtable are unprotected
+//! flush      gives every version its row; keeps a cluster in one block if it fits (4.2.2)
+//! compaction matches rows by seqno with a map in one pass (4.4.1), removes orphans (4.2.1), makes rows for versions
+//!            without one, retries a mismatch and then calls the error handler (4.4.2)
+//! reads      never read a row: it is a tombstone of an unused key, and cursors skip tombstones (4.3)
 //! ```
 //!
-//! It plugs into the engine as a keeper with rows of its own (`seam::Rows`); bytewise order only. One choice that the paper leaves
-//! open: a version's row has the version's seqno in its own key too.
+//! It is a record protector with its own rows (`seam::Rows`), for bytewise order only. The paper leaves one choice
+//! open: here a row's own key has the seqno of its version.
 
 pub mod pairing;
 pub mod row;
@@ -28,48 +28,48 @@ use waxseal_lsm::seam::{Companions, Draft, Rows};
 pub use pairing::{Fault, Pairing, Tally, Written};
 pub use row::Form;
 
-/// How often a version that does not match is looked at again, by running the pass anew, before the handler is called. The engine
-/// runs a compaction twice at most, so more than one is as good as refusing.
+/// How often a mismatching version is retried, by repeating the pass, before the handler is called. The engine runs a
+/// compaction at most twice, so a larger number would always fail the compaction.
 pub const MAX_RETRIES: u32 = 1;
 
-/// What is done with a version that does not match its row, and did not when it was tried again.
+/// The handler's decision about a version that still mismatches its row after a retry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Version and row go on as they are; they will be found again.
+    /// Copy version and row unchanged; later passes find them again.
     Carry,
-    /// The compaction fails, its inputs stay as they are.
+    /// Fail the compaction; its inputs stay unchanged.
     Refuse,
 }
 
 /// The paper's error handler.
 pub type Handler = dyn Fn(&Fault) -> Decision + Send + Sync;
 
-/// The keeper of the paper's store.
+/// The record protector of the paper's store.
 pub struct Paper {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     tally: Mutex<Tally>,
-    /// How often each version that does not match was looked at.
+    /// Number of retries of each mismatching version.
     tries: Mutex<HashMap<(Vec<u8>, Seqno), u32>>,
     handled: Mutex<Vec<Fault>>,
     handler: Box<Handler>,
 }
 
 impl Paper {
-    /// A keeper whose faults go to this handler.
+    /// Creates a protector with this error handler.
     pub fn new(handler: impl Fn(&Fault) -> Decision + Send + Sync + 'static) -> Paper {
         let (tally, tries, handled) = (Mutex::default(), Mutex::default(), Mutex::default());
         Paper { shared: Arc::new(Shared { tally, tries, handled, handler: Box::new(handler) }) }
     }
 
-    /// What all passes so far met.
+    /// Returns the counts of all passes so far.
     pub fn tally(&self) -> Tally {
         *lock(&self.shared.tally)
     }
 
-    /// What the handler was told.
+    /// Returns the faults that were passed to the handler.
     pub fn handled(&self) -> Vec<Fault> {
         lock(&self.shared.handled).clone()
     }
@@ -82,7 +82,7 @@ impl Default for Paper {
 }
 
 impl Shared {
-    /// A version does not match: once more, or to the handler.
+    /// Handles a mismatching version: fails the pass for a retry, or calls the handler.
     fn fault(&self, fault: &Fault) -> Result<()> {
         let refused = || {
             let key_range = Some((fault.key.clone(), fault.key.clone()));

@@ -1,16 +1,16 @@
-//! Pairing: rows and the versions they speak for, matched by seqno in one pass. The row stream that the paper's store, the exporter
-//! and the importer share.
+//! Matches rows to their versions by seqno in one pass. The paper's store, the exporter and the importer share this
+//! stream.
 //!
-//! In:     records in internal order, each told to `takes` first; what is no row, then to `sees`.
-//! Out:    groups of records and rows in internal order. A group is a cluster: all versions of a key, what sorts between `key`
-//!         and `key ‖ 01`, and all rows of the key; clusters may lie within each other, since `key ‖ 00` sorts between.
-//! Holds:  every version that stays has one row, with its own seqno, right behind its cluster; a row whose version does not stay
-//!         goes with it; one whose version was never there (an orphan) is removed.
-//! Memory: a map entry of 16 bytes for each version of the clusters that are open (the paper's count; `peak_map_bytes`), and
-//!         the group itself, which goes out early, and its rows later, once it exceeds `GROUP_BYTES`.
+//! In:     records in internal order, first passed to `takes`, then, if they are not rows, to `sees`.
+//! Out:    groups of records and rows in internal order. A group is a cluster: all versions of a key, the keys between
+//!         `key` and `key ‖ 01`, and all rows of the key. Clusters can nest, since `key ‖ 00` sorts between.
+//! Holds:  every kept version has one row, with its own seqno, directly after its cluster. The row of a dropped version
+//!         is dropped. An orphan, a row whose version does not exist, is removed.
+//! Memory: a map entry of 16 bytes for each version in the open clusters (the paper's count; `peak_map_bytes`), and the
+//!         group itself. A group above `GROUP_BYTES` is emitted early, followed by its rows.
 //!
-//! Where a version was lost or changed on the way so that its row does not find it, this is what the paper does: the row is an
-//! orphan and goes, the version passes for one from an old node and gets a row of its own. Damage is sealed in.
+//! If a version was lost or damaged so that its row does not match, the paper's algorithm hides the damage: it removes
+//! the row as an orphan, takes the version for one from an old node, and makes a new row for it.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -22,37 +22,37 @@ use waxseal_lsm::seam::{Protection, Row, Rows, Source};
 use super::row::{Form, MARK, Stored, check, encode_safe, key_of, word};
 use crate::verdict::{Verdict, paper};
 
-/// A group that holds more goes out before its clusters end.
+/// Larger groups are emitted before their clusters end.
 const GROUP_BYTES: usize = 1 << 20;
 
-/// Bytes of one entry of the paper's map: seqno and checksum.
+/// Size of one entry of the paper's map: seqno and checksum.
 const MAP_ENTRY_BYTES: u64 = 16;
 
-/// What a pairing met.
+/// The counts of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Versions that were not rows.
+    /// Versions that are not rows.
     pub versions: u64,
-    /// Rows that found their version, and agree with it.
+    /// Rows that match their version.
     pub bound: u64,
-    /// Rows that were hit, beside a version that is right; written anew.
+    /// Damaged rows of intact versions, which were rewritten.
     pub rewritten: u64,
     /// Versions that do not match their row.
     pub corrupted: u64,
-    /// Rows, or parts of them, that found no version.
+    /// Rows, or their parts, without a version.
     pub orphans: u64,
-    /// Rows made for versions that came from memory.
+    /// Rows made for versions from memory.
     pub created_from_memory: u64,
-    /// Rows made for versions that came from a table without one: from an old node, or so it is thought.
+    /// Rows made for versions from a table without rows, presumably written by an old node.
     pub created_from_table: u64,
-    /// Rows that were not written since a record of a user stands in their place.
+    /// Rows that were not written because a user's record occupies their position.
     pub collided: u64,
-    /// The most that the map took, counted as the paper does.
+    /// The largest map size in bytes, counted as in the paper.
     pub peak_map_bytes: u64,
 }
 
 impl Tally {
-    /// Adds what another pass met.
+    /// Adds the counts of another pass.
     pub fn merge(&mut self, other: &Tally) {
         self.versions += other.versions;
         self.bound += other.bound;
@@ -73,24 +73,24 @@ pub struct Fault {
     pub key: Vec<u8>,
     /// The version.
     pub seqno: Seqno,
-    /// Which of the paper's branches it took.
+    /// The paper's branch for the version.
     pub verdict: Verdict,
 }
 
-/// Hears of versions that do not match; an error ends the pass, otherwise version and row go on as they are.
+/// Called for mismatching versions. An error ends the pass; otherwise version and row are copied unchanged.
 pub type OnFault = Box<dyn FnMut(&Fault) -> Result<()> + Send>;
 
-/// Hears what was met, at the end of the pass.
+/// Called with the counts at the end of the pass.
 pub type OnEnd = Box<dyn FnMut(&Tally) + Send>;
 
-/// What is written.
+/// The output of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     /// Versions and rows.
     Both,
-    /// Rows alone, one for all versions of a key, in the safe form.
+    /// Only rows, one for all versions of a key, in the safe form.
     SafeRows,
-    /// Nothing: pairs are looked at.
+    /// Nothing: the pass only checks pairs.
     Nothing,
 }
 
@@ -98,7 +98,7 @@ pub enum Written {
 pub struct Pairing {
     form: Form,
     written: Written,
-    /// Clusters whose rows may still come, each key within the span of the one before.
+    /// Clusters whose rows may still follow; each key is within the span of the previous one.
     open: Vec<Cluster>,
     map_entries: u64,
     group: Vec<Row>,
@@ -111,13 +111,13 @@ pub struct Pairing {
 
 struct Cluster {
     key: Vec<u8>,
-    /// In the order of their arrival: newest first.
+    /// Newest first, as they arrive.
     versions: Vec<Version>,
 }
 
 struct Version {
     seqno: Seqno,
-    /// The checksum of what is there.
+    /// The checksum computed from the version.
     word: u64,
     stays: bool,
     from_memory: bool,
@@ -125,7 +125,7 @@ struct Version {
 }
 
 impl Pairing {
-    /// A pass that reads rows of a form. A version that does not match its row is told to `on_fault`.
+    /// Creates a pass that reads rows of this form; `on_fault` is called for mismatching versions.
     pub fn new(form: Form, written: Written, on_fault: OnFault) -> Pairing {
         Pairing {
             form,
@@ -141,18 +141,18 @@ impl Pairing {
         }
     }
 
-    /// The same, which tells at its end what it met.
+    /// Returns the pass with a callback for its counts.
     #[must_use]
     pub fn telling(self, on_end: OnEnd) -> Pairing {
         Pairing { on_end: Some(on_end), ..self }
     }
 
-    /// What was met so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Ends the clusters whose rows would have come before `next`, or, where no rows are read, with it.
+    /// Closes the clusters whose rows would precede `next`, or, if no rows are read, would share its key.
     fn close_before(&mut self, next: Option<&[u8]>) {
         while let Some(cluster) = self.open.last() {
             let is_over = next.is_none_or(|next| match compare_row_key(&cluster.key, next) {
@@ -191,8 +191,8 @@ impl Pairing {
         }
     }
 
-    /// Puts a row where it belongs among what waits: behind it, but for rows of a key that sorts behind this one's, and but for
-    /// users' own records of the row's key.
+    /// Inserts a row into the waiting group in key order: at the end, but before rows of larger keys and among users'
+    /// records of the same key by seqno.
     fn put_row(&mut self, key: Vec<u8>, seqno: Seqno, value: Vec<u8>) {
         let place = |row: &Row| row.key.cmp(&key).then_with(|| seqno.cmp(&row.seqno));
         let at = self.group.iter().rposition(|row| place(row).is_le()).map_or(0, |at| at + 1);
@@ -213,7 +213,7 @@ impl Pairing {
         }
     }
 
-    /// A group that grew too large goes out but for its last key, whose rows may have to stand between its versions.
+    /// Emits a group that is too large, except for its last key, whose rows may belong between its versions.
     fn send_early(&mut self) {
         let Some(last) = self.group.last() else { return };
         let keep = self.group.iter().position(|row| row.key == last.key).unwrap_or(0);
@@ -224,7 +224,7 @@ impl Pairing {
         }
     }
 
-    /// One row's word on one version.
+    /// Checks one version against its row.
     fn bind(&mut self, key: &[u8], stored: Stored) -> Result<()> {
         let cluster = self.open.iter_mut().rfind(|cluster| cluster.key == key);
         let version =
@@ -259,7 +259,7 @@ impl Rows for Pairing {
         let Some((key, stored)) = self.form.read(record) else { return Ok(false) };
         self.close_before(Some(record.key));
         if stored.is_empty() {
-            self.tally.orphans += 1; // to the paper, a row that speaks for nothing
+            self.tally.orphans += 1; // to the paper, a row without a version
         }
         stored.into_iter().try_for_each(|stored| self.bind(key, stored)).map(|()| true)
     }
@@ -299,7 +299,7 @@ impl Rows for Pairing {
     }
 }
 
-/// How the key of the rows of `key` compares with another key.
+/// Compares the row key of `key` with another key.
 fn compare_row_key(key: &[u8], other: &[u8]) -> Ordering {
     match other.strip_prefix(key) {
         Some(rest) => [MARK][..].cmp(rest),
@@ -332,7 +332,7 @@ mod tests {
         Record { key, seqno: *seqno, kind: *kind, value, companion: &[] }
     }
 
-    /// Drives a pass over records; those at the indices in `dropped` do not stay.
+    /// Runs a pass over records; the indices in `dropped` are not kept.
     fn drive(pairing: &mut Pairing, records: &[Owned], file: &str, dropped: &[usize]) -> Vec<Vec<Owned>> {
         let source = Source { protection: Protection::None, file, offset: 64 };
         for (at, owned) in records.iter().enumerate() {
@@ -349,7 +349,7 @@ mod tests {
         (key.to_vec(), seqno, Kind::Put, format!("v{seqno}").into_bytes())
     }
 
-    /// Keys that nest, which is what bytewise order makes hard here.
+    /// Nested keys, the difficult case in bytewise order.
     fn keys() -> impl Strategy<Value = Vec<u8>> {
         vec(select(vec![0u8, 1, 2, 0xFF]), 0..5).prop_filter("no row's key", |key| key.last() != Some(&1))
     }
@@ -366,7 +366,7 @@ mod tests {
     }
 
     proptest! {
-        /// A flush gives every version its row, in order; a second pass finds all of them and changes nothing.
+        /// A flush gives every version its row, in order; a second pass matches all of them and changes nothing.
         #[test]
         fn every_version_has_its_row_behind_its_cluster(records in stores()) {
             let mut flush = Pairing::new(Form::Faithful, Written::Both, carried());
@@ -388,7 +388,7 @@ mod tests {
             }
         }
 
-        /// Whatever is left out takes its row along, and only that.
+        /// The row of a dropped version is dropped, and no other.
         #[test]
         fn a_row_goes_with_its_version(records in stores(), every in 1usize..5) {
             let written = drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &records, "", &[]).concat();
@@ -403,7 +403,7 @@ mod tests {
             prop_assert_eq!(left, expected);
         }
 
-        /// Safe rows alone: one for each key, at seqno 0, in order.
+        /// Safe rows: one for each key, at seqno 0, in order.
         #[test]
         fn safe_rows_speak_for_all_versions_of_a_key(records in stores()) {
             let mut pass = Pairing::new(Form::Safe, Written::SafeRows, carried());
@@ -448,8 +448,8 @@ mod tests {
         }
     }
 
-    /// What the paper does with a key that was hit on the way: the row is an orphan, the damaged version gets a row of its own,
-    /// and is valid ever after.
+    /// The paper's algorithm with a key damaged in transit: the row is an orphan, the damaged version gets its own row,
+    /// and is valid from then on.
     #[test]
     fn damage_to_a_key_is_sealed_in() {
         let flushed =

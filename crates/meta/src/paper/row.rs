@@ -1,24 +1,25 @@
-//! The paper's row: a tombstone of `key ‖ 01` whose value speaks for one version of `key`. docs/format.md, section 8.1.
+//! The paper's row: a tombstone of `key ‖ 01` whose value has the checksum of one version of `key`. docs/format.md,
+//! section 8.1.
 //!
 //! ```text
 //! key ‖ 01   DELETE   seqno of the version | word | check         each u64, low first
 //! word  = hash(key) ^ hash(value) ^ hash(seqno) ^ hash(kind)      check = hash(word)
 //! ```
 //!
-//! The formula is the paper's, and with it what it misses: equal parts cancel (a key equal to its value, or to the bytes of its
-//! seqno, counts for nothing), and swapped ones pass. Seals have neither fault.
+//! The formula is the paper's, with its weaknesses: equal parts cancel (a key equal to its value, or to its seqno's
+//! bytes, contributes nothing), and exchanged parts are not detected. Seals have neither weakness.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 
-/// The byte that makes a row's key of its record's.
+/// The byte appended to a key to form its row's key.
 pub const MARK: u8 = 1;
 
-/// Bytes of a row's value.
+/// Length of a row's value.
 pub const ROW_BYTES: usize = 24;
 
-/// What the value of a row begins with that speaks for all versions of its key at once.
+/// Prefix of the value of a row for all versions of its key.
 pub const SAFE_MAGIC: &[u8; 8] = b"WAXSAFE1";
 
 /// The paper's checksum of a version.
@@ -31,29 +32,29 @@ pub fn check(word: u64) -> u64 {
     hash(&word.to_le_bytes())
 }
 
-/// What a row says of one version.
+/// The stored checksum of one version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stored {
     /// The seqno of the version.
     pub seqno: Seqno,
     /// Its checksum.
     pub word: u64,
-    /// The checksum of that.
+    /// The checksum of `word`.
     pub check: u64,
 }
 
 impl Stored {
-    /// What is to be stored for a record.
+    /// Computes the row content of a record.
     pub fn of(record: &Record<'_>) -> Stored {
         Stored::new(record.seqno, word(record.key, record.value, record.seqno, record.kind))
     }
 
-    /// What is to be stored for the version with this seqno and checksum.
+    /// Creates the row content for a version with this seqno and checksum.
     pub fn new(seqno: Seqno, word: u64) -> Stored {
         Stored { seqno, word, check: check(word) }
     }
 
-    /// The 24 bytes.
+    /// Encodes the 24 bytes.
     pub fn encode(&self) -> [u8; ROW_BYTES] {
         let mut out = [0; ROW_BYTES];
         for (at, part) in [self.seqno, self.word, self.check].into_iter().enumerate() {
@@ -62,7 +63,7 @@ impl Stored {
         out
     }
 
-    /// Reads 24 bytes; none if there are not just so many.
+    /// Decodes 24 bytes; `None` for any other length.
     pub fn decode(bytes: &[u8]) -> Option<Stored> {
         let mut reader = Reader::new(bytes);
         let stored = Stored { seqno: reader.u64().ok()?, word: reader.u64().ok()?, check: reader.u64().ok()? };
@@ -70,31 +71,31 @@ impl Stored {
     }
 }
 
-/// The key of the rows that speak for a key.
+/// Returns the key of the rows of a key.
 pub fn key_of(key: &[u8]) -> Vec<u8> {
     [key, &[MARK]].concat()
 }
 
-/// The value of a row that speaks for several versions, newest first.
+/// Encodes the value of a row for several versions, newest first.
 pub fn encode_safe(versions: &[Stored]) -> Vec<u8> {
     let mut out = SAFE_MAGIC.to_vec();
     versions.iter().for_each(|version| out.extend_from_slice(&version.encode()));
     out
 }
 
-/// How rows are told from users' own tombstones.
+/// The rule that distinguishes rows from users' tombstones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// As the paper writes it: any tombstone whose key ends in 01 is a row, a user's own too.
+    /// As in the paper: every tombstone whose key ends in 01 is a row, even a user's.
     Faithful,
-    /// As the paper writes it, but only with a value of just 24 bytes.
+    /// As in the paper, but only with a value of exactly 24 bytes.
     Literal,
-    /// One row for all versions of a key, at seqno 0 and behind a magic word.
+    /// One row for all versions of a key, at seqno 0, with a magic prefix.
     Safe,
 }
 
 impl Form {
-    /// The key that a row speaks for, and what it says; none if the record is no row. A row may turn out to say nothing.
+    /// Decodes a row: its user key and its checksums, possibly none. `None` if the record is not a row.
     pub fn read<'a>(self, record: &Record<'a>) -> Option<(&'a [u8], Vec<Stored>)> {
         let (last, key) = record.key.split_last()?;
         if *last != MARK || record.kind != Kind::Delete {
@@ -126,22 +127,22 @@ mod tests {
         Record { key, seqno, kind: Kind::Delete, value, companion: &[] }
     }
 
-    /// What the paper's formula cannot see, and a seal can: the list of what is known to be missed.
+    /// Changes that the paper's formula misses and a seal detects.
     #[test]
     fn the_papers_formula_misses_what_cancels_and_what_is_swapped() {
         let paper = |key: &[u8], value: &[u8], seqno| word(key, value, seqno, Kind::Put);
         let ours = |key: &[u8], value: &[u8], seqno| Seal::of(key, value).at(seqno);
-        // Key and value equal: any other pair of equal ones passes for it.
+        // Key and value equal: every pair of equal parts has the same checksum.
         assert_eq!(paper(b"alice", b"alice", 7), paper(b"mallory", b"mallory", 7));
         assert_ne!(ours(b"alice", b"alice", 7), ours(b"mallory", b"mallory", 7));
-        // A key that is the bytes of its seqno, both damaged alike: again nothing is left of either.
+        // A key equal to its seqno's bytes, both damaged alike: again the parts cancel.
         let key = |seqno: Seqno| seqno.to_le_bytes();
         assert_eq!(paper(&key(7), b"v", 7), paper(&key(8), b"v", 8));
         assert_ne!(ours(&key(7), b"v", 7), ours(&key(8), b"v", 8));
         // Key and value swapped.
         assert_eq!(paper(b"from", b"to", 7), paper(b"to", b"from", 7));
         assert_ne!(ours(b"from", b"to", 7), ours(b"to", b"from", 7));
-        // What it does see.
+        // Changes that it detects.
         assert_ne!(paper(b"alice", b"bob", 7), paper(b"alice", b"rob", 7));
         assert_ne!(paper(b"alice", b"bob", 7), paper(b"alice", b"bob", 6));
         assert_ne!(word(b"a", b"b", 7, Kind::Put), word(b"a", b"b", 7, Kind::Delete));
