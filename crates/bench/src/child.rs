@@ -1,15 +1,15 @@
-//! The driver calls itself: a step in its own process has its own memory, its own counters, and may die without taking the
-//! experiment with it.
+//! The driver runs itself as a child process: a step then has its own memory and counters, and may die without ending
+//! the experiment.
 
 use crate::Outcome;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a child ended, and what it said.
+/// Status and output of a child.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its status; `None` if its time was up and it was killed.
+    /// Its status; `None` if it was killed at its time limit.
     pub status: Option<ExitStatus>,
     /// Its standard output.
     pub output: String,
@@ -17,14 +17,14 @@ pub struct Ended {
     pub complaint: String,
 }
 
-/// This same program with these arguments, its outputs piped.
+/// Returns a command for this program with these arguments and piped outputs.
 pub fn command<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(arguments: I) -> Outcome<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 
-/// Runs it to its end, at most this long.
+/// Waits for a child, at most this long.
 pub fn finish(mut child: Child, at_most: Duration) -> Outcome<Ended> {
     let started = Instant::now();
     let output = child.stdout.take().map(drain);
@@ -46,7 +46,7 @@ pub fn finish(mut child: Child, at_most: Duration) -> Outcome<Ended> {
     Ok(Ended { status, output: text(output), complaint: text(complaint) })
 }
 
-/// Reads a pipe to its end beside the waiting, so that a talkative child never blocks.
+/// Reads a pipe to its end in another thread, so that a child with much output never blocks.
 fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -1,20 +1,20 @@
-//! Records of the paper's size, in the order in which an experiment asks for them, made before the clock starts.
+//! Records of the paper's size, in the access order of an experiment, created before the measurement.
 
 use crate::workload::{Keys, Random, Values, Zipf};
 use std::time::{Duration, Instant};
 
-/// Key and value of the paper.
+/// Key and value size of the paper.
 pub(crate) const KEY_BYTES: usize = 20;
 pub(crate) const VALUE_BYTES: usize = 100;
 
-/// Keys that are all there, one behind the other.
+/// Keys of equal length in one buffer.
 pub(crate) struct Flat {
     bytes: Vec<u8>,
     each: usize,
 }
 
 impl Flat {
-    /// Every key of a store of `num` records, in order.
+    /// Returns every key of a store of `num` records, in order.
     pub(crate) fn all(num: u64) -> Flat {
         Flat::of(num, 0..num)
     }
@@ -27,13 +27,13 @@ impl Flat {
         Flat { bytes, each: KEY_BYTES }
     }
 
-    /// `count` keys drawn by the zipfian law, spread over the store.
+    /// Returns `count` keys with zipfian frequencies, spread over the store.
     pub(crate) fn zipfian(num: u64, zipf: &Zipf, random: &mut Random, count: u64) -> Flat {
         let draw = |_| crate::workload::fmix64(zipf.rank(random)) % num;
         Flat::of(num, (0..count).map(draw).collect::<Vec<u64>>().into_iter())
     }
 
-    /// `count` keys drawn evenly.
+    /// Returns `count` keys, drawn uniformly.
     pub(crate) fn even(num: u64, random: &mut Random, count: u64) -> Flat {
         Flat::of(num, (0..count).map(|_| random.below(num)).collect::<Vec<u64>>().into_iter())
     }
@@ -43,12 +43,12 @@ impl Flat {
     }
 }
 
-/// Values of the paper's length.
+/// Returns values of the paper's length.
 pub(crate) fn values(seed: u64, stream: u64) -> Values {
     Values::new(VALUE_BYTES, seed, stream)
 }
 
-/// How long operations took, each of them; room is made before the clock starts.
+/// Durations of single operations; the buffer is allocated before the measurement.
 pub(crate) struct Laps {
     nanos: Vec<u32>,
 }
@@ -63,7 +63,7 @@ impl Laps {
         self.nanos.push(u32::try_from(time.as_nanos()).unwrap_or(u32::MAX));
     }
 
-    /// The mean without the slowest one in a hundred, as the paper leaves them out; 0 of nothing.
+    /// Returns the mean without the slowest 1 %, as in the paper; 0 for no samples.
     pub(crate) fn trimmed_mean(&mut self) -> f64 {
         let keep = self.nanos.len() - self.nanos.len() / 100;
         if keep == 0 {
@@ -75,12 +75,12 @@ impl Laps {
         self.nanos[..keep].iter().map(|nanos| f64::from(*nanos)).sum::<f64>() / keep as f64
     }
 
-    /// Each of them, in milliseconds.
+    /// Returns every duration in milliseconds.
     pub(crate) fn millis(&self) -> Vec<f64> {
         self.nanos.iter().map(|nanos| f64::from(*nanos) / 1e6).collect()
     }
 
-    /// The middle one.
+    /// Returns the median.
     pub(crate) fn median(&mut self) -> f64 {
         let middle = self.nanos.len() / 2;
         match self.nanos.is_empty() {
@@ -90,7 +90,7 @@ impl Laps {
     }
 }
 
-/// What one reading of the clock between two operations costs.
+/// Returns the cost of one clock reading between two operations.
 pub(crate) fn clock_nanos() -> f64 {
     let mut laps = Laps::with_room(10_000);
     let mut last = Instant::now();

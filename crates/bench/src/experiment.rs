@@ -1,4 +1,4 @@
-//! What every experiment stands on: a size, a seed, a directory that goes with it, a time by which it is over; and the lines it ends with.
+//! The common parts of experiments: size, seed, a temporary directory, a time limit, and the result lines.
 
 use crate::Outcome;
 use crate::gate::{Gate, conclude};
@@ -8,19 +8,19 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What every experiment may be told.
+/// Arguments of every experiment.
 #[derive(Args, Debug)]
 pub(crate) struct Ask {
     /// Ends within one minute; timings may be inconclusive.
     #[arg(long)]
     quick: bool,
-    /// Size; 1 is the paper's [default: what ends within five minutes].
+    /// Size; 1 is the paper's [default: the size that ends within five minutes].
     #[arg(long)]
     scale: Option<f64>,
-    /// Everything random follows from it.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where stores are made [default: a directory below the system's temporary one].
+    /// Directory for the stores [default: below the system's temporary directory].
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Writes the lines with their bounds to this file.
@@ -28,13 +28,13 @@ pub(crate) struct Ask {
     json: Option<PathBuf>,
 }
 
-/// What an experiment is called, and what it needs.
+/// Name and requirements of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
     pub(crate) id: &'static str,
-    /// Scales without arguments and with `--quick`.
+    /// Scale without arguments, and scale with `--quick`.
     pub(crate) scales: (f64, f64),
-    /// Bytes of disk at scale 1, and in any case.
+    /// Bytes of disk at scale 1, and the minimum.
     pub(crate) disk: (u64, u64),
 }
 
@@ -48,11 +48,12 @@ pub(crate) struct Run {
     pub(crate) until: Instant,
 }
 
-/// Longest times, with room for the round that has begun.
+/// Maximum durations, with room for a round in progress.
 const DEFAULT: Duration = Duration::from_secs(240);
 const QUICK: Duration = Duration::from_secs(40);
 
-/// Runs an experiment in a directory of its own and prints its lines; answers the exit code. A scale that was asked for has no limit.
+/// Runs an experiment in its own directory, prints its lines and returns the exit code. With an explicit scale there is
+/// no time limit.
 pub(crate) fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
     let scale = ask.scale.unwrap_or(if ask.quick { needs.scales.1 } else { needs.scales.0 });
     if !(scale.is_finite() && scale > 0.0) {
@@ -74,27 +75,27 @@ pub(crate) fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome
 }
 
 impl Run {
-    /// A size that is `full` at scale 1, never below `least`.
+    /// Returns a size that is `full` at scale 1, and at least `least`.
     pub(crate) fn size(&self, full: u64, least: u64) -> u64 {
         ((full as f64 * self.scale) as u64).max(least)
     }
 
-    /// True once no further round should begin.
+    /// Returns true once no further round should begin.
     pub(crate) fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }
 
-    /// The time that is left.
+    /// Returns the remaining time.
     pub(crate) fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// The same run with a share of the time that is left.
+    /// Returns this run with a share of the remaining time.
     pub(crate) fn within(&self, share: f64) -> Run {
         Run { until: Instant::now() + self.left().mul_f64(share), dir: self.dir.clone(), ..*self }
     }
 
-    /// A line `table1.put more ns`: at most `threshold`, by the upper bound.
+    /// Makes a gate such as `table1.put more ns`: the upper bound is at most `threshold`.
     pub(crate) fn at_most(
         &self,
         what: &str,
@@ -107,7 +108,7 @@ impl Run {
         Gate::judged(&id, metric, unit, interval, Wanted::AtMost, threshold, self.seed, self.scale)
     }
 
-    /// The same, at least.
+    /// Makes a gate whose lower bound is at least `threshold`.
     pub(crate) fn at_least(
         &self,
         what: &str,
@@ -120,20 +121,20 @@ impl Run {
         Gate::judged(&id, metric, unit, interval, Wanted::AtLeast, threshold, self.seed, self.scale)
     }
 
-    /// A count that must be zero in so many trials.
+    /// Makes a gate for a count that must be zero in this number of trials.
     pub(crate) fn none(&self, what: &str, metric: &str, count: u64, trials: u64, enough: u64) -> Gate {
         let id = format!("{}.{what}", self.id);
         let gate = Gate::none_allowed(&id, metric, count, trials as usize, enough as usize, self.seed);
         Gate { scale: self.scale, ..gate }
     }
 
-    /// A share of so many trials, in percent, that is counted and not estimated.
+    /// Makes a gate for a counted (not estimated) share of trials, in percent.
     pub(crate) fn counted_share(&self, what: &str, metric: &str, count: u64, trials: u64, at_least: f64) -> Gate {
         let exact = (trials > 0).then(|| exactly(count as f64 * 100.0 / trials as f64, trials));
         self.at_least(what, metric, "%", exact, at_least)
     }
 
-    /// A directory of this run that is empty.
+    /// Returns an empty directory of this run.
     pub(crate) fn fresh(&self, name: &str) -> Outcome<PathBuf> {
         let dir = self.dir.join(name);
         match std::fs::remove_dir_all(&dir) {
@@ -145,12 +146,12 @@ impl Run {
     }
 }
 
-/// A number that was counted: its bounds are itself.
+/// Returns the interval of a counted number: both bounds equal it.
 pub(crate) fn exactly(value: f64, n: u64) -> Interval {
     Interval { mean: value, low: value, high: value, n: n as usize }
 }
 
-/// A directory that goes when this is dropped.
+/// A directory that is deleted on drop.
 struct Removed<'a>(&'a Path);
 
 impl Drop for Removed<'_> {
@@ -159,7 +160,7 @@ impl Drop for Removed<'_> {
     }
 }
 
-/// On what this runs, and how busy it is.
+/// Describes the machine and its load.
 pub(crate) fn machine() -> String {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,11 +1,12 @@
-//! `flip`: what one flipped bit costs.
+//! `flip`: the effects of one flipped bit.
 //!
-//! For each store a child writes known operations, some of them flushed to tables, all of them synced, and copies the store while it
-//! is open. Each trial writes that copy out again, flips one random bit of one file (never in a lock file, and only in sectors that
-//! hold anything), and lets another child open it and read everything. What comes back is one of: exact, repaired, an error, a
-//! reported cut, a refused open, a panic; or one of the two that must not be: a silent loss, a silent wrong answer.
+//! For each store a child writes known operations, some of them flushed to tables, all of them synced, and copies the
+//! store while it is open. Each trial restores that copy, flips one random bit of one file (never in a lock file, and
+//! only in nonempty sectors), and has another child open it and read everything. The result is one of: exact, repaired,
+//! an error, a reported cut, a rejected open, a panic, or one of the two forbidden ones: a silent loss, a silent wrong
+//! answer.
 //!
-//! Nothing passes between parent and children but a seed: all three make the same operations from it.
+//! Parent and children share only a seed, from which all three derive the same operations.
 
 use crate::engine::{self, Engine, Findings, Name, Op, Reader, Rows, Settings, Start, View};
 use crate::gate::{Gate, conclude};
@@ -26,16 +27,16 @@ pub struct Line {
     /// Stores, separated by commas [default: all of this build].
     #[arg(long, value_delimiter = ',')]
     engines: Vec<Name>,
-    /// Flips a store [default: 600, or 60 with --quick].
+    /// Flips per store [default: 600, or 60 with --quick].
     #[arg(long)]
     trials: Option<u64>,
-    /// Everything random follows from it.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Ends within a minute.
     #[arg(long)]
     quick: bool,
-    /// Where the copies are made [default: a directory below the system's temporary one].
+    /// Directory for the copies [default: below the system's temporary directory].
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Writes the gates with their bounds to this file.
@@ -67,13 +68,13 @@ pub struct CheckLine {
     seed: u64,
 }
 
-/// A child that has not answered by then hangs, which counts as a panic.
+/// A child without an answer after this time hangs, which counts as a panic.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Fewer flips of one kind of file than this prove nothing.
+/// Minimum number of flips per kind of file for a verdict.
 const ENOUGH: usize = 100;
 const SETTINGS: Settings = Settings::new(8 << 20, 64 << 20);
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -82,8 +83,8 @@ enum Kind {
     Meta,
 }
 
-/// What a byte of a store's file is for; `None` for locks and texts that no store reads back. Single-file stores are told apart by
-/// offset: their first pages are what the others keep in a manifest.
+/// Returns the purpose of a byte of a store's file; `None` for locks and for text files that no store reads. In
+/// single-file stores the offset decides: their first pages are the equivalent of a manifest.
 fn kind(name: Name, path: &str, offset: u64) -> Option<Kind> {
     let file = path.rsplit('/').next().unwrap_or(path);
     match name {
@@ -110,7 +111,7 @@ fn kind(name: Name, path: &str, offset: u64) -> Option<Kind> {
     }
 }
 
-/// How a trial ended.
+/// The result of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 enum Ending {
     Exact,
@@ -123,11 +124,11 @@ enum Ending {
     SilentWrong,
 }
 
-/// What a child found.
+/// The findings of a child.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Found {
     ending: Ending,
-    /// Live records that did not come back exactly.
+    /// Live records that were not returned exactly.
     lost: u64,
     note: String,
 }
@@ -148,10 +149,10 @@ struct Tally {
     records_lost_median: f64,
 }
 
-/// What is at least as long as a value that stands apart, where a store has such.
+/// At least the size of values that are stored in separate files, in stores with key-value separation.
 const LARGE_BYTES: usize = 5_000;
 
-/// The known history: three phases, after the first two of which the store is flushed.
+/// Returns the known history: three phases, with a flush after each of the first two.
 fn history(seed: u64) -> [Vec<Op>; 3] {
     let mut random = Random::stream(seed, 0xf11b);
     [(1_500, 0), (700, 15), (400, 15)].map(|(count, deletes)| {
@@ -172,7 +173,8 @@ pub fn fill(line: &FillLine) -> Outcome<()> {
     for (phase, ops) in history(line.seed).into_iter().enumerate() {
         let last = ops.len() - 1;
         for (number, op) in ops.into_iter().enumerate() {
-            // What ends up in tables needs no sync of its own; what stays in the log is synced one by one.
+            // Records that end up in tables need no sync of their own; records that stay in the log are synced
+            // individually.
             let sync = phase == 2 || number % 8 == 7 || number == last;
             match op.value {
                 Some(value) => store.put(&op.key, &value, sync)?,
@@ -189,7 +191,7 @@ pub fn fill(line: &FillLine) -> Outcome<()> {
     std::process::exit(0)
 }
 
-/// Opens a damaged copy, reads everything, prints what it found.
+/// Opens a damaged copy, reads everything, and prints the findings.
 pub fn check(line: &CheckLine) -> Outcome<()> {
     static PANICS: AtomicU32 = AtomicU32::new(0);
     std::panic::set_hook(Box::new(|panic| {
@@ -205,16 +207,16 @@ pub fn check(line: &CheckLine) -> Outcome<()> {
         found.ending = Ending::Panic;
     }
     println!("{}", serde_json::to_string(&found)?);
-    // Closing a damaged store is not what is asked here, and may wait for its threads.
+    // Closing a damaged store is not tested here, and may wait for its threads.
     std::process::exit(0)
 }
 
-/// What reading everything gave.
+/// The answers of a complete read.
 #[derive(Default)]
 struct Answers {
-    /// Each key ever written, asked for alone.
+    /// The result of a look-up for each key ever written.
     points: BTreeMap<Vec<u8>, Result<Option<Vec<u8>>, String>>,
-    /// Rows of the scan, and whether it ended without an error.
+    /// Rows of the scan, and its error if it failed.
     rows: Vec<(Vec<u8>, Vec<u8>)>,
     scan: Option<String>,
 }
@@ -245,8 +247,8 @@ fn state(ops: &[Op]) -> BTreeMap<&[u8], &[u8]> {
     state
 }
 
-/// The whole decision. An answer that is an error is loud; an answer that differs is silent, unless the store reported a cut and
-/// its state is what it was after some earlier operation.
+/// Decides the result of a trial. An error is a reported failure; a differing answer is silent, unless the store
+/// reported a cut and its state equals that after some earlier operation.
 fn judge(ops: &[Op], answers: &Answers, findings: Findings) -> Found {
     let expected = state(ops);
     let point_of = |key: &[u8]| answers.points.get(key);
@@ -278,7 +280,7 @@ fn judge(ops: &[Op], answers: &Answers, findings: Findings) -> Found {
     found(ending, "no state that the store ever had".into())
 }
 
-/// The longest prefix of the operations whose state agrees with every answer that is not an error.
+/// Returns the longest prefix of the operations whose state agrees with every answer other than an error.
 fn longest_prefix(ops: &[Op], answers: &Answers) -> Option<usize> {
     let agrees = |key: &[u8], value: Option<&Vec<u8>>| match answers.points.get(key) {
         Some(Ok(found)) => found.as_ref() == value,
@@ -298,7 +300,7 @@ fn longest_prefix(ops: &[Op], answers: &Answers) -> Option<usize> {
     longest
 }
 
-/// Compares the rows of a scan with what must be there; rows behind an error are not missed.
+/// Compares the rows of a scan with the expected ones; rows after an error are not required.
 fn scan_differs(expected: &BTreeMap<&[u8], &[u8]>, answers: &Answers) -> Option<Ending> {
     let mut rest = expected.iter();
     for (key, value) in &answers.rows {
@@ -322,7 +324,7 @@ struct Image {
 struct ImageFile {
     path: String,
     len: u64,
-    /// Sectors that hold anything, by offset.
+    /// Nonempty sectors, by offset.
     sectors: Vec<(u64, Vec<u8>)>,
 }
 
@@ -349,7 +351,7 @@ impl Image {
         Ok(())
     }
 
-    /// Makes the directory what the image is.
+    /// Writes the image to a directory.
     fn write(&self, dir: &Path) -> Outcome<()> {
         use std::os::unix::fs::FileExt;
         if dir.exists() {
@@ -370,7 +372,7 @@ impl Image {
         Ok(())
     }
 
-    /// The places of one kind that a bit may be flipped in: file and sector.
+    /// Returns the positions of one kind at which a bit may be flipped: file and sector.
     fn places(&self, name: Name, wanted: Kind) -> Vec<(usize, usize)> {
         let mut places = Vec::new();
         for (at, file) in self.files.iter().enumerate() {
@@ -413,7 +415,7 @@ impl ImageFile {
     }
 }
 
-/// The experiment.
+/// Runs the experiment.
 pub fn flip(line: &Line) -> Outcome<u8> {
     let started = Instant::now();
     let at_most = Duration::from_secs(if line.quick { 50 } else { 270 });
@@ -428,7 +430,7 @@ pub fn flip(line: &Line) -> Outcome<u8> {
     require_space(&dir, 1 << 30)?;
     let mut tallies = Vec::new();
     for (place, name) in engines.iter().enumerate() {
-        // What is left of the time is shared evenly; an explicit number of trials is carried out whatever it takes.
+        // The remaining time is shared evenly; an explicit number of trials is completed regardless of time.
         let share = at_most.saturating_sub(started.elapsed()) / (engines.len() - place) as u32;
         let until = line.trials.is_none().then(|| Instant::now() + share);
         let endings = trials_of(*name, &dir, trials, line.seed, until)?;
@@ -463,7 +465,7 @@ fn trials_of(name: Name, dir: &Path, trials: u64, seed: u64, until: Option<Insta
         .map(|kind| (kind, image.places(name, kind)))
         .filter(|(_, places)| !places.is_empty())
         .collect();
-    // The control: without a flip everything must come back, or the harness measures itself.
+    // The control: without a flip everything must be returned, or the harness itself is faulty.
     let control = understood(&child::finish(child::command(arguments("flip-check"))?.arg(&copy).spawn()?, PATIENCE)?);
     if control.ending != Ending::Exact {
         return Err(format!("{} does not come back from an undamaged copy: {control:?}", name.text()).into());
@@ -500,7 +502,7 @@ fn trials_of(name: Name, dir: &Path, trials: u64, seed: u64, until: Option<Insta
     Ok(endings)
 }
 
-/// A child that died, hung or said nothing has panicked.
+/// A child that died, hung or printed nothing counts as a panic.
 fn understood(ended: &child::Ended) -> Found {
     let said = ended.output.lines().last().and_then(|line| serde_json::from_str(line).ok());
     match (ended.status, said) {
@@ -553,7 +555,7 @@ impl Tally {
     }
 }
 
-/// Only our own store is held to a promise; the peers' lines stand beside it.
+/// Gates apply only to our own store; the peers' results are printed for comparison.
 fn gates(tallies: &[Tally], seed: u64) -> Vec<Gate> {
     let ours = || tallies.iter().filter(|tally| tally.engine == Name::Waxseal.text());
     let sum = |count: fn(&Tally) -> u64| ours().map(count).sum::<u64>();

@@ -1,34 +1,34 @@
-//! A gate: one number, one threshold, one line, one exit code.
+//! Gates: a number, a threshold, a line, and an exit code for all.
 
 use crate::Outcome;
 use crate::stats::{Interval, Verdict, Wanted, judge};
 use serde::Serialize;
 use std::path::Path;
 
-/// A decided gate. The line a person reads has the first six fields; the file has all.
+/// A decided gate. The printed line has the first six fields; the file has all.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gate {
     /// PASS, FAIL or INCONCLUSIVE.
     pub verdict: &'static str,
-    /// Which gate.
+    /// Id of the gate.
     pub id: String,
-    /// What is measured.
+    /// Name of the measured quantity.
     pub metric: String,
-    /// What came out; absent where nothing could be measured.
+    /// Measured value; absent if nothing could be measured.
     pub value: Option<f64>,
     /// Its unit.
     pub unit: &'static str,
-    /// What is asked for.
+    /// Required value.
     pub threshold: f64,
     /// Lower confidence bound.
     pub ci_low: Option<f64>,
     /// Upper confidence bound.
     pub ci_high: Option<f64>,
-    /// Samples.
+    /// Number of samples.
     pub n: usize,
     /// The seed of the run.
     pub seed: u64,
-    /// 1 is the full size.
+    /// Scale of the run; 1 is the full size.
     pub scale: f64,
 }
 
@@ -63,8 +63,8 @@ impl Gate {
         }
     }
 
-    /// A count that must be zero: one is a failure; none is a success only if enough was tried.
-    /// The upper bound is that of the rate, three over the number of trials.
+    /// Makes a gate for a count that must be zero. One occurrence fails; none passes only after enough trials. The
+    /// upper bound is that of the rate: three divided by the number of trials.
     pub fn none_allowed(id: &str, metric: &str, count: u64, trials: usize, enough: usize, seed: u64) -> Gate {
         let verdict = match (count, trials >= enough) {
             (1.., _) => Verdict::Fail,
@@ -86,12 +86,12 @@ impl Gate {
         }
     }
 
-    /// The same gate, failed for a reason beside its number.
+    /// Returns the gate as failed, for a reason other than its number.
     pub fn failed(self, why: &str) -> Gate {
         Gate { verdict: word(Verdict::Fail), metric: format!("{}_but_{why}", self.metric), ..self }
     }
 
-    /// The same gate, undecided for a reason beside its number.
+    /// Returns the gate as undecided, for a reason other than its number.
     pub fn undecided(self, why: &str) -> Gate {
         Gate { verdict: word(Verdict::Inconclusive), metric: format!("{}_but_{why}", self.metric), ..self }
     }
@@ -115,7 +115,7 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.3}") }
 }
 
-/// Exit code of an experiment: 6 if a gate failed, 7 if none failed but one is open, 0 if all passed.
+/// Returns the exit code of an experiment: 6 if a gate failed, 7 if none failed but one is undecided, 0 if all passed.
 pub fn exit_code(gates: &[Gate]) -> u8 {
     match gates {
         gates if gates.iter().any(|gate| gate.verdict == "FAIL") => 6,
@@ -124,7 +124,7 @@ pub fn exit_code(gates: &[Gate]) -> u8 {
     }
 }
 
-/// Prints the lines, writes the file if asked, and gives the exit code.
+/// Prints the lines, writes the file if requested, and returns the exit code.
 pub fn conclude(gates: &[Gate], json: Option<&Path>) -> Outcome<u8> {
     for gate in gates {
         println!("{}", gate.line());

@@ -1,6 +1,7 @@
-//! The heap of this process, watched while somebody asks: how far it grew at its peak. Exact, where resident memory is a guess.
+//! Measures the peak heap growth of this process. It is exact, unlike resident memory.
 //!
-//! The program installs `Watched` as its allocator. While nobody watches, an allocation costs one relaxed load more.
+//! The program installs `Watched` as its allocator. While no measurement runs, an allocation costs one additional
+//! relaxed load.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -9,7 +10,7 @@ static WATCHING: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// The system's allocator, counting while it is watched.
+/// The system's allocator, with counters during a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched;
 
@@ -21,7 +22,8 @@ fn grows(by: i64) {
 }
 
 #[expect(unsafe_code, reason = "the only way to count what is allocated")]
-// SAFETY: every call is handed to the system's allocator as it came; counting touches three atomics and allocates nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator; counting uses three atomics and allocates
+// nothing.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grows(layout.size() as i64);
@@ -45,8 +47,8 @@ unsafe impl GlobalAlloc for Watched {
     }
 }
 
-/// By how many bytes the heap of the whole process grew while `work` ran, at its peak, and what `work` answered. 0 in a program
-/// that did not install `Watched`. One watch at a time.
+/// Runs `work`; returns the peak growth of the process's heap in bytes during it, and its result. The growth is 0 in a
+/// program without `Watched`. Only one measurement may run at a time.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (u64, T) {
     LIVE.store(0, Relaxed);
     PEAK.store(0, Relaxed);

@@ -1,9 +1,9 @@
-//! `killloop`: a child writes through several threads and is killed; whatever it had acknowledged must be there.
+//! `killloop`: a child writes with several threads and is killed; every acknowledged write must exist afterwards.
 //!
-//! Each thread owns its keys and its sequence of operations, which follow from the seed. After an acknowledgement it appends the
-//! operation's number to its own file, which the kernel keeps when the process dies. After the kill the state of each thread's keys
-//! must be the one after all acknowledged operations, or after one more (the one in flight), and nothing between. Then the next
-//! child goes on in the same store. Some children are killed while they still recover.
+//! Each thread has its own keys and its own sequence of operations, derived from the seed. After an acknowledgement it
+//! appends the operation's number to its own file, which the kernel keeps when the process dies. After the kill, the
+//! state of each thread's keys must be that after all acknowledged operations, or after one more (the one in flight),
+//! and nothing between. The next child continues with the same store. Some children are killed during recovery.
 
 use crate::engine::{self, Engine, Name, Op, Rows, Settings, Start, View};
 use crate::gate::{Gate, conclude};
@@ -19,22 +19,22 @@ use std::time::{Duration, Instant};
 /// Arguments of `killloop`.
 #[derive(Args, Debug)]
 pub struct Line {
-    /// Which store.
+    /// The store.
     #[arg(long, default_value = "waxseal")]
     engine: Name,
-    /// Kills [default: 200, or 25 with --quick].
+    /// Number of kills [default: 200, or 25 with --quick].
     #[arg(long)]
     rounds: Option<u64>,
-    /// Writing threads.
+    /// Number of writing threads.
     #[arg(long, default_value_t = 4)]
     threads: u64,
-    /// Everything random follows from it, except what the kill interrupts.
+    /// Seed of all random choices; the time of a kill is not reproducible.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Ends within a minute.
     #[arg(long)]
     quick: bool,
-    /// Where the store is made [default: a directory below the system's temporary one].
+    /// Directory for the store [default: below the system's temporary directory].
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Writes the gates with their bounds to this file.
@@ -58,15 +58,15 @@ pub struct WriteLine {
     from: Vec<u64>,
 }
 
-/// Fewer kills than this prove nothing.
+/// Minimum number of kills for a verdict.
 const ENOUGH: usize = 20;
-/// Small, so that flushes, compactions and log turnover are under way when the kill comes.
+/// Small, so that flushes, compactions and log rotations are in progress at the kill.
 const SETTINGS: Settings = Settings::new(8 << 20, 1 << 20);
 const SLOTS: u64 = 400;
-/// Longest time a child writes before it is killed.
+/// Maximum lifetime of a child.
 const LIFE: Duration = Duration::from_millis(700);
 
-/// What one thread does as its `number`th operation, and whether it asks for a sync.
+/// Returns the `number`th operation of a thread, and whether it is synced.
 fn operation(seed: u64, thread: u64, number: u64) -> (Vec<Op>, bool) {
     let mut random = Random::stream(fmix64(seed ^ (thread << 48)), number);
     let sync = random.below(10) == 0;
@@ -76,7 +76,7 @@ fn operation(seed: u64, thread: u64, number: u64) -> (Vec<Op>, bool) {
             let key = format!("thread{thread:02}/{:06}", random.below(SLOTS)).into_bytes();
             let len = match random.below(1000) {
                 0..50 => None,
-                // Above a quarter of a 4 MiB ring; rare, because it costs what it costs.
+                // Larger than a quarter of a 4 MiB ring; rare, because such writes are slow.
                 50 if random.below(4) == 0 => Some(1_500_000),
                 50..70 => Some(4_000 + random.below(60_000)),
                 _ => Some(random.below(200)),
@@ -96,7 +96,7 @@ fn operation(seed: u64, thread: u64, number: u64) -> (Vec<Op>, bool) {
     (ops, sync)
 }
 
-/// What a thread's keys hold: a fingerprint a key.
+/// The content of a thread's keys: a fingerprint per key.
 type State = BTreeMap<Vec<u8>, u64>;
 
 fn fingerprint(value: &[u8]) -> u64 {
@@ -112,7 +112,7 @@ fn apply(state: &mut State, ops: &[Op]) {
     }
 }
 
-/// Writes until killed. An error of the store ends it: nothing here may fail.
+/// Writes until it is killed. An error of the store ends the child: no operation here may fail.
 pub fn write(line: &WriteLine) -> Outcome<()> {
     let store = engine::open(line.engine, &line.dir, &SETTINGS)?;
     std::thread::scope(|scope| {
@@ -147,7 +147,7 @@ fn write_one(line: &WriteLine, store: &dyn Engine, thread: u64, from: u64) -> Ou
     Ok(())
 }
 
-/// How many operations a thread had acknowledged: one more than the last number in its file.
+/// Returns the number of acknowledged operations of a thread: one more than the last number in its file.
 fn acknowledged(acks: &Path, thread: u64, before: u64) -> Outcome<u64> {
     let bytes = std::fs::read(acks.join(thread.to_string())).unwrap_or_default();
     let whole = bytes.len() / 8 * 8;
@@ -155,7 +155,7 @@ fn acknowledged(acks: &Path, thread: u64, before: u64) -> Outcome<u64> {
     Ok(u64::from_le_bytes(*last) + 1)
 }
 
-/// What the loop found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 struct Findings {
     kills: usize,
@@ -166,7 +166,7 @@ struct Findings {
     unfaithful: u64,
 }
 
-/// The experiment.
+/// Runs the experiment.
 pub fn killloop(line: &Line) -> Outcome<u8> {
     if !line.engine.is_built() {
         return Err(engine::not_built(line.engine));
@@ -184,7 +184,7 @@ pub fn killloop(line: &Line) -> Outcome<u8> {
     let mut states = vec![State::new(); line.threads as usize];
     let mut findings = Findings::default();
     for round in 0..rounds {
-        // An explicit number of rounds is carried out whatever it takes.
+        // An explicit number of rounds is completed regardless of time.
         if line.rounds.is_none() && started.elapsed() >= at_most {
             break;
         }
@@ -259,7 +259,7 @@ pub fn killloop(line: &Line) -> Outcome<u8> {
     conclude(&gates, line.json.as_deref())
 }
 
-/// One child from its start to the kill. False: it ended before, by a fault of its own.
+/// Runs one child until the kill. Returns false if it ended earlier, because of an error.
 fn live_and_die(line: &Line, store: &Path, acks: &Path, next: &[u64], life: Duration) -> Outcome<bool> {
     let from: Vec<String> = next.iter().map(u64::to_string).collect();
     let mut writer = child::command(["killloop-write", "--engine", line.engine.text(), "--from", &from.join(",")])?
@@ -282,7 +282,7 @@ fn live_and_die(line: &Line, store: &Path, acks: &Path, next: &[u64], life: Dura
     Ok(!ended_before)
 }
 
-/// Everything in the store, by thread; each key is also asked for alone, and must give the same.
+/// Reads the store's content by thread; each key is also looked up, with the same result required.
 fn contents(store: &dyn Engine, threads: u64) -> Outcome<Vec<State>> {
     let mut states = vec![State::new(); threads as usize];
     let mut reader = store.reader(View::Latest)?;
@@ -313,17 +313,17 @@ fn contents(store: &dyn Engine, threads: u64) -> Outcome<Vec<State>> {
     Ok(states)
 }
 
-/// How a thread's keys differ from what they must be.
+/// The difference between the found and the required state of a thread's keys.
 #[derive(Debug, PartialEq)]
 enum Difference {
     None,
-    /// They are what they were this many acknowledged operations earlier.
+    /// The state of this many acknowledged operations earlier.
     Lost(u64),
-    /// They were never like this.
+    /// A state that never existed.
     Wrong(u64),
 }
 
-/// Finds the operation after which the state is the found one; `state` moves there. Gives the next operation.
+/// Finds the operation after which the state equals the found one, and moves `state` there. Returns the next operation.
 fn place(seed: u64, thread: u64, state: &mut State, from: u64, acked: u64, found: &State) -> (u64, Difference) {
     let mut kept = (*state == *found).then_some(from);
     for number in from..=acked {

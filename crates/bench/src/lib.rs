@@ -1,18 +1,18 @@
-//! The driver that stands outside: it measures Waxseal and its peers by the same rule, and it damages them by the same rule.
+//! The benchmark driver. It runs outside the stores, and measures and damages Waxseal and its peers by the same rules.
 //!
 //! ```text
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
-//! run      flip     killloop   one step after the other | one bit flipped in a copy | one process killed
-//! metahive    wasef    tasks   the claims about seals | about registry and log | about async code, an experiment each
-//! experiment  rounds  node  content    a size, a directory, lines | sides in turn | a store without a face | records
+//! run      flip     killloop   steps in sequence | one flipped bit in a copy | one killed process
+//! metahive    wasef    tasks   one experiment per claim about seals | about registry and log | about async code
+//! experiment  rounds  node  content    size, directory, output lines | alternating sides | a bare engine | records
 //!    \       |        /
-//!        engine                one small trait, one adapter a store
+//!      engine                one small trait, one adapter per store
 //!    /       |        \
-//! workload  measure  probe  heap  stats   keys and values | clocks and counters | the disk itself | allocations | intervals and verdicts
+//! workload  measure  probe  heap  stats   keys and values | clocks and counters | raw disk | allocations | intervals
 //! ```
 //!
-//! Nothing here is imported by the engine. Numbers are taken from outside (the process's own clocks and counters), so that
-//! no store can flatter itself.
+//! The engine imports nothing from here. All numbers come from outside the stores (the process's own clocks and
+//! counters), so that no store can report better results than it had.
 #![expect(
     clippy::disallowed_methods,
     reason = "a driver lives outside the engine: it has its own clock, threads and files"
@@ -38,8 +38,8 @@ pub mod tasks;
 pub mod wasef;
 pub mod workload;
 
-/// What went wrong, in words: a driver hands it on to a person.
+/// An error of the driver, as text for the user.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// A result of the driver.
+/// The result type of the driver.
 pub type Outcome<T> = Result<T, Fault>;

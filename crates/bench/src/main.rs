@@ -1,4 +1,4 @@
-//! The command line of the driver: arguments in, lines out, one exit code.
+//! The command line of the driver: parses arguments, prints lines, returns one exit code.
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Experiment {
-    /// Runs steps on one store, a line a step.
+    /// Runs steps on one store and prints a line per step.
     Run(RunLine),
-    /// All stores of this build in alternating rounds; ratios with confidence bounds, and gates.
+    /// Compares all stores of this build in alternating rounds; prints ratios with confidence bounds, and gates.
     Peers(peers::Line),
     /// Flips one random bit of one file in a copy of a live store, opens it, reads everything.
     Flip(flip::Line),
-    /// Kills a writing process again and again and looks for what it had acknowledged.
+    /// Kills a writing process repeatedly and checks that all acknowledged writes exist.
     Killloop(killloop::Line),
-    /// The claims about seals, one by one, beside the paper's.
+    /// Tests the claims about seals, one by one, next to the paper's.
     Metahive(metahive::Line),
-    /// The claims about registry and log, one by one, beside the paper's.
+    /// Tests the claims about registry and log, one by one, next to the paper's.
     Wasef(wasef::Line),
-    /// A thousand tasks that write durably, and what a cached read costs a task.
+    /// Measures a thousand tasks with durable writes, and the cost of a cached read in a task.
     Async(tasks::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
     #[command(hide = true)]
@@ -48,7 +48,7 @@ enum Experiment {
 
 #[derive(Args)]
 struct RunLine {
-    /// Which store.
+    /// The store.
     #[arg(long)]
     engine: Name,
     /// Steps, in order, separated by commas.
@@ -57,10 +57,10 @@ struct RunLine {
     /// Records that the fills write.
     #[arg(long, default_value_t = 1_000_000)]
     num: u64,
-    /// Operations of the other steps [default: num; a thousandth of it for fillsync].
+    /// Operations of the other steps [default: num; num / 1000 for fillsync].
     #[arg(long)]
     ops: Option<u64>,
-    /// Threads that drive.
+    /// Number of driving threads.
     #[arg(long, default_value_t = 1)]
     threads: u64,
     /// Length of keys in bytes.
@@ -72,46 +72,46 @@ struct RunLine {
     /// Records a batch of `fillbatch`.
     #[arg(long, default_value_t = 100)]
     batch: usize,
-    /// Block or page cache.
+    /// Block or page cache in MiB.
     #[arg(long, default_value_t = 256)]
     cache_mib: u64,
-    /// Memtable.
+    /// Memtable in MiB.
     #[arg(long, default_value_t = 64)]
     memtable_mib: u64,
-    /// Tables of the LSM trees [default: each store's own size].
+    /// Table size of the LSM trees [default: each store's own size].
     #[arg(long)]
     table_kib: Option<u64>,
-    /// The first level below level 0 of the LSM trees [default: each store's own size].
+    /// Size of the first level below level 0 of the LSM trees [default: each store's own size].
     #[arg(long)]
     level_kib: Option<u64>,
-    /// The file that says what single stores are given [default: peers.toml, built in].
+    /// Settings file for individual stores [default: peers.toml, built in].
     #[arg(long)]
     settings: Option<PathBuf>,
-    /// Everything random follows from it.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where the store is, or will be.
+    /// Directory of the store.
     #[arg(long)]
     dir: PathBuf,
     /// Reads everything once before each step that only reads.
     #[arg(long)]
     warm: bool,
-    /// Drives the store's files out of the page cache before it is opened.
+    /// Evicts the store's files from the page cache before it is opened.
     #[arg(long)]
     cold: bool,
-    /// Ends like a killed process: nothing is closed, flushed or synced.
+    /// Ends like a killed process: without close, flush or sync.
     #[arg(long)]
     kill: bool,
-    /// How long `mixed` runs.
+    /// Duration of `mixed` in seconds.
     #[arg(long, default_value_t = 60.0)]
     seconds: f64,
-    /// How long one point of `mixed` is.
+    /// Length of one point of `mixed` in seconds.
     #[arg(long, default_value_t = 1.0)]
     window_seconds: f64,
     /// Writes the points of `mixed` to this file.
     #[arg(long)]
     windows: Option<PathBuf>,
-    /// Prints JSON, an object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     json: bool,
 }

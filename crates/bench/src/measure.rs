@@ -1,4 +1,4 @@
-//! Clocks and counters, all from outside the store: the process's own, as the kernel keeps them.
+//! Clocks and counters, all from outside the store: the kernel's counters of the process.
 
 use crate::Outcome;
 use hdrhistogram::Histogram;
@@ -7,49 +7,49 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// One step of one engine, as the contract prints it.
+/// The report of one step on one store, with the fields that reports have by contract.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepReport {
-    /// Which store.
+    /// The store.
     pub engine: String,
-    /// Which step.
+    /// The step.
     pub bench: String,
-    /// How many threads drove it.
+    /// Number of driving threads.
     pub threads: u64,
-    /// Operations done: records written, keys asked for, rows passed.
+    /// Operations done: records written, keys looked up, rows read.
     pub ops: u64,
-    /// Operations a second, over all threads.
+    /// Operations per second, over all threads.
     pub ops_per_s: f64,
-    /// Half of the operations took at most this long.
+    /// Median duration of an operation in microseconds.
     pub p50_us: f64,
-    /// 99 % took at most this long.
+    /// 99th percentile of the durations.
     pub p99_us: f64,
-    /// 99.9 % took at most this long.
+    /// 99.9th percentile of the durations.
     pub p999_us: f64,
-    /// The longest.
+    /// Longest duration.
     pub max_us: f64,
-    /// Processor time of the whole process, background work included.
+    /// Processor time of the whole process per operation, including background work.
     pub cpu_us_per_op: f64,
-    /// Bytes that the process caused to be written to the disk.
+    /// Bytes that the process wrote to the disk.
     pub written_bytes: u64,
-    /// Space that the store holds after the step.
+    /// Disk space of the store after the step.
     pub disk_bytes: u64,
-    /// Most memory resident during the step.
+    /// Peak resident memory during the step.
     pub peak_rss_bytes: u64,
     /// Keys found; rows of a scan.
     pub found: u64,
-    /// The longest that a write waited for the store itself since it was opened, of a store that counts it.
+    /// The longest wait of a write for the store itself since the open, if the store counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_wait_us: Option<f64>,
 }
 
 impl StepReport {
-    /// Wall-clock time an operation, all threads together.
+    /// Returns wall-clock time per operation, over all threads.
     pub fn micros(&self) -> f64 {
         if self.ops == 0 || self.ops_per_s <= 0.0 { 0.0 } else { 1e6 / self.ops_per_s }
     }
 
-    /// One line for a person.
+    /// Formats the report as one line.
     pub fn line(&self) -> String {
         format!(
             "{:<14} {:<16} {:>2} thr {:>10} ops {:>11.0}/s {:>9.3} us  p50 {:>8.2} p99 {:>8.2} p999 {:>9.2} max {:>10.1} us  cpu {:>7.3} us/op  written {:>7.1} MB  disk {:>7.1} MB  rss {:>6.1} MB  found {}",
@@ -72,7 +72,8 @@ impl StepReport {
     }
 }
 
-/// How long operations took: one clock reading an operation, so the driver's own work between two operations is inside.
+/// Durations of operations. The clock is read once per operation, so the driver's work between two operations is
+/// included.
 #[derive(Debug)]
 pub struct Laps {
     histogram: Histogram<u64>,
@@ -86,32 +87,32 @@ impl Default for Laps {
 }
 
 impl Laps {
-    /// Nothing measured yet; the clock runs.
+    /// Creates an empty histogram and starts the clock.
     pub fn new() -> Laps {
-        // An hour in nanoseconds is above anything a step waits for; longer saturates.
+        // The bound of one hour exceeds any wait of a step; longer durations saturate.
         let histogram =
             Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap_or_else(|_| unreachable!("constant bounds"));
         Laps { histogram, last: Instant::now() }
     }
 
-    /// The clock starts again, nothing is recorded.
+    /// Restarts the clock without recording.
     #[inline]
     pub fn restart(&mut self) {
         self.last = Instant::now();
     }
 
-    /// When the clock was read last.
+    /// Returns the time of the last clock reading.
     pub fn read_at(&self) -> Instant {
         self.last
     }
 
-    /// One operation ended.
+    /// Records the end of one operation.
     #[inline]
     pub fn lap(&mut self) {
         self.laps(1);
     }
 
-    /// `count` operations ended since the last reading; each is given the mean.
+    /// Records `count` operations since the last reading, each with their mean duration.
     #[inline]
     pub fn laps(&mut self, count: u64) {
         let now = Instant::now();
@@ -124,28 +125,28 @@ impl Laps {
         }
     }
 
-    /// One operation of a known length.
+    /// Records one operation with a known duration.
     pub fn record(&mut self, time: Duration) {
         self.histogram.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Takes in what another thread measured.
+    /// Merges another thread's measurements.
     pub fn absorb(&mut self, other: &Laps) {
-        // Both have the same bounds, so nothing can be out of range.
+        // Both have the same bounds, so no value is out of range.
         let _ = self.histogram.add(&other.histogram);
     }
 
-    /// The time below which `share` of the operations stayed, in microseconds.
+    /// Returns the duration in microseconds that `share` of the operations did not exceed.
     pub fn quantile_us(&self, share: f64) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.value_at_quantile(share) as f64 / 1e3 }
     }
 
-    /// How many operations were recorded.
+    /// Returns the number of recorded operations.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The longest, in microseconds.
+    /// Returns the longest duration in microseconds.
     pub fn max_us(&self) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.max() as f64 / 1e3 }
     }
@@ -159,14 +160,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads them, and lets the peak of memory start again from now.
+    /// Reads the counters, and resets the peak memory.
     pub fn start() -> Counters {
-        // "5" resets VmHWM; where it is refused the peak covers the whole process, which is only less precise.
+        // "5" resets VmHWM. If that is denied, the peak covers the process's lifetime, which is only less precise.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Counters { cpu: cpu_time(), written: written_bytes() }
     }
 
-    /// Processor time and bytes written since.
+    /// Returns processor time and bytes written since then.
     pub fn since(&self) -> (Duration, u64) {
         (cpu_time().saturating_sub(self.cpu), written_bytes().saturating_sub(self.written))
     }
@@ -177,8 +178,8 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
-/// `write_bytes` of the kernel: pages dirtied and direct writes. On a file system without a disk it stays 0, and bytes handed to
-/// `write` stand in.
+/// The kernel's `write_bytes`: dirtied pages and direct writes. On a file system without a disk it stays 0; the bytes
+/// passed to `write` replace it there.
 fn written_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     match field(&text, "write_bytes:") {
@@ -187,7 +188,7 @@ fn written_bytes() -> u64 {
     }
 }
 
-/// Most memory resident since the counters started.
+/// Returns the peak resident memory since the counters started.
 pub fn peak_rss_bytes() -> u64 {
     field(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:") * 1024
 }
@@ -200,7 +201,7 @@ fn field(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Space that everything below a directory holds: blocks, not lengths, so a hole costs nothing and preallocation does.
+/// Returns the disk space below a directory: allocated blocks, so holes are free and preallocation counts.
 pub fn disk_bytes(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
@@ -214,7 +215,8 @@ pub fn disk_bytes(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Drives all files below a directory out of the page cache, so that the next reads come from the disk. What is dirty is written first.
+/// Evicts all files below a directory from the page cache, so that the next reads come from the disk. Dirty pages are
+/// written first.
 pub fn evict(dir: &Path) -> Outcome<()> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -229,7 +231,7 @@ pub fn evict(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Fails if the disk that holds `dir` has less than `need` bytes left.
+/// Fails if the disk of `dir` has less than `need` bytes free.
 pub fn require_space(dir: &Path, need: u64) -> Outcome<()> {
     std::fs::create_dir_all(dir)?;
     let space = rustix::fs::statvfs(dir)?;

@@ -1,5 +1,5 @@
-//! A store without a face: the engine with one family and the keeper that an experiment chooses. Both engines of a comparison live
-//! in one process, on the same disk, each in a directory of its own.
+//! A store on the bare engine, with one family and the record protector that an experiment chooses. Both engines of a
+//! comparison run in one process, on the same disk, each in its own directory.
 
 use crate::Outcome;
 use crate::workload::touch;
@@ -14,10 +14,10 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
 
-/// Everything.
+/// The whole key space.
 pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
 
-/// How a store is made.
+/// The configuration of a store.
 #[derive(Clone)]
 pub(crate) struct Shape {
     pub(crate) env: Env,
@@ -27,14 +27,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// As the published runs: 256 MiB of cache, memtables of 64 MiB, no compression.
+    /// The configuration of the published runs: 256 MiB of cache, memtables of 64 MiB, no compression.
     pub(crate) fn real() -> Shape {
         let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
         let settings = Settings { cache_bytes: 256 * MIB, memtable_bytes: 64 * MIB, ..Settings::default() };
         Shape { env: Env::real(), options, settings, listener: Arc::new(Silent) }
     }
 
-    /// So small that a few hundred records make several blocks, tables and levels.
+    /// A small configuration, in which a few hundred records make several blocks, tables and levels.
     pub(crate) fn small(env: Env) -> Shape {
         let options = CfOptions {
             block_bytes: 256,
@@ -70,7 +70,7 @@ impl Node {
         Ok(Node::try_open(dir, shape, companions)?)
     }
 
-    /// The same, with the engine's own error.
+    /// Opens a store, and returns the engine's own error.
     pub(crate) fn try_open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Result<Node> {
         let parts = Parts {
             env: shape.env.clone(),
@@ -97,14 +97,14 @@ impl Node {
         self.apply(Kind::Put, key, value, Durability::Os)
     }
 
-    /// A sum over all bytes of the value, as a reader would use them; none if there is none.
+    /// Returns a sum over all bytes of the value, as a reader would use them; `None` if the key has no value.
     pub(crate) fn touch(&self, key: &[u8]) -> Result<Option<u64>> {
         let mut sum = 0;
         let found = self.db.get(&self.family, key, At::Latest, &mut |record: &Record<'_>| sum = touch(record.value))?;
         Ok(found.then_some(sum))
     }
 
-    /// Passes every row and touches key and value; answers how many there were, and a sum.
+    /// Reads key and value of every row; returns their number and a sum.
     pub(crate) fn scan(&self) -> Result<(u64, u64)> {
         let mut cursor = self.db.cursor(&self.family, At::Latest, ALL)?;
         let (mut rows, mut sum) = (0, 0u64);
@@ -117,14 +117,14 @@ impl Node {
         Ok((rows, sum))
     }
 
-    /// Bytes of the table files, and the records in them.
+    /// Returns the bytes and the number of records of the table files.
     pub(crate) fn tables(&self) -> (u64, u64) {
         let metrics = self.db.metrics();
         let levels = metrics.families.iter().flat_map(|family| &family.levels);
         levels.fold((0, 0), |(bytes, records), level| (bytes + level.bytes, records + level.records))
     }
 
-    /// Table files in use.
+    /// Returns the number of live table files.
     pub(crate) fn table_files(&self) -> u64 {
         let metrics = self.db.metrics();
         metrics.families.iter().flat_map(|family| &family.levels).map(|level| level.tables as u64).sum()

@@ -1,4 +1,5 @@
-//! What the disk itself does: a file written from end to end, and a page written and synced again and again. Stores are held against it.
+//! Measures the raw disk as a baseline for stores: a sequentially written file, and a page that is written and synced
+//! repeatedly.
 
 use crate::Outcome;
 use crate::workload::Random;
@@ -8,19 +9,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// What was found; 0 where it was not asked for.
+/// The results; 0 for probes that were not requested.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Probes {
-    /// Bytes a second, written in order and synced at the end.
+    /// Bytes per second, written sequentially with a sync at the end.
     pub write_bytes_s: f64,
-    /// Microseconds to write a page into a file that has its blocks, and to sync it.
+    /// Microseconds to write and sync a page in a file with allocated blocks.
     pub sync_us: f64,
 }
 
 const MIB: usize = 1 << 20;
 const PAGE: usize = 4096;
 
-/// Bytes a second of `bytes` bytes that do not compress, a MiB at a time, until the last is synced.
+/// Returns bytes per second for writing `bytes` incompressible bytes, one MiB at a time, with a final sync.
 pub fn write_rate(dir: &Path, bytes: u64) -> Outcome<f64> {
     in_file(dir, |file| {
         let pool = noise(4 * MIB);
@@ -37,8 +38,9 @@ pub fn write_rate(dir: &Path, bytes: u64) -> Outcome<f64> {
     })
 }
 
-/// Microseconds of one page written and synced, the mean of so many, into a file that was written before. A few hundred say less than
-/// some thousands: the first ones after any file was made or removed may take less.
+/// Returns microseconds to write and sync one page in a file that was written before, as the mean of `count` pages. A
+/// few hundred are less reliable than some thousands: the first syncs after a file was created or removed may be
+/// faster.
 pub fn sync_micros(dir: &Path, count: u64) -> Outcome<f64> {
     in_file(dir, |file| {
         let pool = noise(PAGE);

@@ -1,9 +1,10 @@
-//! Sides in turn: what is compared is measured within moments, forwards and backwards, so that a drift of the machine hits all alike.
+//! Alternating measurements: compared sides are measured within moments, forwards and backwards, so that drift of the
+//! machine affects all alike.
 //!
-//! A round measures every side once, in order in even rounds and in reverse in odd ones (A B B A). What is judged is the median
-//! over rounds of what one side took more than another within the round, by its bootstrap bounds.
+//! A round measures every side once, in order in even rounds and in reverse in odd ones (A B B A). The verdict uses the
+//! median over rounds of the difference between two sides in the same round, with its bootstrap bounds.
 //!
-//! Examples that compare two sides by turns of their own are called alike: `main_of`.
+//! Examples with their own alternation share a command line: `main_of`.
 
 use crate::Outcome;
 use crate::experiment::Run;
@@ -11,7 +12,7 @@ use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The `main` of an example that is called by `NAME ROUNDS DIR`: prints what it found, or why there is nothing to print.
+/// The `main` of an example with the command line `NAME ROUNDS DIR`: prints the result or the error.
 pub fn main_of(name: &str, compare: impl FnOnce(u64, &Path) -> Outcome<String>) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match &arguments[..] {
@@ -30,16 +31,17 @@ pub fn main_of(name: &str, compare: impl FnOnce(u64, &Path) -> Outcome<String>) 
     }
 }
 
-/// Nanoseconds an operation, by round and side.
+/// Nanoseconds per operation, by round and side.
 pub(crate) struct Rounds {
     times: Vec<Vec<f64>>,
     seed: u64,
 }
 
-/// Rounds at least, for an interval to be given.
+/// Minimum number of rounds for an interval.
 pub(crate) const LEAST: usize = MEDIAN_SAMPLES;
 
-/// Measures `sides` sides in turn, `rounds` times or until the run is over. `measure` answers nanoseconds an operation.
+/// Measures `sides` sides in turn, `rounds` times or until the run's time is over. `measure` returns nanoseconds per
+/// operation.
 pub(crate) fn alternate(
     run: &Run,
     sides: usize,
@@ -51,7 +53,7 @@ pub(crate) fn alternate(
     Ok(rounds)
 }
 
-/// The same where one measurement gives several numbers.
+/// Like `alternate`, for measurements with several numbers.
 pub(crate) fn alternate_many<const N: usize>(
     run: &Run,
     sides: usize,
@@ -79,28 +81,28 @@ pub(crate) fn alternate_many<const N: usize>(
 }
 
 impl Rounds {
-    /// Rounds done.
+    /// Returns the number of completed rounds.
     pub(crate) fn count(&self) -> usize {
         self.times.len()
     }
 
-    /// What a side took, the median.
+    /// Returns the median time of a side.
     pub(crate) fn of(&self, side: usize) -> f64 {
         median(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>())
     }
 
-    /// The bounds of what a side took.
+    /// Returns the bounds of a side's time.
     pub(crate) fn interval_of(&self, side: usize) -> Option<Interval> {
         median_interval(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>(), self.seed)
     }
 
-    /// What `side` took more than `base`, in nanoseconds.
+    /// Returns how many nanoseconds `side` took more than `base`.
     pub(crate) fn more(&self, side: usize, base: usize) -> Option<Interval> {
         let more: Vec<f64> = self.times.iter().map(|round| round[side] - round[base]).collect();
         median_interval(&more, self.seed)
     }
 
-    /// What `side` took more than `base`, in percent of `base` less what the driver itself takes.
+    /// Returns how much more `side` took than `base`, in percent of `base` minus the driver's own time.
     pub(crate) fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
         let more: Vec<f64> = self
             .times
@@ -111,7 +113,7 @@ impl Rounds {
     }
 }
 
-/// An interval as people read it.
+/// Formats an interval.
 pub(crate) fn shown(interval: Option<Interval>) -> String {
     match interval {
         Some(Interval { mean, low, high, .. }) => format!("{mean:+.2} ({low:+.2} .. {high:+.2})"),

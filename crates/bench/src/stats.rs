@@ -1,8 +1,8 @@
-//! Intervals by bootstrap, and what they allow one to say. Pure.
+//! Bootstrap intervals, and verdicts about thresholds. Pure.
 
 use crate::workload::Random;
 
-/// A mean and the bounds between which it lies with 95 % confidence.
+/// A mean with its 95 % confidence bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The mean of the samples.
@@ -11,11 +11,11 @@ pub struct Interval {
     pub low: f64,
     /// The upper bound.
     pub high: f64,
-    /// How many samples.
+    /// Number of samples.
     pub n: usize,
 }
 
-/// Which side of a threshold is good.
+/// The good side of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The value or more.
@@ -24,7 +24,7 @@ pub enum Wanted {
     AtMost,
 }
 
-/// What an interval says about a threshold.
+/// The verdict about an interval and a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval is on the good side.
@@ -37,13 +37,13 @@ pub enum Verdict {
 
 const RESAMPLES: usize = 4_000;
 
-/// Samples below which the bounds of a median are not given.
+/// Minimum number of samples for the bounds of a median.
 pub const MEDIAN_SAMPLES: usize = 11;
 
-/// The mean with its bootstrap bounds; `None` from fewer than three samples, which say nothing about their spread.
+/// Returns the mean with its bootstrap bounds; `None` for fewer than three samples, which have no meaningful spread.
 ///
-/// The percentile bootstrap of few samples is too narrow; its bounds are therefore drawn away from the mean by the ratio of
-/// Student's t to the normal quantile and by `sqrt(n / (n - 1))` (Hesterberg's expanded interval).
+/// The percentile bootstrap of few samples is too narrow. Its bounds are therefore widened by the ratio of Student's t
+/// to the normal quantile and by `sqrt(n / (n - 1))` (Hesterberg's expanded interval).
 pub fn interval(samples: &[f64], seed: u64) -> Option<Interval> {
     let n = samples.len();
     if n < 3 || samples.iter().any(|sample| !sample.is_finite()) {
@@ -61,7 +61,7 @@ pub fn interval(samples: &[f64], seed: u64) -> Option<Interval> {
     Some(Interval { mean, low: mean - (mean - low).max(0.0) * widen, high: mean + (high - mean).max(0.0) * widen, n })
 }
 
-/// The geometric mean of ratios with its bounds: a ratio and its inverse weigh the same.
+/// Returns the geometric mean of ratios with its bounds: a ratio and its inverse have the same weight.
 pub fn ratio_interval(ratios: &[f64], seed: u64) -> Option<Interval> {
     if ratios.iter().any(|ratio| *ratio <= 0.0) {
         return None;
@@ -71,8 +71,8 @@ pub fn ratio_interval(ratios: &[f64], seed: u64) -> Option<Interval> {
     Some(Interval { mean: mean.exp(), low: low.exp(), high: high.exp(), n })
 }
 
-/// The median with its bootstrap bounds, drawn apart like those of the mean; `None` from fewer than eleven samples: the median of a
-/// handful is one of a handful of numbers, and its bounds say nothing.
+/// Returns the median with its bootstrap bounds, widened like those of the mean; `None` for fewer than eleven samples:
+/// the median of very few samples is one of a few values, so its bounds mean little.
 pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
     let n = samples.len();
     if n < MEDIAN_SAMPLES || samples.iter().any(|sample| !sample.is_finite()) {
@@ -99,7 +99,7 @@ pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
     })
 }
 
-/// Compares; an interval that contains the threshold decides nothing.
+/// Compares an interval with a threshold; an interval that contains it is inconclusive.
 pub fn judge(interval: Option<Interval>, wanted: Wanted, threshold: f64) -> Verdict {
     let Some(Interval { low, high, .. }) = interval else { return Verdict::Inconclusive };
     let (good, bad) = match wanted {
@@ -113,7 +113,7 @@ pub fn judge(interval: Option<Interval>, wanted: Wanted, threshold: f64) -> Verd
     }
 }
 
-/// The middle value; 0 of nothing.
+/// Returns the median; 0 for no samples.
 pub fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -131,7 +131,7 @@ fn student_t(freedom: usize) -> f64 {
     match freedom {
         0 => f64::INFINITY,
         1..=15 => TABLE[freedom - 1],
-        // Close enough from above: 1.96 + 2.4 / freedom.
+        // An upper approximation: 1.96 + 2.4 / freedom.
         _ => 1.96 + 2.4 / freedom as f64,
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         let mut random = Random::new(7);
         let held = (0..400)
             .filter(|trial| {
-                // Six draws from a sum of uniform numbers: nearly normal, mean 6.
+                // Each sample is a sum of uniform numbers: nearly normal, mean 6.
                 let samples: Vec<f64> = (0..6).map(|_| (0..12).map(|_| random.unit()).sum()).collect();
                 let interval = interval(&samples, *trial).expect("enough samples");
                 (interval.low..=interval.high).contains(&6.0)
@@ -192,7 +192,7 @@ mod tests {
         let mut random = Random::new(11);
         let held = (0..400)
             .filter(|trial| {
-                // Uniform around 5, and now and then an outlier on either side.
+                // Uniform around 5, with occasional outliers on either side.
                 let samples: Vec<f64> = (0..15)
                     .map(|_| match random.below(20) {
                         0 => 1e6,

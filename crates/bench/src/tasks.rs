@@ -1,8 +1,10 @@
-//! Question: do a thousand tasks that write durably share fdatasyncs, and what does a read cost a task that finds its value in memory?
-//! Protocol: 1,000 tasks on a runtime of as many threads as there are cores, each with its synced writes one after the other, through
-//!           `AsyncDb`; beside them 64 threads, and one, that make the same number of writes through `Db`. All in turn, forwards and backwards, on one
-//!           store each. The fdatasyncs are the log's own count. Then the same cached keys, by `Db::get` and by `AsyncDb::get`.
-//! Passes:   at most one fdatasync for 20 writes of the tasks; no more time a write than the 64 threads take; at most 200 ns more a read.
+//! Question: do a thousand tasks with durable writes share fdatasyncs, and how much does a cached read cost a task?
+//! Protocol: 1,000 tasks on a runtime with one thread per core, each with sequential synced writes through `AsyncDb`.
+//!           For comparison, 64 threads and one thread make the same number of writes through `Db`. All run in turn,
+//!           forwards and backwards, each on its own store. The log counts the fdatasyncs. Then the same cached keys
+//!           are read by `Db::get` and by `AsyncDb::get`.
+//! Passes:   at most one fdatasync per 20 writes of the tasks; at most the time per write of the 64 threads; at most
+//!           200 ns more per read.
 
 use crate::Outcome;
 use crate::experiment::{self, Needs, Run};
@@ -20,19 +22,19 @@ pub struct Line {
     ask: experiment::Ask,
 }
 
-/// Tasks that write.
+/// Number of writing tasks.
 const TASKS: u64 = 1000;
 
-/// Threads beside them.
+/// Number of writing threads for comparison.
 const THREADS: u64 = 64;
 
 /// Writes of one side in a round, at scale 1.
 const WRITES: u64 = 100 * TASKS;
 
-/// Keys that are read.
+/// Number of keys read.
 const KEYS: u64 = 1000;
 
-/// Who writes.
+/// The writers of a side.
 #[derive(Clone, Copy)]
 enum Side {
     Tasks,
@@ -41,7 +43,7 @@ enum Side {
 
 const SIDES: [Side; 3] = [Side::Tasks, Side::Threads(THREADS), Side::Threads(1)];
 
-/// The experiment.
+/// Runs the experiment.
 pub fn tasks(line: &Line) -> Outcome<u8> {
     let needs = Needs { id: "async", scales: (0.1, 0.02), disk: (2_000 << 20, 256 << 20) };
     experiment::conduct(&line.ask, &needs, |run| {
@@ -60,7 +62,7 @@ fn writes(run: &Run) -> Outcome<Vec<Gate>> {
     let [times, syncs] = alternate_many(run, SIDES.len(), 2 * LEAST, |side| {
         round += 1;
         let db = &stores[side];
-        // One thread waits for the disk at each write: a hundredth of them says as much.
+        // One thread waits for the disk at each write, so a hundredth of the writes is enough.
         let count = if let Side::Threads(1) = SIDES[side] { (count / 100).max(20) } else { count };
         let before = db.metrics().wal.syncs;
         let start = Instant::now();
@@ -70,7 +72,7 @@ fn writes(run: &Run) -> Outcome<Vec<Gate>> {
         };
         let nanos = start.elapsed().as_nanos() as f64;
         let syncs = db.metrics().wal.syncs - before;
-        db.settle()?; // what is left to do behind it is not the next side's
+        db.settle()?; // remaining work must not burden the next side
         Ok([nanos / done as f64, syncs as f64 / done as f64])
     })?;
     for (side, name) in ["1000 tasks", "64 threads", "1 thread"].into_iter().enumerate() {
@@ -89,7 +91,7 @@ fn synced() -> WriteOptions {
     WriteOptions::new().durability(Durability::Sync)
 }
 
-/// The keys and values that one writer writes.
+/// Returns the next key and value of a writer.
 fn row(random: &mut Random) -> (Vec<u8>, [u8; 100]) {
     (format!("{:016}", random.below(1 << 40)).into_bytes(), [random.below(256) as u8; 100])
 }

@@ -1,9 +1,10 @@
-//! Keys, values and the order in which they are asked for. Everything follows from a seed.
+//! Keys, values and their access order, all derived from a seed.
 //!
-//! Record `i` of a store of `num` has the decimal key of `fmix64(i) mod num`: about 63 % of the keys are distinct, the others are
-//! written more than once, and a read that draws `i` always finds something. Decimal keys share their first bytes, as real ones do.
+//! Record `i` of a store of `num` has the decimal key of `fmix64(i) mod num`: about 63 % of the keys are distinct, the
+//! others are written more than once, and a read that draws `i` always finds a record. Decimal keys share their first
+//! bytes, like real keys.
 
-/// Murmur's finaliser: a bijection that spreads every bit of its input.
+/// Murmur's finalizer: a bijection that spreads every bit of its input.
 #[inline]
 pub fn fmix64(mut x: u64) -> u64 {
     x ^= x >> 33;
@@ -18,37 +19,37 @@ pub fn fmix64(mut x: u64) -> u64 {
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed.
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Random {
         Random(fmix64(seed ^ 0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The sequence of one thread (or step, or trial) of a seed.
+    /// Creates the sequence of one thread (or step, or trial) of a seed.
     pub fn stream(seed: u64, stream: u64) -> Random {
         Random::new(fmix64(seed).wrapping_add(stream.wrapping_mul(0xd6e8_feb8_6659_fd93)))
     }
 
-    /// The next word.
+    /// Returns the next word.
     #[inline]
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         fmix64(self.0)
     }
 
-    /// A number below `bound`, which is at least 1.
+    /// Returns a number below `bound`, which is at least 1.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `0.0..1.0`.
+    /// Returns a number in `0.0..1.0`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Keys of one store: how many there are and how long they are written.
+/// The keys of one store: their number and length.
 #[derive(Clone, Debug)]
 pub struct Keys {
     num: u64,
@@ -57,7 +58,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys of `bytes` decimal digits; `None` if they are too short to tell `2 * num` keys apart.
+    /// Creates keys of `bytes` decimal digits; `None` if that is too short for `2 * num` distinct keys.
     pub fn new(num: u64, bytes: usize, seed: u64) -> Option<Keys> {
         let digits = num.checked_mul(2)?.to_string().len();
         (num > 0 && bytes >= digits).then(|| Keys {
@@ -67,25 +68,25 @@ impl Keys {
         })
     }
 
-    /// How many records the fill steps write.
+    /// Returns the number of records that the fill steps write.
     pub fn num(&self) -> u64 {
         self.num
     }
 
-    /// The key of record `i`, as the random fills write it.
+    /// Returns the key of record `i`, as the random fills write it.
     #[inline]
     pub fn written(&mut self, i: u64) -> &[u8] {
         let number = fmix64(i.wrapping_add(self.salt)) % self.num;
         self.decimal(number)
     }
 
-    /// The `i`th key in order. All of them together contain every written key.
+    /// Returns the `i`th key in order. The ordered keys include every written key.
     #[inline]
     pub fn ordered(&mut self, i: u64) -> &[u8] {
         self.decimal(i)
     }
 
-    /// A key that no step writes, right beside one that exists: its last digit is a full stop.
+    /// Returns a key that no step writes, next to an existing one: its last digit is a full stop.
     #[inline]
     pub fn missing(&mut self, i: u64) -> &[u8] {
         self.written(i);
@@ -95,7 +96,7 @@ impl Keys {
         &self.text
     }
 
-    /// A key that only the inserting mixes write, above those of the fills.
+    /// Returns a key that only the inserting mixes write, above those of the fills.
     #[inline]
     pub fn inserted(&mut self, i: u64) -> &[u8] {
         let number = self.num + fmix64(i.wrapping_add(self.salt)) % self.num;
@@ -112,7 +113,7 @@ impl Keys {
     }
 }
 
-/// Values that compress to about half: slices of one pool, so that making one costs nothing.
+/// Values that compress to about half: slices of one pool, so that creating one is free.
 #[derive(Clone, Debug)]
 pub struct Values {
     pool: Vec<u8>,
@@ -121,7 +122,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Values of `bytes` bytes, another sequence for every stream.
+    /// Creates values of `bytes` bytes, with a different sequence for every stream.
     pub fn new(bytes: usize, seed: u64, stream: u64) -> Values {
         let mut random = Random::stream(seed, stream ^ 0x5661_6c75_6573);
         let size = (1 << 20).max(bytes * 2);
@@ -135,7 +136,7 @@ impl Values {
         Values { pool, bytes, at }
     }
 
-    /// The next value.
+    /// Returns the next value.
     #[inline]
     pub fn value(&mut self) -> &[u8] {
         self.at += self.bytes + 1;
@@ -146,7 +147,7 @@ impl Values {
     }
 }
 
-/// Zipfian ranks (Gray et al., as in YCSB): rank 0 is asked for most.
+/// Zipfian ranks (Gray et al., as in YCSB): rank 0 is the most frequent.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     num: f64,
@@ -161,7 +162,7 @@ impl Zipf {
     /// YCSB's constant.
     pub const THETA: f64 = 0.99;
 
-    /// Ranks `0..num`. Sums `num` terms: made before the clock starts.
+    /// Creates ranks `0..num`. It sums `num` terms, so it is called before the measurement.
     pub fn new(num: u64) -> Zipf {
         let theta = Zipf::THETA;
         let zeta: f64 = (1..=num).map(|i| (i as f64).powf(-theta)).sum();
@@ -170,7 +171,7 @@ impl Zipf {
         Zipf { num: num as f64, theta, alpha: 1.0 / (1.0 - theta), zeta, eta, second: two }
     }
 
-    /// The next rank.
+    /// Returns the next rank.
     #[inline]
     pub fn rank(&self, random: &mut Random) -> u64 {
         let u = random.unit();
@@ -185,7 +186,7 @@ impl Zipf {
         (rank as u64).min(self.num as u64 - 1)
     }
 
-    /// The exponent in use.
+    /// Returns the exponent.
     pub fn theta(&self) -> f64 {
         self.theta
     }

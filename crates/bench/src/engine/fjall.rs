@@ -1,4 +1,5 @@
-//! fjall: one keyspace, no compression, each write handed to the operating system (its default), `SyncData` where a step syncs.
+//! fjall: one keyspace, no compression, each write passed to the operating system (its default), `SyncData` for synced
+//! steps.
 
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
@@ -10,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nothing must happen for this long before the store counts as settled; it is taken off the measured time.
+/// The store counts as settled after this idle time, which is subtracted from the measurement.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Tables of its level 0, by default.
+/// Default number of tables in its level 0.
 const L0_TABLES: u64 = 4;
 
 struct Fjall {
@@ -38,7 +39,8 @@ pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> 
     Ok(Box::new(Fjall { db, keyspace }))
 }
 
-/// Its leveled compaction. Its first level holds as many tables as its level 0 may, so that the size of the tables says that of the level.
+/// Returns its leveled compaction. The first level holds as many tables as level 0, so the table size determines the
+/// level size.
 fn levels(table: Option<u64>, level: Option<u64>) -> Leveled {
     let levels = Leveled::default();
     match (table, level) {
@@ -93,7 +95,7 @@ impl Engine for Fjall {
 
     fn settle(&self) -> Outcome<Duration> {
         self.keyspace.rotate_memtable_and_wait()?;
-        // It has no call that waits for compactions: settled is when its own counters stand still.
+        // fjall has no call that waits for compactions: it counts as settled when its counters stop changing.
         let mut quiet_since = Instant::now();
         let mut completed = self.db.compactions_completed();
         while quiet_since.elapsed() < QUIET {

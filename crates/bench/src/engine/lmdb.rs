@@ -1,5 +1,5 @@
-//! LMDB through heed: the unnamed database, one transaction a write. Not syncing is a flag of the environment, so a store whose
-//! every write will be synced is opened without it.
+//! LMDB through heed: the unnamed database, one transaction per write. Skipping syncs is a flag of the environment, so
+//! a store with synced writes is opened without the flag.
 #![expect(unsafe_code, reason = "opening a memory map is unsafe by nature: the driver alone holds the directory")]
 
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};

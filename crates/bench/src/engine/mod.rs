@@ -1,7 +1,8 @@
-//! One small trait for every store, and the one place where they are opened, all with the same settings.
+//! The trait of a store under test, and the functions that open all stores with the same settings.
 //!
-//! An adapter adds nothing and hides nothing: each call is the call a user of that store would make. Where a store needs a
-//! transaction around a read, `View::Fixed` lets a reader keep one; `View::Latest` must see every write acknowledged before.
+//! An adapter adds nothing and hides nothing: each call is the call that a user of the store would make. If a store
+//! needs a transaction around a read, `View::Fixed` lets a reader keep one; `View::Latest` must see every acknowledged
+//! write.
 
 mod null;
 
@@ -26,14 +27,14 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
-/// Which store.
+/// The stores.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
-    /// Stores nothing: what is measured is the driver.
+    /// Stores nothing, to measure the driver itself.
     Null,
-    /// Waxseal as it comes, seals on and verified.
+    /// Waxseal with default options: seals on and verified.
     Waxseal,
     /// Waxseal opened plain: the same engine without seals.
     Plain,
@@ -43,14 +44,14 @@ pub enum Name {
     Redb,
     /// LMDB, through heed.
     Lmdb,
-    /// RocksDB with its defaults.
+    /// RocksDB with default options.
     Rocksdb,
-    /// RocksDB with every check on that it offers here.
+    /// RocksDB with all checks that its C interface offers.
     RocksdbStrict,
 }
 
 impl Name {
-    /// The name as the command line and the reports spell it.
+    /// Returns the name as used on the command line and in reports.
     pub fn text(self) -> &'static str {
         match self {
             Name::Null => "null",
@@ -64,7 +65,7 @@ impl Name {
         }
     }
 
-    /// Whether this build contains it.
+    /// Returns true if this build contains the store.
     pub fn is_built(self) -> bool {
         match self {
             Name::Null => true,
@@ -74,17 +75,18 @@ impl Name {
         }
     }
 
-    /// Whether it keeps a log and sorted tables, as LSM trees do; the driver's own counts with them.
+    /// Returns true for stores with a log and sorted tables, like LSM trees; the driver's own `null` store counts as
+    /// one.
     pub fn is_tree(self) -> bool {
         !matches!(self, Name::Redb | Name::Lmdb)
     }
 
-    /// Everything this build contains.
+    /// Returns all stores of this build.
     pub fn built() -> Vec<Name> {
         Name::value_variants().iter().copied().filter(|name| name.is_built()).collect()
     }
 
-    /// Its version, from the workspace's own lock file.
+    /// Returns the store's version, from the workspace's lock file.
     pub fn version(self) -> String {
         let package = match self {
             Name::Null | Name::Waxseal | Name::Plain => return format!("waxseal {}", env!("CARGO_PKG_VERSION")),
@@ -104,16 +106,16 @@ fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// Whether a reader may keep the state it started with.
+/// Whether a reader may keep its initial state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
-    /// Nobody writes beside it: a transaction may be held.
+    /// There are no concurrent writes: a transaction may be kept open.
     Fixed,
-    /// Each call sees all that was acknowledged before it.
+    /// Each call sees all writes acknowledged before it.
     Latest,
 }
 
-/// Where a scan starts and which way it goes.
+/// Start and direction of a scan.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// The first key, going up.
@@ -133,16 +135,17 @@ pub struct Op {
     pub value: Option<Vec<u8>>,
 }
 
-/// What a store says about itself after opening; silence is the default.
+/// Findings that a store reports after an open; all false by default.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Findings {
-    /// It reported that the end of its log was cut.
+    /// True if it reported that the end of its log was cut.
     pub cut: bool,
-    /// It reported that it put damage right.
+    /// True if it reported that it repaired damage.
     pub repaired: bool,
 }
 
-/// A store under test. Without `sync` a write survives the process (or whatever the store has nearest to that); with it, the machine.
+/// A store under test. A write without `sync` survives a process crash (or the nearest equivalent that the store
+/// offers); with `sync` it survives a machine crash.
 pub trait Engine: Send + Sync {
     /// Writes one record.
     fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()>;
@@ -150,51 +153,52 @@ pub trait Engine: Send + Sync {
     /// Deletes one record.
     fn delete(&self, key: &[u8], sync: bool) -> Outcome<()>;
 
-    /// Writes all or none.
+    /// Writes all operations or none.
     fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()>;
 
-    /// A reader for the calling thread.
+    /// Returns a reader for the calling thread.
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
 
-    /// Makes everything durable that was acknowledged.
+    /// Makes all acknowledged writes durable.
     fn sync(&self) -> Outcome<()>;
 
-    /// Moves memtables into tables, where there are any.
+    /// Flushes memtables to tables, if the store has any.
     fn flush(&self) -> Outcome<()>;
 
-    /// Waits until nothing is left to do in the background. Gives back the part of the wait that only watched for quiet.
+    /// Waits until all background work is done. Returns the part of the wait in which the store was already idle.
     fn settle(&self) -> Outcome<Duration>;
 
-    /// The longest that a write waited for the store itself since it was opened: held back, or for room in the log. None: it is not counted.
+    /// Returns the longest wait of a write for the store itself (write stall, or room in the log) since the open.
+    /// `None` if the store does not count it.
     fn own_wait(&self) -> Option<Duration> {
         None
     }
 
-    /// What opening found.
+    /// Returns the findings of the open.
     fn findings(&self) -> Findings {
         Findings::default()
     }
 
-    /// Ends in good order.
+    /// Closes the store properly.
     fn close(self: Box<Self>) -> Outcome<()>;
 }
 
 /// Reads of one thread.
 pub trait Reader {
-    /// Looks a key up and touches all of its value; the sum of what was touched.
+    /// Looks up a key and reads all of its value; returns the sum of the bytes.
     fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>>;
 
-    /// Looks a key up and copies its value.
+    /// Looks up a key and copies its value.
     fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>>;
 
-    /// Hands rows out until no more are wanted.
+    /// Passes rows to `rows` until it wants no more.
     fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()>;
 }
 
-/// What is shown each row: key and value.
+/// Callback for each row: key and value.
 pub type Each<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
 
-/// Rows a scan has seen: counts them, touches their values, reads the clock now and then.
+/// Receives the rows of a scan: counts them, reads their values, and reads the clock occasionally.
 pub struct Rows<'a> {
     wanted: u64,
     seen: u64,
@@ -204,25 +208,25 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// A clock reading costs as much as a row, so many rows share one.
+    /// A clock reading costs as much as a row, so it is shared by this many rows.
     const LAP_ROWS: u64 = 256;
 
-    /// At most `wanted` rows.
+    /// Accepts at most `wanted` rows.
     pub fn wanted(wanted: u64) -> Rows<'static> {
         Rows { wanted, seen: 0, touched: 0, laps: None, each: None }
     }
 
-    /// All rows, timed.
+    /// Accepts all rows and measures time.
     pub fn timed(laps: &'a mut Laps) -> Rows<'a> {
         Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: Some(laps), each: None }
     }
 
-    /// All rows, shown one by one.
+    /// Accepts all rows and passes each to a callback.
     pub fn shown(each: &'a mut Each<'a>) -> Rows<'a> {
         Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: None, each: Some(each) }
     }
 
-    /// One row. False: no more are wanted.
+    /// Receives one row. Returns false if no more are wanted.
     #[inline]
     pub fn row(&mut self, key: &[u8], value: &[u8]) -> bool {
         self.touched = self.touched.wrapping_add(touch(value)).wrapping_add(key.len() as u64);
@@ -238,18 +242,18 @@ impl<'a> Rows<'a> {
         self.seen < self.wanted
     }
 
-    /// How many rows came.
+    /// Returns the number of rows received.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// The sum of what was touched, so that no compiler can drop the touching.
+    /// Returns the sum of the bytes read, so that the compiler cannot remove the reads.
     pub fn touched(&self) -> u64 {
         self.touched
     }
 }
 
-/// Opens a store, new or old.
+/// Opens an existing store or creates one.
 pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
     std::fs::create_dir_all(dir)?;
     match name {
@@ -271,7 +275,7 @@ pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engi
     }
 }
 
-/// The answer to a store that this build does not contain.
+/// Returns the error for a store that this build does not contain.
 pub fn not_built(name: Name) -> Fault {
     format!("this build has no {}: features `peers` (fjall, redb, LMDB) and `rocksdb` add stores", name.text()).into()
 }
@@ -288,7 +292,8 @@ mod tests {
         assert_eq!(locked_version(lock, "redb"), None);
     }
 
-    /// Every store of this build behaves like a map: through batches, deletes, a flush, both directions, and reopening.
+    /// Every store of this build behaves like a map: with batches, deletes, a flush, scans in both directions, and a
+    /// reopen.
     #[test]
     fn every_store_is_a_map() {
         let settings = Settings::new(8 << 20, 1 << 20);

@@ -1,4 +1,4 @@
-//! Stores nothing and finds nothing: what a step costs here is the driver's own, and is taken off every ratio.
+//! Stores nothing and finds nothing. The cost of a step here is the driver's own, and is subtracted from every ratio.
 
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug)]
 struct Null;
 
-/// Settings change nothing here.
+/// Ignores the settings.
 pub(super) fn open(_: &Settings) -> Box<dyn Engine> {
     Box::new(Null)
 }

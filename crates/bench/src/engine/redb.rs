@@ -1,4 +1,4 @@
-//! redb: one table, one transaction a write (`Durability::None`, or `Immediate` where a step syncs).
+//! redb: one table, one transaction per write (`Durability::None`, or `Immediate` for synced steps).
 
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("bench");
 
-/// A key and its value, as a range hands them out.
+/// A key and its value, as returned by a range.
 type Row<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 struct Redb {
@@ -81,7 +81,7 @@ impl Engine for Redb {
         self.sync()
     }
 
-    /// A durable commit: without one, nothing written before it would survive.
+    /// Makes a durable commit; without one, no earlier write would survive.
     fn settle(&self) -> Outcome<Duration> {
         self.sync()?;
         Ok(Duration::ZERO)

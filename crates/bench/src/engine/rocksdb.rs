@@ -1,5 +1,6 @@
-//! RocksDB, twice: with its defaults (point-in-time recovery), and with every check its C interface offers (absolute consistency,
-//! a log tracked in the manifest, paranoid checks). Filters and a cache as its own guide advises; compression off in both.
+//! RocksDB in two variants: with its defaults (point-in-time recovery), and with every check that its C interface
+//! offers (absolute consistency, a log tracked in the manifest, paranoid checks). Filters and cache follow its tuning
+//! guide; compression is off in both.
 
 use super::settings::Strict;
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
@@ -126,7 +127,7 @@ impl Reader for RocksReader<'_> {
             }
             if down { at.prev() } else { at.next() }
         }
-        // The end of the data and an error look alike until asked.
+        // The end of the data and an error are only distinguished by the status.
         Ok(at.status()?)
     }
 }

@@ -1,6 +1,7 @@
-//! What every store is given. One file says it for `peers` (`peers.toml`, built in); a run by hand says it on its command line.
+//! The settings of every store. `peers` reads them from a file (`peers.toml`, built in); a manual run takes them from
+//! its command line.
 //!
-//! A file that names something unknown, or leaves something out, is refused: nobody should believe to have set what was not read.
+//! A file with an unknown or missing field is rejected, so that no setting is silently ignored.
 
 use crate::Outcome;
 use serde::{Deserialize, Serialize};
@@ -8,31 +9,31 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// What one store is opened with. Compression is off everywhere.
+/// The settings with which a store is opened. Compression is always off.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Block or page cache; LMDB has none of its own and uses the page cache without a bound.
+    /// Block or page cache. LMDB has none; it uses the page cache without a limit.
     pub cache_bytes: u64,
     /// Memtable of the LSM trees; B-trees have none.
     pub memtable_bytes: u64,
-    /// Tables of the LSM trees; by default each store's own size.
+    /// Table size of the LSM trees; by default each store's own size.
     pub table_bytes: Option<u64>,
-    /// The first level below level 0 of the LSM trees; by default each store's own size.
+    /// Size of the first level below level 0 of the LSM trees; by default each store's own size.
     pub level_bytes: Option<u64>,
-    /// Every write will be synced. Only stores that must choose at opening look at it.
+    /// True if every write will be synced. Used only by stores that must choose at opening.
     pub synced: bool,
-    /// What only one store knows.
+    /// Settings of individual stores.
     pub own: Own,
 }
 
 impl Settings {
-    /// Cache and memtable; all else by default.
+    /// Returns settings with this cache and memtable, and defaults otherwise.
     pub const fn new(cache_bytes: u64, memtable_bytes: u64) -> Settings {
         Settings { cache_bytes, memtable_bytes, table_bytes: None, level_bytes: None, synced: false, own: Own::DEFAULT }
     }
 }
 
-/// What only one store knows.
+/// Settings of individual stores.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// RocksDB's.
@@ -44,7 +45,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// What the file that is built in says too; a test holds them together.
+    /// The values of the built-in file; a test compares the two.
     pub const DEFAULT: Own = Own {
         rocksdb: Rocksdb {
             bloom_bits: 10.0,
@@ -55,13 +56,13 @@ impl Own {
     };
 }
 
-/// Of RocksDB.
+/// Settings of RocksDB.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rocksdb {
-    /// Bits a key of its filters.
+    /// Bits per key of its filters.
     pub bloom_bits: f64,
-    /// Of the one with every check on.
+    /// Checks of the strict variant.
     pub strict: Strict,
 }
 
@@ -69,23 +70,23 @@ pub struct Rocksdb {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Strict {
-    /// A log that does not end well is refused.
+    /// A log with a damaged end is rejected.
     pub absolute_consistency: bool,
-    /// The manifest knows the logs.
+    /// The manifest lists the logs.
     pub track_and_verify_wals: bool,
-    /// What its documentation calls paranoid.
+    /// RocksDB's option `paranoid_checks`.
     pub paranoid_checks: bool,
 }
 
-/// Of fjall.
+/// Settings of fjall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fjall {
-    /// Its journals at most.
+    /// Maximum size of its journals.
     pub journal_mib: u64,
 }
 
-/// Of LMDB.
+/// Settings of LMDB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lmdb {
@@ -95,7 +96,7 @@ pub struct Lmdb {
     pub readers: u32,
 }
 
-/// For every store alike.
+/// Settings shared by all stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
@@ -107,43 +108,43 @@ pub struct Shared {
     pub cache_mib: u64,
     /// Memtable.
     pub memtable_mib: u64,
-    /// The first level of the store that reads start from.
+    /// First level of the store with deep levels, on which reads are measured.
     pub deep_level_kib: u64,
-    /// Its tables.
+    /// Table size of that store.
     pub deep_table_kib: u64,
 }
 
-/// How much is asked of the stores.
+/// Sizes of the workloads.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
-    /// Rounds at most.
+    /// Maximum number of rounds.
     pub rounds: u64,
     /// Records that the fills write.
     pub records: u64,
-    /// Numbers of threads beside one.
+    /// Thread counts besides one.
     pub threads: Vec<u64>,
     /// Bytes that a fill of large values writes.
     pub large_mib: u64,
-    /// Bytes of the random load whose write amplification is judged.
+    /// Bytes of the random load for which write amplification is judged.
     pub load_mib: u64,
-    /// Bytes of the log that is recovered.
+    /// Bytes of the log for the recovery step.
     pub recover_mib: u64,
-    /// Tables of the store that is opened.
+    /// Number of tables of the store for the open step.
     pub tables: u64,
-    /// Their size.
+    /// Size of these tables.
     pub table_kib: u64,
-    /// Records of the growing store.
+    /// Record counts of the growing store.
     pub growth: Vec<u64>,
-    /// Cache and memtable of the store that holds four times as much.
+    /// Cache and memtable of the store with four times as much data.
     pub budget_mib: u64,
-    /// How long the mixed load runs.
+    /// Duration of the mixed load.
     pub mixed_seconds: u64,
-    /// One point of its plot.
+    /// Length of one point of its plot.
     pub window_seconds: u64,
 }
 
-/// The file.
+/// The settings file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
@@ -157,7 +158,7 @@ pub struct File {
 }
 
 impl File {
-    /// The file at `path`, or the one that is built in.
+    /// Reads the file at `path`, or the built-in one.
     pub fn read(path: Option<&Path>) -> Outcome<File> {
         let text = match path {
             Some(path) => std::fs::read_to_string(path)?,
@@ -189,17 +190,17 @@ impl File {
         Ok(())
     }
 
-    /// The sizes of a full or a quick run.
+    /// Returns the sizes of a full or a quick run.
     pub fn sizes(&self, quick: bool) -> &Sizes {
         if quick { &self.quick } else { &self.full }
     }
 
-    /// What only one store knows.
+    /// Returns the settings of individual stores.
     pub fn own(&self) -> Own {
         Own { rocksdb: self.rocksdb, fjall: self.fjall, lmdb: self.lmdb }
     }
 
-    /// Cache, memtable and what only one store knows.
+    /// Returns cache, memtable and the settings of individual stores.
     pub fn settings(&self) -> Settings {
         let Shared { cache_mib, memtable_mib, .. } = self.shared;
         Settings { own: self.own(), ..Settings::new(cache_mib * MIB, memtable_mib * MIB) }

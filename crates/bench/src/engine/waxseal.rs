@@ -1,4 +1,4 @@
-//! Waxseal through its face, sealed (as it comes) or plain.
+//! Waxseal through its public API, with seals (the default) or plain.
 
 use super::{Engine, Findings, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;

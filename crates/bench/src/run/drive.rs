@@ -1,4 +1,4 @@
-//! One step on its way: its threads start together, and what they did is put together when the last one ends.
+//! One step in progress: its threads start together, and their results are merged when the last one ends.
 
 use super::hand::Hand;
 use super::{Plan, Step};
@@ -12,13 +12,13 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What threads did.
+/// The results of threads.
 pub(super) struct Tally {
     pub(super) ops: u64,
     pub(super) found: u64,
     pub(super) touched: u64,
     pub(super) laps: Laps,
-    /// Of `mixed`, one a window.
+    /// For `mixed`: one entry per window.
     pub(super) windows: Vec<Laps>,
 }
 
@@ -27,7 +27,7 @@ impl Tally {
         Tally { ops: 0, found: 0, touched: 0, laps: Laps::new(), windows: Vec::new() }
     }
 
-    /// Takes in another thread's windows: those of the same time belong together.
+    /// Merges another thread's windows; windows of the same time are combined.
     fn absorb_windows(&mut self, others: Vec<Laps>) {
         for (place, other) in others.into_iter().enumerate() {
             match self.windows.get_mut(place) {
@@ -38,7 +38,7 @@ impl Tally {
     }
 }
 
-/// One step on its way.
+/// One step in progress.
 pub(super) struct Drive<'a> {
     pub(super) plan: &'a Plan,
     pub(super) store: &'a dyn Engine,
@@ -49,7 +49,7 @@ pub(super) struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// All threads; the time from the first start to the last end.
+    /// Runs all threads; returns the time from the first start to the last end.
     pub(super) fn all(&self) -> Outcome<(Tally, Duration)> {
         if self.step.is_wait() {
             return self.wait();
@@ -92,7 +92,7 @@ impl Drive<'_> {
         Ok((all, elapsed))
     }
 
-    /// The time that only watched for quiet is not the store's.
+    /// The time in which the store was already idle is not counted.
     fn wait(&self) -> Outcome<(Tally, Duration)> {
         let mut tally = Tally::new();
         let start = Instant::now();
@@ -106,7 +106,7 @@ impl Drive<'_> {
         Ok((tally, elapsed))
     }
 
-    /// Operations of a step, all threads together.
+    /// Returns the number of operations of a step, over all threads.
     fn ops(&self) -> u64 {
         match self.step {
             Step::FillSeq | Step::FillRandom | Step::FillBatch | Step::Overwrite => self.plan.num,
@@ -115,13 +115,13 @@ impl Drive<'_> {
         }
     }
 
-    /// The part of one thread.
+    /// Returns one thread's share of the operations.
     fn share(&self, thread: u64) -> Range<u64> {
         let (ops, threads) = (self.ops(), self.plan.threads);
         ops * thread / threads..ops * (thread + 1) / threads
     }
 
-    /// One thread of the step, from the common start to its own end.
+    /// Runs one thread of the step, from the common start to its own end.
     fn one(&self, thread: u64, zipf: Option<&Zipf>, barrier: &Barrier) -> Outcome<(Tally, Instant, Instant)> {
         let seed = self.plan.seed;
         let view = if self.step.only_reads() { View::Fixed } else { View::Latest };
@@ -142,7 +142,7 @@ impl Drive<'_> {
         Ok((hand.tally, start, Instant::now()))
     }
 
-    /// The writer beside the readers: overwrites until they are done.
+    /// The concurrent writer: overwrites until the readers are done.
     fn overwrite_until(&self, done: &AtomicBool, barrier: &Barrier) -> Outcome<(Tally, Instant, Instant)> {
         let mut keys = self.keys.clone();
         let mut values = Values::new(self.plan.value_bytes, self.plan.seed, u64::MAX);

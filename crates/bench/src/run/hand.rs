@@ -1,4 +1,4 @@
-//! One thread of a step: which calls it makes, in which order, with which keys.
+//! One thread of a step: its calls, their order and their keys.
 
 use super::drive::{Drive, Tally};
 use super::{SEEK_ROWS, Step};
@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Rows that wait in the queue of `queue`.
+/// Number of waiting rows in the queue of `queue`.
 const QUEUE_DEPTH: u64 = 1000;
 
-/// What a queue may take: a store that passes the tombstones of all heads so far at each look would not end within hours.
+/// Time limit of `queue`: a store that skips the tombstones of all earlier heads at each look-up would take hours.
 const QUEUE_AT_MOST: Duration = Duration::from_secs(20);
 
-/// What one thread works with.
+/// The state of one thread.
 pub(super) struct Hand<'a> {
     pub(super) drive: &'a Drive<'a>,
     pub(super) keys: Keys,
@@ -94,7 +94,7 @@ impl Hand<'_> {
         }
     }
 
-    /// The operation that is timed is the batch; what is counted are its records.
+    /// The timed operation is the batch; the counted operations are its records.
     fn batches(&mut self, share: Range<u64>) -> Outcome<()> {
         let mut ops: Vec<Op> = Vec::new();
         let mut next = share.start;
@@ -126,7 +126,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// Zipfian over all records; the ranks are spread over the key space by the keys themselves.
+    /// Zipfian over all records; the keys themselves spread the ranks over the key space.
     fn mix(
         &mut self,
         reader: &mut dyn Reader,
@@ -168,7 +168,7 @@ impl Hand<'_> {
         self.drive.store.put(self.keys.inserted(i), self.values.value(), false)
     }
 
-    /// The most recent insert is asked for most.
+    /// The most recent insert is read most often.
     fn recent(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
         self.each(share, |hand, _| {
             if hand.random.below(100) >= 95 {
@@ -200,8 +200,8 @@ impl Hand<'_> {
         })
     }
 
-    /// The queue holds what the first of these operations put there. Each operation looks for its head, where the tombstones of all
-    /// heads before it lie. It ends early when its time is up: a report says of how many operations it is.
+    /// The first operations fill the queue. Each later operation looks up its head, behind the tombstones of all
+    /// earlier heads. The step ends early at its time limit; a report states its number of operations.
     fn queue(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
         let (store, first) = (self.drive.store, share.start);
         let end = Instant::now() + QUEUE_AT_MOST;
@@ -209,7 +209,7 @@ impl Hand<'_> {
             store.put(self.keys.ordered(i), self.values.value(), false)?;
             if i >= first + QUEUE_DEPTH {
                 let mut rows = Rows::wanted(1);
-                // Each thread has a queue of its own in the one store; only the lowest one begins with the store's first row.
+                // Each thread has its own queue in the store; only the lowest queue begins with the store's first row.
                 match self.drive.plan.threads {
                     1 => reader.scan(Start::First, &mut rows)?,
                     _ => reader.scan(Start::Seek(self.keys.ordered(first)), &mut rows)?,

@@ -1,7 +1,8 @@
-//! The mixed load that runs for a time and not for a number of operations: half reads, 45 % updates, 5 % scans of ten rows, zipfian.
+//! The mixed load, which runs for a duration instead of a number of operations: half reads, 45 % updates, 5 % scans of
+//! ten rows, zipfian.
 //!
-//! Every thread keeps one histogram a window; all threads' histograms of the same window are put together. A window that the
-//! load did not begin has no point, and a stall longer than a window stands in the window in which it ended.
+//! Every thread keeps one histogram per window; the threads' histograms of the same window are merged. A window in
+//! which the load had already ended has no point. A stall longer than a window counts in the window in which it ended.
 
 use super::SEEK_ROWS;
 use super::hand::Hand;
@@ -11,17 +12,17 @@ use crate::measure::Laps;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// How long `mixed` runs, and how long one of its points is.
+/// The duration of `mixed`, and the length of its windows.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// In all.
+    /// Total duration.
     pub all: Duration,
-    /// One point.
+    /// Length of one window.
     pub window: Duration,
 }
 
 impl Default for Span {
-    /// A minute, a point a second.
+    /// One minute, in windows of one second.
     fn default() -> Span {
         Span { all: Duration::from_secs(60), window: Duration::from_secs(1) }
     }
@@ -44,7 +45,7 @@ pub struct Window {
     pub max_us: f64,
 }
 
-/// The windows as they are reported.
+/// Converts the windows for the report.
 pub(super) fn told(windows: &[Laps], window: Duration) -> Vec<Window> {
     let point = |(place, laps): (usize, &Laps)| Window {
         until_s: window.as_secs_f64() * (place + 1) as f64,
@@ -58,7 +59,7 @@ pub(super) fn told(windows: &[Laps], window: Duration) -> Vec<Window> {
 }
 
 impl Hand<'_> {
-    /// One thread, until the time is over.
+    /// Runs one thread until the time is over.
     pub(super) fn mixed(&mut self, reader: &mut dyn Reader) -> Outcome<()> {
         let Span { all, window } = self.drive.plan.span;
         let start = Instant::now();
@@ -73,7 +74,7 @@ impl Hand<'_> {
             let now = (elapsed.as_nanos() / window.as_nanos().max(1)) as usize;
             if now > number || elapsed >= all {
                 self.tally.windows.push(std::mem::take(&mut laps));
-                // Windows in which nothing ended are there, empty.
+                // Windows without a completed operation are included as empty ones.
                 self.tally.windows.resize_with(now.max(number + 1).min(MOST_WINDOWS), Laps::new);
                 number = now;
             }
@@ -103,5 +104,5 @@ impl Hand<'_> {
     }
 }
 
-/// A histogram takes some hundred kilobytes: so many at most.
+/// Limit on windows, because a histogram takes some hundred kilobytes.
 const MOST_WINDOWS: usize = 1024;

@@ -1,8 +1,8 @@
-//! `run`: one store, steps one after the other, a line a step.
+//! `run`: runs steps in sequence on one store, and prints a line per step.
 //!
-//! Coming in: a store directory (new or left by an earlier run) and a plan. Going out: one `StepReport` a step. A step is driven by
-//! `threads` threads that start together; its time ends when the last one ends. Generating a key and reading the clock are inside
-//! the time of every operation; the `null` store measures them.
+//! In: a store directory (new or left by an earlier run) and a plan. Out: one `StepReport` per step. A step is driven
+//! by `threads` threads that start together; its time ends when the last one ends. The time of every operation includes
+//! generating a key and reading the clock; the `null` store measures that overhead.
 
 mod drive;
 mod hand;
@@ -24,47 +24,47 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-/// What to run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which store.
+    /// The store.
     pub engine: Name,
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Records that the fills write, and the space that keys are drawn from.
+    /// Records that the fills write; keys are drawn from this space.
     pub num: u64,
-    /// Operations of the other steps; by default `num`, and a thousandth of it where each is synced.
+    /// Operations of the other steps; by default `num`, or `num / 1000` if each is synced.
     pub ops: Option<u64>,
-    /// Threads that drive.
+    /// Number of driving threads.
     pub threads: u64,
     /// Length of keys.
     pub key_bytes: usize,
     /// Length of values.
     pub value_bytes: usize,
-    /// Records a batch.
+    /// Records per batch.
     pub batch: usize,
-    /// What the store is given.
+    /// The store's settings.
     pub settings: Settings,
-    /// From which everything follows.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Where the store is.
+    /// Directory of the store.
     pub dir: PathBuf,
     /// Reads everything once before a step that only reads.
     pub warm: bool,
-    /// Drives the store's files out of the page cache before it is opened.
+    /// Evicts the store's files from the page cache before it is opened.
     pub cold: bool,
-    /// Ends like a process that is killed: nothing is closed, flushed or synced.
+    /// Ends like a killed process: without close, flush or sync.
     pub kill: bool,
-    /// Of `mixed`.
+    /// Duration and windows of `mixed`.
     pub span: Span,
-    /// Where the windows of `mixed` are written, JSON.
+    /// Output file for the windows of `mixed`, as JSON.
     pub windows: Option<PathBuf>,
 }
 
 /// Rows of a `seekrandom`.
 const SEEK_ROWS: u64 = 10;
 
-/// Opens the store, runs the steps, hands out a report after each, closes the store.
+/// Opens the store, runs the steps, passes on a report after each, and closes the store.
 pub fn run(plan: &Plan, report: &mut dyn FnMut(StepReport) -> Outcome<()>) -> Outcome<()> {
     let keys = Keys::new(plan.num, plan.key_bytes, plan.seed).ok_or("keys are too short for their number")?;
     if plan.threads == 0 || plan.batch == 0 {
@@ -112,13 +112,13 @@ pub fn run(plan: &Plan, report: &mut dyn FnMut(StepReport) -> Outcome<()>) -> Ou
         report(done.told(plan, *step, &counters))?;
     }
     if plan.kill {
-        // The store is not even dropped: whatever it would do on its way out, a killed process does not.
+        // The store is not dropped either: a killed process runs no destructor.
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)?;
     }
     store.close()
 }
 
-/// What a step did, before it is told.
+/// The results of a step before the report.
 #[derive(Default)]
 struct Done {
     ops: u64,
@@ -154,7 +154,7 @@ impl Done {
     }
 }
 
-/// One pass over all rows, and reads of half the keys that the step will draw from.
+/// Scans all rows once, and reads half as many keys as the step will draw.
 fn warm(plan: &Plan, store: &dyn Engine, keys: &Keys) -> Outcome<()> {
     let mut keys = keys.clone();
     let mut reader = store.reader(View::Fixed)?;

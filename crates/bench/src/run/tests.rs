@@ -63,7 +63,7 @@ fn a_report_has_the_fields_of_the_contract_in_their_order() {
 #[test]
 fn every_step_does_its_operations_on_the_null_store() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Opening comes first; the others in any order.
+    // Opening comes first; the other steps in any order.
     let mut steps = Step::value_variants().to_vec();
     steps.rotate_right(1);
     for report in reports(&plan(Name::Null, &steps, dir.path().into())) {

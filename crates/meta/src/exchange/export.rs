@@ -32,9 +32,9 @@ use crate::paper::{self, Pairing, Written};
 use crate::provider::LABELS;
 
 /// The metadata that an export writes beside the records. Default: seals, and the labels that users gave their records.
+///
 /// A record's expiry time is covered by its seal and exported with it. The policies without seals reject a record that
 /// expires, since the receiver would keep it forever.
-/// the receiver would keep it forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// No metadata, as in the MetaHive paper.
