@@ -307,7 +307,7 @@ pub struct Entry<'a> {
     pub provider: u16,
     /// Format version of its bytes.
     pub version: u8,
-    /// True if the seal covers the entry: it never changes after the write, and is the same on every replica.
+    /// True if the seal covers the entry: it never changes after the write, and every replica has the same entry.
     pub sealed: bool,
     /// True if a protector that does not know the provider drops the entry from the tables it writes.
     pub discardable: bool,

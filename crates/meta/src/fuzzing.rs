@@ -38,7 +38,7 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
     let _ = (Sealer::is_adopted(record), sealer.expired(record, &|| u64::MAX));
     (0..6).for_each(|provider| drop(meta_of(record, provider)));
     stamped(sealer, record, check);
-    // Bound to another seqno and back, the companions are unchanged, and the term is the same there.
+    // Binding to another seqno keeps the term, and binding back restores the companions.
     let (term, mut moved) = (sealer.term(record), record.companion.to_vec());
     sealer.bind(&mut moved, Some(record.seqno), MAX_SEQNO);
     assert_eq!(sealer.term(&Record { seqno: MAX_SEQNO, companion: &moved, ..*record }), term);

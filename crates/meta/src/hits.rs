@@ -10,7 +10,7 @@ use waxseal_lsm::env::work::lock;
 /// Maximum number of remembered words. Further ones are found again by a later check.
 const MOST: usize = 4096;
 
-/// The damaged words as they were read. While there are none, a look-up costs one load.
+/// The damaged words as they were read. An empty set costs a look-up one load.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     any: AtomicBool,

@@ -6,7 +6,7 @@
 //! Holds:  the seal does not cover the stamp, so a record has the same seal whether or not it is watched. The stamp's
 //!         own check starts from the hash of the record's key, so it detects both flipped bits and a stamp moved from
 //!         another record. A stamp is never exported; within its store it follows its record.
-//! Crash:  the stamp is in the log frame of its operation: after a crash either both exist or neither does.
+//! Crash:  the stamp is in the log frame of its operation: a crash leaves both or neither.
 
 use std::num::NonZero;
 

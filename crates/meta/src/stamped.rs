@@ -8,7 +8,7 @@
 //! seal_row       gives an engine-made row a seal like any other
 //! ```
 //!
-//! Holds:  an operation has the same seal with and without a stamp. No row is made from a damaged record or stamp: the
+//! Holds:  a stamp does not change an operation's seal. No row is made from a damaged record or stamp: the
 //!         flush then fails, as for any damaged record in memory, and is repeated from the log.
 //! Crash:  rows are part of the manifest edit that installs the flush.
 

@@ -71,7 +71,7 @@ pub(super) fn most_candidates(deficit: &Ledger) -> usize {
 }
 
 /// Returns the indexes of the candidates (given by kind and term) that restore the deficit: the missing number of each
-/// kind, with the missing sum. `None` if no choice fits or more than one does, since an ambiguous choice is no repair.
+/// kind, with the missing sum. `None` if no choice or several choices fit: two candidates are no repair.
 pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<usize>> {
     let mut chosen = Vec::new();
     for (of, lost) in [(Some(Kind::Put), deficit.puts), (Some(Kind::Delete), deficit.deletes), (None, deficit.others)] {

@@ -123,7 +123,7 @@ pub(super) fn repair_table(
         }
         return Ok(Ended::Done);
     }
-    // From here on no compaction uses the table. One that just finished has replaced it, and the damage with it or not.
+    // From here on no compaction uses the table. A compaction that finished earlier has replaced the table, perhaps with its damage.
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(Ended::Done) };
     // The repair itself reports the findings of the check, place by place.
     let mut told = report.damage.split_off(found);
@@ -189,7 +189,7 @@ struct Mending<'a, 'o> {
     lost_beside: u64,
     /// Number of found records with more companions than a seal word.
     with_more: u64,
-    /// Pointers whose values are lost; each has a gap of its own until its value is found.
+    /// Pointers whose values are lost; each one leaves a gap until its value is found.
     pointers: Vec<OwnedRecord>,
     /// Blob files that are damaged or not otherwise referenced: their readable values are rewritten.
     collects: BTreeSet<Uid>,

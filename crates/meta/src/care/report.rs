@@ -34,7 +34,7 @@ pub struct Report {
     pub lost: u64,
     /// Lost entries and stamps of intact records.
     pub lost_beside: u64,
-    /// Files that could not be read, and so may or may not be damaged.
+    /// Files that could not be read; their state is unknown.
     pub unread: u64,
     /// Bytes read.
     pub bytes: u64,

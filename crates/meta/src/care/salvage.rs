@@ -1,17 +1,18 @@
-//! Salvage: what can still be read of a store that may not even open, written into a new one.
+//! Salvage: copies the readable records of a store, even one that does not open, into a new store.
 //!
-//! In:     the files of a store, whatever is left of them. Without a manifest tables say themselves what they are, families are
-//!         known by their number alone, and the log is read from each segment on as far as it links.
-//! Out:    a new store that holds the newest version of each key that could be read, fences where a newer one may have been lost, and
-//!         a report of what could not be had.
-//! Holds:  the source is only read. Every record is checked by its seal on the way and takes it along. An older version never stands
-//!         in for a newer one that was lost, unless the caller accepts the loss: what decides nothing is written first, what decides
-//!         is written again behind it, and the fences' bound lies between. Where no range is known, all keys are under the fence.
-//! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
-//!         salvage that fails or is ended leaves no store.
-//! Costs:  one pass over everything, a second if something was lost, one more where a table that no manifest names lacks records; some
-//!         fifty bytes of memory for each key, the key of each record that is lost, or that may be what a table lacks, and what is written at
-//!         once: 4 MiB, or one record.
+//! In:     the files of a store, as far as they exist. Without a manifest, each table's own properties describe it,
+//!         families are known only by number, and the log is read from each segment on, as far as the segments link up.
+//! Out:    a new store with the newest readable version of each key, lost ranges where a newer version may have been
+//!         lost, and a report of the losses.
+//! Holds:  the source is only read. Every record is checked against its seal and copied with it. An older version never
+//!         replaces a lost newer one, unless the caller accepts the loss: records that may be outdated are written
+//!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
+//!         loss with an unknown range, the lost range covers all keys.
+//! Crash:  until its salvage is complete, a family is under a lost range over all its keys (unless its order names no
+//!         last key). A salvage that fails or is ended leaves no store.
+//! Costs:  one pass over everything, a second one if something was lost, and another one if a table without a manifest
+//!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
+//!         missing records, and the current write batch: 4 MiB, or one record.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -51,21 +52,25 @@ use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 use super::spans::Spans;
 
-/// Records written at once.
+/// Maximum number of records per commit.
 const GROUP: usize = 256;
 
-/// Bytes written at once, but for a record that has more: of large values a few hundred would be more than a batch may hold.
+/// Maximum bytes per commit, except for a single larger record: a few hundred large values would exceed the limit of a
+/// batch.
 const GROUP_BYTES: usize = 4 * MIB;
 
-/// The id that is no family's. docs/format.md, section 5.2.
+/// The id that no family has. docs/format.md, section 5.2.
 const NO_FAMILY: u32 = u32::MAX;
 
-/// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be empty. Nobody may
-/// have the source open; it is never written to. `parts` are those of the new store; its orders are looked up by name for the old one.
+/// Copies the readable records of the store at `from` into a new store at `to`, which must not exist or be empty. The
+/// source must not be open elsewhere, and is never written to. `parts` are those of the new store; its orders are also
+/// looked up by name for the old one.
 ///
-/// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
-/// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors: `Invalid` if `to`
-/// holds something, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
+/// Reads of the new store return `Corruption` where a newer version than the found one may have been lost. With
+/// `SalvageOptions::accept_loss` they return the found one; the report lists the losses in both cases.
+///
+/// Errors: `Invalid` if `to` is not empty, for an order that was not given, or for a loss with an unknown range in a
+/// family whose order names no last key; `Io`.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -129,13 +134,13 @@ pub fn salvage(
         Ok(()) => Ok(report),
         Err(error) => {
             let _ = db.close();
-            let _ = Db::destroy(to, &parts.env); // what is left of it is no store to be used
+            let _ = Db::destroy(to, &parts.env); // an incomplete store must not be used
             Err(error)
         }
     }
 }
 
-/// The parts of a store that has the system families of another: they can only be made when it is opened.
+/// Adds the old store's system families to the parts, because they can only be created when the store is opened.
 fn with_system_families(mut parts: Parts, state: Option<&State>) -> Parts {
     for stored in state.iter().flat_map(|state| state.families.values()) {
         let is_given = parts.families.iter().any(|(name, _)| *name == stored.name);
@@ -148,26 +153,27 @@ fn with_system_families(mut parts: Parts, state: Option<&State>) -> Parts {
     parts
 }
 
-/// True of the families that receive rows of others' flushes and edits: the log of events and the quarantine. docs/format.md, section 9.
+/// Returns true for the families that receive rows from flushes and edits of others: the event log and the quarantine.
+/// docs/format.md, section 9.
 fn receives_rows(id: u32) -> bool {
     matches!(system_number(id), Some(1 | 2))
 }
 
-/// A table as the manifest names it: its family and what is said of it.
+/// A table in the manifest: its family id and its metadata.
 type Named = (u32, Arc<TableMeta>);
 
-/// A family of the new store, and what of its tables was read.
+/// A family of the new store, and state of the old family's tables.
 struct Taker {
     family: Family,
-    /// The greatest seqno in a table that is known to be of the old one.
+    /// The greatest seqno in a table that certainly belongs to the old family.
     greatest: Seqno,
-    /// The fence that stands while the work goes on.
+    /// The lost ranges that exist during the salvage.
     working: Vec<u64>,
-    /// The fences that stay.
+    /// The lost ranges that remain.
     fences: Spans<()>,
 }
 
-/// A table that was read without a manifest: who may have replaced whom.
+/// A table that was read without a manifest, kept to find tables that may have replaced each other.
 struct Seen {
     family: u32,
     name: String,
@@ -185,33 +191,33 @@ struct Salvage<'a> {
     report: Report,
     families: BTreeMap<u32, Taker>,
     losses: Losses,
-    /// Records that could not be had where they were met, and where that was.
+    /// Unreadable records, with the file and the damage.
     unread: BTreeMap<Unread, Met>,
-    /// What tables that no manifest names lack.
+    /// The missing records of tables that were read without a manifest.
     holes: Vec<Hole>,
-    /// Their gaps by family, each with the number of its hole.
+    /// Their gaps by family, each with the index of its hole.
     gaps: BTreeMap<u32, Spans<usize>>,
-    /// What was taken of the log for holes alone: family and key, its last version there and a hole.
+    /// Records that were taken from the log only to fill holes: family and key, with the last version there and a hole.
     stand_ins: BTreeMap<(u32, Vec<u8>), (Seqno, usize)>,
-    /// Seqno and term of what was taken, by family and hash of the key.
+    /// Seqno and term of the newest copied record, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
-    /// The greatest seqno in any table, of whatever family.
+    /// The greatest seqno in any table of any family.
     in_tables: Seqno,
-    /// Tables that say themselves what they are.
+    /// Tables whose properties are readable.
     seen: Vec<Seen>,
-    /// Tables that do not.
+    /// Tables whose properties are lost.
     strays: Vec<String>,
-    /// The names of the tables that were read without a manifest, by uid.
+    /// Names of the tables that were read without a manifest, by uid.
     uids: BTreeMap<Uid, String>,
     batch: Batch,
-    /// The seqno of the last commit into the new store.
+    /// The seqno of the last commit to the new store.
     last: Seqno,
-    /// The second pass: what decides under a fence is written once more.
+    /// True in the second pass, which rewrites the authoritative records inside lost ranges.
     again: bool,
-    /// The value files of the old store, and who holds them.
+    /// The blob files of the old store, and the handles that hold them.
     values: Arc<ValueShelf>,
     held: Vec<Arc<ValueFile>>,
-    /// Families of the new store that the caller names and no manifest does, and the fences over them.
+    /// Families of the new store that the caller names and no manifest lists, and their lost ranges.
     unclaimed: Vec<(Family, Vec<u64>)>,
 }
 
@@ -270,7 +276,7 @@ impl Salvage<'_> {
         self.judge_unclaimed()
     }
 
-    /// The families that the manifest names, and the fences they have.
+    /// Adds the families of the manifest, and their lost ranges.
     fn known_families(&mut self) -> Result<()> {
         let Some(state) = &self.state else { return self.family(0, &Order::bytewise()).map(drop) };
         for stored in state.families.values().cloned().collect::<Vec<_>>() {
@@ -288,8 +294,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Holds the value files: those that the manifest names, else all there are. One that does not say which it is, is missed by the records
-    /// that point into it.
+    /// Holds the blob files: those in the manifest, or without a manifest all. Without its header a blob file cannot be
+    /// identified; records that point into it then lose their values.
     fn hold_values(&mut self, names: &[String]) {
         self.held = match &self.state {
             Some(state) => {
@@ -300,7 +306,7 @@ impl Salvage<'_> {
         };
     }
 
-    /// Holds the value file that a frame of the log points into, which no table may have named yet.
+    /// Holds the blob file that a log frame points into, which may not be in any table yet.
     fn hold_logged(&mut self, logged: &[u8]) {
         let Ok((pointer, number)) = Pointer::decode_logged(logged) else { return };
         let file = self.values.hold_unfinished(number, pointer.uid, None);
@@ -309,7 +315,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Whatever has become of the rest of it: each value has sums of its own.
+    /// Identifies a blob file by its header, whatever the state of the rest: each value has its own checksums.
     fn identified(&self, name: &str) -> Option<Arc<ValueFile>> {
         let Some(Name::Values(number)) = Name::parse(name) else { return None };
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
@@ -317,7 +323,7 @@ impl Salvage<'_> {
         Some(self.values.hold_unfinished(number, uid, None))
     }
 
-    /// What cannot be known without a manifest is said.
+    /// Reports the facts that are unknown without a manifest.
     fn without_manifest(&mut self, error: &Error) {
         let may_have_replaced = |old: &Seen, new: &Seen| {
             let order = self.order_of(old.family);
@@ -349,7 +355,7 @@ impl Salvage<'_> {
         self.parts.orders.iter().chain([&bytewise]).find(|order| order.name() == name).cloned()
     }
 
-    /// The family of the new store that takes in one of the old.
+    /// Returns the family of the new store that receives an old family.
     fn family(&mut self, id: u32, order: &Order) -> Result<Family> {
         if let Some(into) = self.families.get(&id) {
             return Ok(into.family.clone());
@@ -396,12 +402,12 @@ impl Salvage<'_> {
         self.report.damage.push(Finding { message, outcome: self.outcome(), ..finding });
     }
 
-    /// The fence with the path of the old store's file: the new one has files of that name too.
+    /// Returns the lost range with the path of the old store's file, since the new store has files with the same names.
     fn in_old_store(&self, fence: &Fence) -> Fence {
         Fence { file: self.from.join(&fence.file).display().to_string(), ..fence.clone() }
     }
 
-    /// Takes what a table holds; answers what it says of itself, if nobody else does.
+    /// Copies the records of a table. Returns its description, if no manifest has one.
     fn table(&mut self, name: &str, known: Option<&Named>) -> Result<Option<Seen>> {
         self.report.files += 1;
         let table = match self.open(name, known) {
@@ -413,7 +419,7 @@ impl Salvage<'_> {
         };
         self.misses_another(&table, name, known);
         let properties = table.properties();
-        // A table that was opened by its data alone does not say what else stood in it, nor whose it is.
+        // A table that was opened by its data alone cannot tell which other records it had, nor its family.
         let is_described = known.is_some() || !properties.largest.is_empty() || !properties.creator.is_empty();
         let id = match is_described {
             true => known.map_or(properties.family, |(id, _)| *id),
@@ -446,7 +452,7 @@ impl Salvage<'_> {
                     reach(fence.from.clone(), fence.to.clone());
                     gaps.push(fence.clone());
                 }
-                Found::Refused { .. } => {} // the device may give it when the table is looked into again
+                Found::Refused { .. } => {} // the second read of the table may succeed
                 Found::Healed { .. } => self.report.repaired += 1,
             }
             Ok(())
@@ -467,7 +473,7 @@ impl Salvage<'_> {
                 into.greatest = into.greatest.max(greatest);
             }
         } else {
-            // What it holds says nothing of how far the tables of any family reach.
+            // Its content does not show the key ranges of any family's tables.
             let message = "nothing is left that says of which family the table is, and between which keys";
             self.lost_anywhere(&Error::structural(message).in_file(name, 0), MAX_SEQNO);
         }
@@ -480,7 +486,7 @@ impl Salvage<'_> {
         Ok(Some(Seen { family: id, name: name.to_owned(), number, keys, seqnos }))
     }
 
-    /// Nothing of a table can be read.
+    /// Handles a table that cannot be read at all.
     fn unopened(&mut self, error: &Error, known: Option<&Named>) -> Result<()> {
         let Some((id, meta)) = known else {
             self.lost_anywhere(error, MAX_SEQNO);
@@ -497,7 +503,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Writes once more what of a table decides although something was lost near it.
+    /// Writes the authoritative records of a table near a loss again.
     fn decide(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
         let Ok(table) = self.open(name, known) else { return Ok(()) };
         let id = known.map_or(table.properties().family, |(id, _)| *id);
@@ -509,7 +515,7 @@ impl Salvage<'_> {
         })
     }
 
-    /// What the fences of the new store will be.
+    /// Computes the lost ranges of the new store.
     fn fence(&mut self) -> Result<()> {
         if self.accepts {
             return Ok(());
@@ -531,8 +537,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Everything of a family up to this seqno was in tables. Where no manifest says so nobody knows it of one that receives rows: a flush
-    /// of another family writes a table of it, and what it has in memory itself stays there.
+    /// Returns the seqno up to which all records of a family were in tables. Without a manifest this is unknown for a
+    /// family that receives rows: another family's flush writes a table for it, while its own memtable is not flushed.
     fn flushed(&self, id: u32) -> Seqno {
         match &self.state {
             Some(state) => state.families.get(&id).map_or(MAX_SEQNO, |family| family.flushed),
@@ -541,12 +547,13 @@ impl Salvage<'_> {
         }
     }
 
-    /// True of what came after all that the tables of a family hold.
+    /// Returns true for records newer than everything in a family's tables.
     fn is_unflushed(&self, id: u32, seqno: Seqno) -> bool {
         id != NO_FAMILY && seqno > self.flushed(id)
     }
 
-    /// True of a family whose keys end in seqnos. Only system families have such keys without a manifest that says so.
+    /// Returns true for a family whose keys end in seqnos. Without a manifest only system families can be known to have
+    /// such keys.
     fn ends_in_seqno(&self, id: u32) -> bool {
         if let Some(into) = self.families.get(&id) {
             return into.family.options().key_ends_in_seqno;
@@ -561,8 +568,9 @@ impl Salvage<'_> {
         named.or_else(|| self.families.get(&id).map(|into| into.family.order().clone())).unwrap_or_default()
     }
 
-    /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where
-    /// something is lost; and the second time, what was taken the first. What a table has dropped must not come back: see `open_holes`.
+    /// Returns true if a log record may be missing in its family's tables: it is newer than they are, or lies in a lost
+    /// range, or, in the second pass, was copied in the first. A record that a table has dropped must not reappear: see
+    /// `open_holes`.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         if self.is_unflushed(id, seqno) || self.state.is_some() {
             return self.is_unflushed(id, seqno);
@@ -572,7 +580,7 @@ impl Salvage<'_> {
         was_taken() || self.is_unread(id, key, seqno) || stands_in()
     }
 
-    /// Sorts what was lost, and what is looked for: from here on many ask.
+    /// Sorts losses and gaps, because many look-ups follow.
     fn sort(&mut self) {
         for (id, into) in &self.families {
             let order = into.family.order();
@@ -583,13 +591,13 @@ impl Salvage<'_> {
         }
     }
 
-    /// True of the newest record of a key that was taken.
+    /// Returns true for the newest copied record of its key.
     fn is_newest(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         self.newest.get(&(id, hash(key))).is_some_and(|(newest, _)| *newest == seqno)
     }
 
-    /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met
-    /// it yet, so the row that its stamp asks for is still to be written.
+    /// Copies a record if no newer version was copied; in the second pass, if it is authoritative inside a lost range.
+    /// `is_untold`: no flush has read the record yet, so its event row must still be written.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
         let mut room = Room::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
@@ -598,7 +606,7 @@ impl Salvage<'_> {
             Ok(whole) => whole,
             Err(_) if self.again => return Ok(()),
             Err(error) => {
-                // The record is right, its value is lost: so is every older version.
+                // The record is intact, but its value is lost; older versions must not replace it.
                 let error = super::verify::bearable(error)?;
                 let file = error.damage().map_or_else(String::new, |damage| damage.file.clone());
                 self.add_unread(id, record, check, (file, Verdict::Missing));
@@ -619,14 +627,14 @@ impl Salvage<'_> {
         if self.again {
             let order = family.order();
             let fences = self.families.get(&id).map(|into| &into.fences);
-            // They reach over all versions of their keys.
+            // Lost ranges cover all versions of their keys.
             let is_under = || fences.is_some_and(|fences| fences.around(order, record.key, 0).next().is_some());
             let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
             if !self.is_newest(id, record.key, record.seqno) || !check.serves() || !is_under() || is_hidden() {
                 return Ok(());
             }
         } else if !check.serves() {
-            // Its key may be what was hit, and is all that is known of where it belongs.
+            // The damage may be in the key, which is the only indication of the record's position.
             self.add_unread(id, record, check, (String::new(), Verdict::Seal));
             return Ok(());
         } else {
@@ -648,7 +656,7 @@ impl Salvage<'_> {
         }
         match carried.companions {
             Some(kept) => self.batch.push_with(family.id(), record.kind, record.key, record.value, &kept)?,
-            // The record is right, so its seal made anew is the one it had.
+            // The record is intact, so a recomputed seal equals the original one.
             None => self.batch.push(family.id(), record.kind, record.key, record.value, keeper)?,
         }
         if self.batch.len() >= GROUP { self.write() } else { Ok(()) }

@@ -1,6 +1,6 @@
 //! The file `EXCHANGE` of an export: the form, number and guarantees of its tables. docs/format.md, section 8.3.
 //!
-//! It is written last, so that a directory without it is not an export. It lists uid, length and digest of each table,
+//! It is written last: a directory without this file is not an export. It lists uid, length and digest of each table,
 //! so that a missing, foreign or older table is detected.
 
 use std::ops::Bound;

@@ -98,7 +98,7 @@ pub enum Written {
 pub struct Pairing {
     form: Form,
     written: Written,
-    /// Clusters whose rows may still follow; each key is within the span of the previous one.
+    /// Clusters whose rows may still follow; each key lies within the previous key's span.
     open: Vec<Cluster>,
     map_entries: u64,
     group: Vec<Row>,

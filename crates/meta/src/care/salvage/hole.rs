@@ -1,10 +1,10 @@
-//! What a table has lost by its own count: lost, unless other tables or the log hold those very records.
+//! Records that a table lacks by its own ledger: lost, unless other tables or the log have these very records.
 //!
-//! Holds: a table counts its records and adds up their seals. Records found elsewhere that can have stood in its gaps, and close the count,
-//!        are those that it lacks. They are looked for where no manifest says which tables live: then one that was replaced stands
-//!        beside those that replaced it.
-//!        A seal says what was put and not when: it may be of an older record with the same content, and a version between the two
-//!        would answer. So only what decides fills a hole: the newest of its key, or one below what is newer than all that was lost.
+//! Holds:  a table counts its records and sums their seals. Records from elsewhere that fit into its gaps and balance
+//!         its ledger are the missing ones. They are searched for only without a manifest, when replaced tables exist
+//!         next to their replacements. A seal identifies a record's content but not its time: it may belong to an older
+//!         record with the same content, and a version between the two would be the right answer. So only authoritative
+//!         records fill a hole: the newest of its key, or one below a version that is newer than everything lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,26 +24,26 @@ use super::super::report::{Finding, Outcome, Rung, Step, finding_of};
 use super::Salvage;
 use super::unread::Unread;
 
-/// What a table lacks, and where it stood.
+/// The missing records of a table, and their gaps.
 #[derive(Debug)]
 pub(super) struct Hole {
     family: u32,
-    /// The table.
+    /// The table's file name.
     file: String,
     gaps: Vec<Fence>,
     counted: Ledger,
     deficit: Ledger,
-    /// Least and greatest of the table's seqnos.
+    /// Smallest and greatest seqno of the table.
     seqnos: (Seqno, Seqno),
     candidates: Candidates,
-    /// So many of the records that it lacks had more beside them than a seal, as far as it counts them.
+    /// Number of missing records with more companions than a seal, if the table counts them.
     beside: u64,
-    /// Where what fills it was found. If that was the table itself, read again, it was all of it.
+    /// The step that filled the hole; `ReadAgain` means that the table itself was read completely.
     filled: Option<Rung>,
 }
 
 impl Hole {
-    /// True of a seqno that a record of the table can have had.
+    /// Returns true if a record of the table may have this seqno.
     fn had(&self, seqno: Seqno) -> bool {
         (self.seqnos.0..=self.seqnos.1).contains(&seqno)
     }
@@ -53,25 +53,25 @@ impl Hole {
     }
 }
 
-/// A record that can have stood in a hole.
+/// A record that may have been in a hole.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     kind: Kind,
     term: u64,
-    /// It has nothing beside it but its seal.
+    /// True if its only companion is a seal.
     is_bare: bool,
 }
 
-/// What can have stood in a hole, no more than twice as many as can be told from each other.
+/// Candidates for a hole, at most twice as many as can be distinguished.
 #[derive(Debug, Default)]
 struct Candidates {
     kept: BTreeMap<Place, Candidate>,
-    /// There were too many: nothing is kept any more.
+    /// True if there were too many candidates, so that none are kept.
     is_hopeless: bool,
 }
 
 impl Candidates {
-    /// Adds one. Where there come to be too many, those that do not decide any more go first.
+    /// Adds a candidate. If there are too many, candidates that are no longer authoritative are removed first.
     fn add(&mut self, one: (Place, Candidate), most: usize, decides: impl Fn(&Place, u64) -> bool) {
         if self.is_hopeless {
             return;
@@ -87,9 +87,9 @@ impl Candidates {
 }
 
 impl Salvage<'_> {
-    /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where these do not explain
-    /// it (they have room for so many records), anywhere in it (`all`, and its least seqno). If nothing is, so many records may have
-    /// lost what stood beside them; else those that are lost had it.
+    /// Compares the found records of a table with its ledger. Missing records are lost in the gaps. If the gaps do not
+    /// explain the deficit (given their `room`), they are lost anywhere in the table (`all`, and its smallest seqno).
+    /// If no record is missing, `lost_beside` records may have lost companions; otherwise the missing records had them.
     pub(super) fn closes(
         &mut self,
         id: u32,
@@ -104,7 +104,7 @@ impl Salvage<'_> {
         self.report.structural += gaps.len() as u64;
         if deficit.as_ref().is_some_and(|deficit| plan::is_whole(deficit, summed)) {
             for gap in &gaps {
-                let outcome = Outcome::Repaired(Rung::Correction); // what seemed lost was never there
+                let outcome = Outcome::Repaired(Rung::Correction); // nothing was lost after all
                 self.report.damage.push(Finding { outcome, ..finding_of(family, gap) });
             }
             if lost_beside > 0 {
@@ -142,11 +142,11 @@ impl Salvage<'_> {
         }
     }
 
-    /// Looks into a table for what others lack, and for what a device did not give the first time: that is taken now.
+    /// Reads a table again for records that others lack, and for records whose first read failed; these are copied now.
     pub(super) fn look_into(&mut self, name: &str) -> Result<()> {
         let Ok(table) = self.open(name, None) else { return Ok(()) };
         let id = table.properties().family;
-        // One that does not say now what it is would pass for a table of the first family.
+        // A table whose properties are unreadable now would count as one of the first family.
         if !self.seen.iter().any(|seen| seen.name == name && seen.family == id) {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Salvage<'_> {
             }
             Ok(())
         })?;
-        // All that it counts was taken, the first time or now; nobody need ask which of it decides.
+        // All counted records were copied, now or earlier, so it need not be decided which of them are authoritative.
         let of_it = self.holes.iter_mut().filter(|hole| serves && hole.file == name && hole.counted == ledger);
         of_it.for_each(|hole| {
             hole.filled = Some(Rung::ReadAgain);
@@ -179,8 +179,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// The holes that nothing fills yet and that a record of the log may fill. What else it says of what tables hold has gone from them: it
-    /// must not come back.
+    /// Returns the open holes that a log record may fill. Other log records of the tables' time were dropped from the
+    /// tables and must not reappear.
     pub(super) fn open_holes(&self, id: u32, record: &Record<'_>) -> Vec<usize> {
         if !self.gaps.contains_key(&id) {
             return Vec::new();
@@ -197,7 +197,7 @@ impl Salvage<'_> {
         holes
     }
 
-    /// The holes in which a record can have stood, each once.
+    /// Returns the holes that may have contained a record, without duplicates.
     pub(super) fn holes_about(&self, id: u32, order: &Order, record: &Record<'_>, check: Check) -> Vec<usize> {
         let gaps = self.gaps.get(&id).filter(|_| check.serves());
         let around = gaps.into_iter().flat_map(|gaps| gaps.around(order, record.key, record.seqno)).copied();
@@ -207,7 +207,7 @@ impl Salvage<'_> {
         holes
     }
 
-    /// Keeps a record in mind that can have stood in these holes, after it was taken. Of one without a seal nobody can tell.
+    /// Remembers a copied record as a candidate for these holes. A record without a seal cannot be recognized.
     pub(super) fn may_fill(&mut self, holes: &[usize], record: &Record<'_>, check: Check) {
         if holes.is_empty() {
             return;
@@ -226,7 +226,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Holes that are filled by what was found whole where `rung` says.
+    /// Marks the holes that the copied records fill; `rung` is the place in which they were found.
     pub(super) fn fill_holes(&mut self, rung: Rung) {
         let mut holes = std::mem::take(&mut self.holes);
         for hole in holes.iter_mut().filter(|hole| hole.is_open()) {
@@ -235,7 +235,7 @@ impl Salvage<'_> {
         self.holes = holes;
     }
 
-    /// The places of the records of others that fill a hole.
+    /// Returns the positions of the other tables' records that fill a hole.
     fn filling(&self, hole: &Hole) -> Option<Vec<Place>> {
         if hole.filled == Some(Rung::ReadAgain) {
             return Some(Vec::new());
@@ -247,8 +247,8 @@ impl Salvage<'_> {
         Some(chosen.into_iter().map(|at| places[at].clone()).collect())
     }
 
-    /// True of a record that was taken, or missed by itself, and of which no newer version is known; and of one below a version that
-    /// is newer than all that the table held.
+    /// Returns true for a record that was copied or is individually lost, without a known newer version, and for a
+    /// record below a version newer than everything in the table.
     fn decides(&self, hole: &Hole, (key, seqno): &Place, term: u64) -> bool {
         match self.newest.get(&(hole.family, hash(key))) {
             Some((newest, _)) if *newest >= hole.seqnos.1 => true,
@@ -257,7 +257,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// What nothing fills is lost; so is what nothing fills any more, since a newer version has come.
+    /// Reports the open holes as lost, and those that a newer version has reopened.
     pub(super) fn close_holes(&mut self) {
         self.gaps.clear();
         let holes = std::mem::take(&mut self.holes);
@@ -282,8 +282,8 @@ impl Salvage<'_> {
         self.judge_stand_ins(&holes, &chosen);
     }
 
-    /// What of others fills a hole may be an older record of the same content: what stands beside it is not in the seal by which it was
-    /// known. What the table gave itself in the end may lack some by its own count.
+    /// Reports lost companions of filled holes. Records from elsewhere may be older ones of the same content, whose
+    /// unsealed companions differ. A completely read table may still lack companions by its own count.
     fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[Place]) {
         let with_more = filling.iter().filter(|place| hole.candidates.kept.get(*place).is_some_and(|one| !one.is_bare));
         let records = hole.beside.max(with_more.count() as u64);
@@ -301,7 +301,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// What the log gave for a hole that others filled was not lost there: a table may have dropped it, and why nobody knows.
+    /// A log record for a hole that other records filled was not missing there. A table may have dropped it for an
+    /// unknown reason, so its key becomes a lost range.
     fn judge_stand_ins(&mut self, holes: &[Hole], chosen: &BTreeSet<(u32, Place)>) {
         self.sort();
         for ((id, key), (seqno, hole)) in std::mem::take(&mut self.stand_ins) {
@@ -324,14 +325,14 @@ mod tests {
     fn candidates_that_decide_no_more_make_room_and_too_many_are_hopeless() {
         let place = |key: u64, seqno| (key.to_le_bytes().to_vec(), seqno);
         let one = Candidate { kind: Kind::Put, term: 7, is_bare: true };
-        // Versions of one key, of which the newest decides.
+        // Versions of one key, of which the newest is authoritative.
         let mut candidates = Candidates::default();
         for seqno in 1..1000 {
             candidates.add((place(1, seqno), one), 10, |(_, of), _| *of == seqno);
             assert!(candidates.kept.len() < 22 && candidates.kept.contains_key(&place(1, seqno)));
         }
         assert!(!candidates.is_hopeless);
-        // As many keys.
+        // The same number of different keys.
         for key in 2..1000 {
             candidates.add((place(key, 1), one), 10, |(key, _), _| *key != 1u64.to_le_bytes());
             assert!(candidates.kept.len() < 22);

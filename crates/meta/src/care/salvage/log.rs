@@ -1,7 +1,8 @@
-//! The log of a store that is salvaged: from each segment on, as far as it links.
+//! Reads the log of a store under salvage from each segment on, as far as the segments link up.
 //!
-//! Holds: it ends where recovery would end it. A batch is taken whole or not at all, but where damage has left only part of one that
-//!        was promised, or a device does not give a value now: that is missed by itself, under a fence.
+//! Holds:  the log ends where recovery would end it. A batch is copied completely or not at all. Exceptions: damage has
+//!         left only part of an acknowledged batch, or a value is currently unreadable. The missing record is then lost
+//!         individually, with a lost range.
 
 use waxseal_lsm::batch::{Binding, Operation, Operations};
 use waxseal_lsm::checksum::hash_key;
@@ -15,7 +16,7 @@ use waxseal_lsm::wal::{self, Facts, Headless, Replayed, Stop, Tolerates};
 use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
 
-/// A stretch of the log being read.
+/// The state of reading one stretch of the log.
 struct Reading {
     values: LoggedValues,
     binding: Binding,
@@ -23,25 +24,26 @@ struct Reading {
     next: Option<Seqno>,
 }
 
-/// The last seqno that is missing where `next` would have come and `first` came.
+/// Returns the last missing seqno, if `next` was expected and `first` was found.
 fn last_missing(next: Option<Seqno>, first: Seqno) -> Option<Seqno> {
     next.is_none_or(|next| next < first).then(|| first.saturating_sub(1))
 }
 
-/// How far a stretch of the log could be read.
+/// A readable stretch of the log.
 struct Stretch {
-    /// The seqno of the first commit; none: nothing was read.
+    /// The seqno of the first commit; `None` if nothing was read.
     first: Option<Seqno>,
-    /// The seqno that would have come next.
+    /// The next expected seqno.
     next: Option<Seqno>,
-    /// What proves that there was more.
+    /// Evidence that the log had more.
     fault: Option<Error>,
-    /// Bytes that came too late to be promised to anybody.
+    /// Bytes of a torn end that were never acknowledged.
     torn: Option<(String, u64, u64)>,
 }
 
 impl Salvage<'_> {
-    /// What the log holds that no table does, stretch by stretch; what is missing between two of them, or behind the last, is lost.
+    /// Copies log records that no table has, stretch by stretch. Commits missing between two stretches or after the
+    /// last one are lost.
     pub(super) fn log(&mut self) -> Result<()> {
         let env = &self.parts.env;
         let (facts, named) = match &self.state {
@@ -55,7 +57,7 @@ impl Salvage<'_> {
         let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
         let found = wal::find(env, self.from)?;
         starts.extend(found.starts.into_iter().filter(is_later));
-        // Where a manifest says where the log begins, its segments say of each other.
+        // With a start of the log in the manifest, segments identify their successors.
         if named.is_none() && !self.again {
             found.unread.iter().for_each(|error| self.lost_anywhere(error, MAX_SEQNO));
         }
@@ -66,7 +68,7 @@ impl Salvage<'_> {
             }
             let ended = before.as_ref().is_some_and(|before| before.fault.is_none());
             if self.state.is_some() && ended {
-                break; // the log came to its end
+                break; // the end of the log
             }
             let seqno = before.as_ref().and_then(|before| before.next);
             let seqno = seqno.unwrap_or_else(|| facts.seqno.max(self.least_seqno_of(start.place.segment)));
@@ -74,7 +76,7 @@ impl Salvage<'_> {
             let stretch = self.stretch(&start, &facts, &mut read)?;
             begins = begins.or(stretch.first);
             let gap = match (&before, stretch.first) {
-                (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
+                (_, None) if before.is_some() && stretch.fault.is_none() => continue, // an unused segment
                 (Some(before), Some(first)) => last_missing(before.next, first),
                 _ => None,
             };
@@ -100,8 +102,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// A segment does not say any more which it is. It may not have been used yet, but not if it has more than a header, if no other has
-    /// a frame, or if what the log `begins` with does not follow upon what tables hold.
+    /// Handles a segment without a readable header. It may be unused, unless it has data behind the header, or no other
+    /// segment has a frame, or the first commit of the log (`begins`) does not follow the tables' seqnos.
     fn hidden(&mut self, Headless { error, is_used }: &Headless, begins: Option<Seqno>) {
         match begins {
             Some(first) if !is_used && first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
@@ -115,14 +117,15 @@ impl Salvage<'_> {
         self.report.damage.push(Finding { message, outcome, ..finding });
     }
 
-    /// No frame of a segment has a lower seqno, as far as tables say without a manifest: what a table holds was ordered before the file
-    /// had its number, and files have their numbers one after the other. What is left over of an earlier log is known by that.
+    /// Returns the smallest seqno that a segment's frames can have, derived from the tables if there is no manifest: a
+    /// table's records were ordered before its file was numbered, and file numbers increase. Remains of an earlier log
+    /// are recognized by this.
     fn least_seqno_of(&self, segment: u64) -> Seqno {
         let older = self.seen.iter().filter(|table| table.number < segment);
         older.map(|table| table.seqnos.1 + 1).max().unwrap_or(0)
     }
 
-    /// Commits up to `bound` are lost. Families that had them in tables already have lost nothing.
+    /// Reports commits up to `bound` as lost. Families that already had them in tables have lost nothing.
     fn lost_of_log(&mut self, before: &Stretch, bound: Seqno) {
         if !self.again {
             let missing = || Error::structural("a stretch of the log is not there");
@@ -130,7 +133,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Reads the log from one place on, as far as it links.
+    /// Reads the log from one position, as far as the segments link up.
     fn stretch(&mut self, start: &wal::LogStart, facts: &Facts, read: &mut Vec<u64>) -> Result<Stretch> {
         let Parts { env, companions, .. } = self.parts;
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
@@ -159,15 +162,16 @@ impl Salvage<'_> {
         }
     }
 
-    /// Takes what is news in a frame if all its values are whole, as recovery does; from one that was promised, or whose values cannot be
-    /// read now, those that are.
+    /// Copies the new records of a frame if all its values are intact, as recovery does. From an acknowledged frame, or
+    /// one with currently unreadable values, it copies the intact ones.
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
         reading.first.get_or_insert(frame.seqno);
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
-        // What a table holds was promised, and all before it, though there is no manifest that says so. Of an ingestion that was ended
-        // before it synced the log that says too much: then what nobody was promised is missed, which is the safe side.
+        // Everything up to a seqno in a table was acknowledged, even without a manifest that says so. An ingestion that
+        // was interrupted before it synced the log makes this too large. Then unacknowledged records are reported as
+        // lost, which is the safe side.
         let damaged = frame.tolerates.damaged || frame.seqno <= self.in_tables;
-        // A device that gives no answer says nothing against the frame, nor against those behind it.
+        // A read failure is no evidence against the frame, nor against later ones.
         let mut losses = Losses::of(Tolerates { damaged, unread: true });
         let body = match reading.values.expand(frame.body, &mut is_wanted, &mut losses) {
             Err(Stop::Refused(error)) if is_unread(&error) => frame.body,
@@ -187,7 +191,7 @@ impl Salvage<'_> {
                     self.hold_logged(operation.value);
                 }
                 let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
-                // What a table gave already is no stand-in.
+                // A record that a table has already provided is no substitute.
                 let hole = open.first().filter(|_| !self.is_newest(operation.family, record.key, record.seqno));
                 if let Some(hole) = hole {
                     let last = self.stand_ins.entry((operation.family, record.key.to_vec())).or_default();

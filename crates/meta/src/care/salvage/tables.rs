@@ -1,4 +1,4 @@
-//! The tables of a store that is salvaged: which are to be read, and each as it is or by what is left of it.
+//! The tables of a store under salvage: selects the tables to read, and opens each completely or by its readable parts.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use waxseal_lsm::version;
 use super::{Named, Salvage};
 
 impl Salvage<'_> {
-    /// The family of a table of which nobody knows whose it is: one of its own, so that it answers for no other.
+    /// Returns a separate family for a table whose family is unknown, so that its records do not mix with others.
     pub(super) fn family_of_stray(&mut self, name: &str) -> u32 {
         self.strays.push(name.to_owned());
         system_id(0) - self.strays.len() as u32
     }
 
-    /// The name of such a family.
+    /// Returns the name of such a family.
     pub(super) fn name_of_stray(&self, id: u32) -> Option<String> {
         let at = system_id(0).checked_sub(id)?.checked_sub(1)?;
         self.strays.get(at as usize).map(|table| format!("family of {table}"))
     }
 
-    /// The tables to be read: those that the manifest names, else all there are.
+    /// Returns the tables to read: those in the manifest, or without a manifest all.
     pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
             Some(state) => {
@@ -47,7 +47,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// Without a manifest a table under two names means that a copy of it has taken the place of another table, which is lost.
+    /// Without a manifest, a table under two names means that a copy of it has overwritten another table, which is
+    /// lost.
     pub(super) fn misses_another(&mut self, table: &Table, name: &str, known: Option<&Named>) {
         if known.is_some() {
             return;
@@ -58,7 +59,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Opens a table, or what is left of it.
+    /// Opens a table, or its readable parts.
     pub(super) fn open(&self, name: &str, known: Option<&Named>) -> Result<Arc<Table>> {
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).during(|| format!("opening {name}"))?;
         let (keeper, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));

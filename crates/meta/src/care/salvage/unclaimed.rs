@@ -1,7 +1,7 @@
-//! Families that the caller names where no manifest does: which of those that were found they were, nobody knows.
+//! Families that the caller names, in a salvage without a manifest: it is unknown which of the found families they are.
 //!
-//! Holds: while one may be a family that was found under its number alone, it does not answer that nothing is there, unless the loss is
-//!        accepted. Where its order names no last key to put a fence up to, that is told and no more.
+//! Holds:  a named family that may be one of the families found by number does not report keys as absent, unless the
+//!         loss is accepted. If its order names no last key, no lost range can be set, and the report is the only sign.
 
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Result, Verdict};
@@ -12,13 +12,13 @@ use waxseal_lsm::record::MAX_SEQNO;
 use super::super::report::{Finding, Outcome};
 use super::{NO_FAMILY, Salvage};
 
-/// True of a family that is neither the first nor one of the system's: without a manifest it has lost its name.
+/// Returns true for a family other than the default and the system families: without a manifest its name is lost.
 fn has_lost_its_name(id: u32) -> bool {
     id != 0 && system_number(id).is_none()
 }
 
 impl Salvage<'_> {
-    /// Begins with a fence over each of them.
+    /// Sets a lost range over all keys of each named family.
     pub(super) fn hold_unclaimed(&mut self) -> Result<()> {
         if self.state.is_some() {
             return Ok(());
@@ -30,7 +30,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Ends with one over each that may be another, or of which something may be lost, and tells of it.
+    /// At the end, keeps a lost range over each named family that may be a found one, or that may have losses, and
+    /// reports it.
     pub(super) fn judge_unclaimed(&mut self) -> Result<()> {
         for (family, working) in std::mem::take(&mut self.unclaimed) {
             let names = self.may_be(&family).collect::<Vec<_>>().join(", ");
@@ -58,7 +59,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// The names of those that it may have been: found in its order, or in none that is known.
+    /// Returns the names of the found families that it may be: those with its order or an unknown one.
     fn may_be<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = &'a str> {
         let found = self.families.iter().filter(|(id, _)| has_lost_its_name(**id));
         let is_other = |id: u32, found: &Family| {
@@ -67,7 +68,7 @@ impl Salvage<'_> {
         found.filter(move |(id, into)| !is_other(**id, &into.family)).map(|(_, into)| into.family.name())
     }
 
-    /// A name for a family that has lost its own: not one that the caller has given to another.
+    /// Returns a name for a family without a known name; it differs from the caller's families.
     pub(super) fn name_of_found(&self, id: u32) -> String {
         let mut name = self.name_of_stray(id).unwrap_or_else(|| format!("family {id}"));
         while has_lost_its_name(id) && self.db.family(&name).is_some() {
@@ -76,7 +77,8 @@ impl Salvage<'_> {
         name
     }
 
-    /// Puts all of a family under a fence until its salvage is through; answers the numbers of its fences.
+    /// Sets a lost range over all keys of a family until its salvage is complete; returns the numbers of its lost
+    /// ranges.
     pub(super) fn begin_fence(&self, family: &Family) -> Result<Vec<u64>> {
         let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
         self.db.add_fences(family, all.into_iter().collect())?;

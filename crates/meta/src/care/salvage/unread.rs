@@ -1,7 +1,7 @@
-//! Records that were met and could not be had: lost, unless the very same are found whole elsewhere.
+//! Unreadable records: lost, unless the same records are found intact elsewhere.
 //!
-//! Holds: where no manifest says which tables live, one that was replaced holds the same records as those that replaced it, and so may
-//!        the log. The same is a record of the same key and seqno under the same seal; without a seal nobody can tell.
+//! Holds:  without a manifest, a replaced table has the same records as its replacements, and the log may have them
+//!         too. Two records are the same if key, seqno and seal agree; without a seal this cannot be decided.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::super::carry::term;
 use super::super::report::{Finding, Outcome, Rung, Step, finding_of};
 use super::Salvage;
 
-/// A record as it is known again.
+/// The identity of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Unread {
     pub(super) family: u32,
@@ -25,29 +25,30 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// A fence over it.
+    /// Returns a lost range for the record.
     fn fence(&self, (file, verdict): &Met) -> Fence {
         Fence::over(&self.key, &self.key, self.seqno, file, *verdict)
     }
 }
 
-/// The file in which it could not be had, and why.
+/// The file with the damage, and its kind.
 pub(super) type Met = (String, Verdict);
 
 impl Salvage<'_> {
-    /// A record was met that cannot be had.
+    /// Remembers an unreadable record.
     pub(super) fn add_unread(&mut self, id: u32, record: &Record<'_>, check: Check, met: Met) {
         let term = term(&*self.parts.companions, record, check);
         self.unread.insert(Unread { family: id, key: record.key.to_vec(), seqno: record.seqno, term }, met);
     }
 
-    /// True if a record of this key could not be had that is not older than this.
+    /// Returns true if a record of this key with this seqno or a greater one is unreadable.
     pub(super) fn is_unread(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         let least = Unread { family: id, key: key.to_vec(), seqno, term: 0 };
         self.unread.range(least..).next().is_some_and(|(unread, _)| unread.family == id && unread.key == key)
     }
 
-    /// What was found whole where `rung` says is not lost.
+    /// Removes the records that were found intact, and reports them as repaired; `rung` is the place in which they were
+    /// found.
     pub(super) fn found_again(&mut self, rung: Rung) {
         let is_whole = |(unread, _): &(Unread, Met)| {
             let Unread { family, key, seqno, term } = unread;
@@ -64,7 +65,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// What was not found whole anywhere is lost.
+    /// Reports the remaining unreadable records as lost.
     pub(super) fn not_found_again(&mut self) {
         for (unread, met) in std::mem::take(&mut self.unread) {
             let Some(into) = self.families.get(&unread.family).map(|into| into.family.clone()) else { continue };
