@@ -160,8 +160,8 @@ impl<'a> Beside<'a> {
         Entries { reader: Reader::new(self.list), before: None }
     }
 
-    /// Returns false if any of these companions fails its own check, beside a record with this key hash. A missing
-    /// companion may then have been the damaged one.
+    /// Returns false if any of these companions fails its own check, beside a record with this key hash. A
+    /// companion that seems absent may then be the damaged one.
     pub(crate) fn is_whole(&self, companions: &[u8], key_hash: u64) -> bool {
         parts(companions).all(|part| part.is_whole(companions))
             && self.entries().all(|entry| entry.is_ok_and(|entry| entry.is_whole(key_hash)))

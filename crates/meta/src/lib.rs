@@ -5,9 +5,12 @@
 //!
 //! ```text
 //! keeper     the record protector that the engine calls: makes, binds, carries and checks seals
-//! write      entry lists: made at a put, rebuilt by flushes and compactions    reading    reads entries, without the values
-//! provider   metadata providers: entries stored next to the seal               builtin    expiry, provenance, ETL, labels
-//! hits       damaged seal words, for the next flush or compaction to repair    counts     counters of the protector
+//! write      entry lists: made at a put, rebuilt by flushes and compactions
+//! reading    reads entries, without the values
+//! provider   metadata providers: entries stored next to the seal
+//! builtin    expiry, provenance, ETL, labels
+//! hits       damaged seal words, for the next flush or compaction to repair
+//! counts     counters of the protector
 //! care       verify, scrub, repair, salvage, digest
 //! mend       rebuilds the companions of an intact record, without the damaged ones
 //! verdict    pure: the verdict on a record and its seal

@@ -1,11 +1,12 @@
-//! Question: which step from the literal paper to Waxseal buys what, and what does it cost?
-//! Protocol: one engine, one workload (20 B keys, 100 B values, in cache), eight ways to keep checksums, measured in turn: none; the
-//!           paper to the letter, where a verified get has to find the row too; the checksum inside the value; apart from the data, as a
-//!           footer would be; beside the record, made at the flush; made at the put, checked by compaction only; checked by every get;
-//!           and in a column. Nanoseconds of a put and of a verified get, bytes a record, blocks that a verified get loads. Then faults,
-//!           for each choice by itself: what the paper's choice misses, and what ours does.
-//! Passes:   every choice of the paper misses what it must miss (else it is not the paper's), ours misses nothing; a verified get loads
-//!           one block, as a plain one does. Times are printed; `table1` judges them.
+//! Question: what does each step from the literal paper to Waxseal gain, and what does it cost?
+//! Protocol: one engine, one workload (20 B keys, 100 B values, in cache), eight ways to store checksums, measured in
+//!           turn: none; exactly the paper's, where a verified get must also find the row; inside the value; apart from
+//!           the data, like a footer; with the record, computed at the flush; computed at the put and checked only by
+//!           compaction; checked by every get; and in a column. Measured are nanoseconds of a put and of a verified
+//!           get, bytes per record, and blocks loaded by a verified get. Then faults, for each choice separately: those
+//!           that the paper's choice misses, and those that ours misses.
+//! Passes:   every choice of the paper misses the faults that it must miss (otherwise it is not the paper's), ours
+//!           misses none; a verified get loads one block, like a plain one. Times are printed; `table1` judges them.
 
 use super::Run;
 use super::content::{Flat, values};
@@ -33,7 +34,7 @@ use waxseal_meta::{SealPoint, Sealer};
 const FULL: u64 = 1_000_000;
 const FAULTS: u64 = 4_000;
 
-/// Where the checksum stands, and who looks at it.
+/// The position of the checksum, and the operations that check it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     None,
@@ -129,11 +130,11 @@ fn timed(keys: &Flat, mut work: impl FnMut(&[u8]) -> Outcome<u64>) -> Outcome<f6
     Ok(start.elapsed().as_nanos() as f64 / count.max(1) as f64)
 }
 
-/// A store that keeps checksums in one way.
+/// A store with one way of storing checksums.
 struct Kept {
     way: Way,
     node: Node,
-    /// Where they are kept apart.
+    /// The separate checksums, for the ways that store them apart.
     apart: Option<Node>,
     buffer: Vec<u8>,
 }
@@ -196,7 +197,7 @@ impl Kept {
         }
     }
 
-    /// A get whose value is known to be what was put, as far as this way can know.
+    /// A get that verifies the value, as far as this way can.
     #[inline]
     fn get(&self, key: &[u8]) -> Outcome<u64> {
         let (mut sum, mut found, mut whole) = (0, 0u64, true);
@@ -228,7 +229,8 @@ impl Kept {
         if whole { Ok(sum) } else { Err("a record is not as it was put".into()) }
     }
 
-    /// The paper's gets look at no row (4.3). One that did would have to find it: the next tombstone behind the versions of the key.
+    /// The paper's gets read no row (4.3). A verifying get would have to find it: the next tombstone after the key's
+    /// versions.
     fn get_with_row(&self, key: &[u8]) -> Outcome<u64> {
         let bounds = (std::ops::Bound::Included(key.to_vec()), std::ops::Bound::Included(row::key_of(key)));
         let mut raw = self.node.db.raw(&self.node.family, At::Latest, bounds)?;
@@ -250,14 +252,15 @@ impl Kept {
     }
 }
 
-/// Blocks that a verified get loads where nothing is in cache.
+/// Returns the blocks that a verified get loads with an empty cache.
 fn blocks(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     let num = 5_000;
     let mut shape = Shape::real();
     shape.settings.cache_bytes = 0;
     let kept = Kept::filled(run, place, way, num, shape)?;
     let keys = Flat::even(num, &mut Random::stream(run.seed, 2), 200);
-    // A raw walk reads past the cache and is not counted by it: it reads the block of the key, and the next where the row is there.
+    // A raw walk bypasses the cache and its counters: it reads the block of the key, and the next one if the row is
+    // there.
     if way == Way::Literal {
         let mut blocks = 0;
         for key in keys.iter() {
@@ -284,7 +287,7 @@ fn blocks(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     Ok((loads() - before) as f64 / 200.0)
 }
 
-/// Bytes of tables a record.
+/// Returns bytes of tables per record.
 fn bytes(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     let num = run.size(FULL / 5, 1_000);
     let kept = Kept::filled(run, place, way, num, Shape::real())?;
@@ -292,10 +295,10 @@ fn bytes(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     Ok((kept.node.tables().0 + apart) as f64 / num as f64)
 }
 
-/// A trial with a seed, on our side or on the paper's: whether the fault was missed.
+/// A trial with a seed, for our side or the paper's: returns true if the fault was missed.
 type Axis = fn(u64, bool) -> Outcome<bool>;
 
-/// Each choice by itself: how many faults the paper's side of it misses, and ours.
+/// Each choice separately: the faults that the paper's side misses, and those that ours misses.
 fn faults(run: &Run) -> Outcome<Vec<Gate>> {
     let trials = run.size(FAULTS, 40);
     let mut gates = Vec::new();
@@ -341,7 +344,7 @@ fn fill(node: &mut Node, round: u8) -> Outcome<()> {
     Ok(())
 }
 
-/// Strikes the record of `KEY`, wherever it comes by.
+/// Damages the record of `KEY` at every step.
 struct AtKey {
     random: Random,
     lose_seal: bool,
@@ -375,7 +378,7 @@ impl Strike for AtKey {
     }
 }
 
-/// True if a get answers a value that nobody put, as if it were right.
+/// Returns true if a get returns a value that was never put.
 fn is_wrong(node: &Node, verify: Verify) -> bool {
     let mut value = Vec::new();
     let found = node.db.get_checked(&node.family, KEY, At::Latest, verify, &mut |record| value = record.value.to_vec());
@@ -389,7 +392,7 @@ fn seal_point(seed: u64, ours: bool) -> Outcome<bool> {
     let filled = fill(&mut node, 1);
     inject::disarm();
     filled?;
-    // With a log to do it again from, or with an error: either is no miss.
+    // A repetition from the log or an error is not a miss.
     let _ = node.db.flush();
     Ok(is_wrong(&node, Verify::Always))
 }
@@ -415,7 +418,7 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
     node.compact()?;
     node.touch(KEY)?;
     let mut random = Random::new(seed);
-    // Every record has a block of its own: kind, three lengths and seqno, nine bytes of key, then the value.
+    // Every record has its own block: kind, three lengths and seqno, nine bytes of key, then the value.
     let at = 14 + random.below(24) as usize;
     for (_, _, table) in node.db.tables_in_memory(&node.family)? {
         for block in 0..table.blocks() {
@@ -427,7 +430,7 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
     Ok(matches!(found, Ok(true)) && value != [1; 24])
 }
 
-/// Here a miss is a record that is right and is not given out.
+/// Here a miss means that an intact record is not returned.
 fn triage(seed: u64, ours: bool) -> Outcome<bool> {
     use waxseal_meta::faults::flow::Owned;
     use waxseal_meta::faults::keepers::judged;
@@ -437,7 +440,7 @@ fn triage(seed: u64, ours: bool) -> Outcome<bool> {
     let bit = 8 + random.below(64) as usize;
     record.companion[bit / 8] ^= 1 << (bit % 8);
     let right = waxseal_meta::Seal::of_record(&record.record()).at(record.seqno).to_le_bytes();
-    // Without triage a word that is not the right one condemns the record.
+    // Without triage, any mismatch condemns the record.
     let served = if ours { judged(&record.record(), true).serves() } else { record.companion[1..] == right };
     Ok(!served)
 }

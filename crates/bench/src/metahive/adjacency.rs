@@ -1,10 +1,11 @@
-//! Question: does every seal stand right behind its record, in the same block, whatever bytes the keys are made of?
-//! Protocol: small stores under three orders, keys over {00, 01, 02, FF}* of length 0 to 6, the empty one among them; puts, deletes,
-//!           snapshots, flushes and compactions from a seed, beside a model. Then every table file is taken apart by a reader of the
-//!           format that is not the engine's.
-//! Passes:   every record has one seal, right behind it or in its block's column; as many seals as records; the store answers what the
-//!           model holds, both ways, at the snapshot and now, and nothing of the seals shows.
-//! Gaps:     merges, range deletes, single deletes and value files are not in this version.
+//! Question: is every seal directly behind its record, in the same block, for all possible key bytes?
+//! Protocol: small stores under three orders, with keys over {00, 01, 02, FF}* of length 0 to 6, including the empty
+//!           key; puts, deletes, snapshots, flushes and compactions from a seed, with a model. Then a parser that is
+//!           independent of the engine decodes every table file.
+//! Passes:   every record has one seal, directly behind it or in its block's column; there are as many seals as
+//!           records; the store returns the model's content, in both directions, at the snapshot and now, without any
+//!           trace of the seals.
+//! Gaps:     merges, range deletes, single deletes and blob files are not in this version.
 
 use super::Run;
 use super::node::{ALL, Node, Shape};
@@ -26,7 +27,7 @@ use waxseal_meta::faults::anatomy::{Anatomy, Block};
 /// Records at scale 1.
 const FULL: u64 = 1_000_000;
 
-/// Operations of one store.
+/// Operations per store.
 const OPERATIONS: u64 = 400;
 
 const DIR: &str = "/store";
@@ -34,12 +35,12 @@ const ALPHABET: [u8; 4] = [0x00, 0x01, 0x02, 0xFF];
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What the walks found.
+/// The findings of the walks.
 #[derive(Default)]
 struct Found {
     records: u64,
     seals: u64,
-    /// Records without a seal right behind them.
+    /// Records without a seal directly behind them.
     apart: u64,
     /// Answers that differ from the model's.
     wrong: u64,
@@ -60,7 +61,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         "{stores} stores, {done} operations: {} records and {} seals in blocks, {} blocks packed, {} reads",
         found.records, found.seals, found.packed, found.reads
     );
-    // What could not be tried in time is said, not passed over.
+    // Untested stores are reported, not ignored.
     let enough = operations / 2;
     Ok(vec![
         run.none("apart", "records_without_their_seal_behind_them", found.apart, done, enough),
@@ -69,7 +70,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     ])
 }
 
-/// Bytes from last to first.
+/// Compares bytes from last to first.
 struct Reversed;
 
 impl Comparator for Reversed {
@@ -81,7 +82,7 @@ impl Comparator for Reversed {
     }
 }
 
-/// Shorter first.
+/// Compares by length first.
 struct ByLength;
 
 impl Comparator for ByLength {
@@ -124,7 +125,7 @@ fn store(seed: u64, number: u64, found: &mut Found) -> Outcome<()> {
                 model.remove(&key);
             }
             _ => {
-                // Values look like companions now and then.
+                // Some values look like companions.
                 let value = [&[companion::WORD8][..], &random.word().to_le_bytes()]
                     .concat()
                     .repeat(1 + random.below(4) as usize);
@@ -151,7 +152,7 @@ fn store(seed: u64, number: u64, found: &mut Found) -> Outcome<()> {
     reads(&node, At::Latest, &model, found)
 }
 
-/// Every table, taken apart.
+/// Decodes every table.
 fn walk(sim: &SimFs, found: &mut Found) -> Outcome<()> {
     for name in sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl")) {
         let file = sim.read_all(Path::new(DIR).join(name))?;
@@ -176,7 +177,7 @@ fn look(file: &[u8], block: &Block, found: &mut Found) {
     }
 }
 
-/// The content both ways and by key beside the model.
+/// Compares the content in both directions and by key with the model.
 fn reads(node: &Node, at: At<'_>, model: &Model, found: &mut Found) -> Outcome<()> {
     let mut cursor = node.db.cursor(&node.family, at, ALL)?;
     let (mut there, mut back) = (Vec::new(), Vec::new());

@@ -1,27 +1,29 @@
 //! The verdict on a percentage of the paper's Table 1. Pure: the numbers of a run in, two gates out.
 //!
-//! The paper gives its percentages over operations of 80 to 170 us. A percentage over another base is no evidence for or against
-//! them, so both gates are INCONCLUSIVE there. A paired run with wide bounds contradicts nothing, and is INCONCLUSIVE as well.
+//! The paper gives its percentages for operations of 80 to 170 us. With a different base they can be neither confirmed
+//! nor refuted, so both gates are then INCONCLUSIVE. A paired run with wide bounds contradicts nothing, and is
+//! INCONCLUSIVE as well.
 
 use crate::gate::Gate;
 use crate::stats::Interval;
 
-/// The least and the greatest base that the paper measured, in nanoseconds.
+/// The smallest and the largest base that the paper measured, in nanoseconds.
 pub(super) const BASE: (f64, f64) = (80_000.0, 170_000.0);
 
-/// The cost of the paper's control in percent (it says "more than 10 %"): the least effect that a paired run must be able to see.
+/// The cost of the paper's control in percent (stated as "more than 10 %"): the smallest effect that a paired run must
+/// be able to detect.
 const CONTROL: f64 = 10.0;
 
-/// One percentage of the paper beside the numbers of this run.
+/// One percentage of the paper, with the numbers of this run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     /// Nanoseconds of the plain engine's operation.
     pub(super) base: f64,
     /// Bounds of `base`.
     pub(super) base_bounds: Option<Interval>,
-    /// Nanoseconds more with seals, measured in cache.
+    /// Additional nanoseconds with seals, measured in cache.
     pub(super) extra: Option<Interval>,
-    /// Percent more with seals, measured in the paper's regime.
+    /// Additional percent with seals, measured in the paper's regime.
     pub(super) paired: Option<Interval>,
     /// The paper's percentage.
     pub(super) threshold: f64,
@@ -37,7 +39,7 @@ impl Claim {
     pub(super) fn gates(&self, what: &str, at_most: impl Fn(&str, &str, Option<Interval>, f64) -> Gate) -> [Gate; 2] {
         let id = format!("paper.{what}");
         let share = at_most(&id, "cached_nanoseconds_over_this_base", self.share(), self.threshold);
-        // A contradiction is an interval that lies above the threshold as a whole.
+        // A contradiction is an interval that is completely above the threshold.
         let bound = self.paired.map(|found| Interval { high: found.low, mean: found.low, ..found });
         let bound = at_most(&format!("{id}.not_contradicted"), "paired_lower_bound", bound, self.threshold);
         if !self.has_the_papers_base() {
@@ -47,8 +49,8 @@ impl Claim {
         [share, if is_above || self.can_contradict() { bound } else { bound.undecided("bounds_too_wide") }]
     }
 
-    /// Nanoseconds from the regime where they can be measured, as a percentage of the base here. The slower the base, the smaller the
-    /// share: the share is taken of the least base that is compatible with the rounds, and never of one above the paper's.
+    /// Returns the nanoseconds from the measurable regime as a percentage of the base here. A slower base gives a
+    /// smaller percentage, so the smallest base compatible with the rounds is used, and never one above the paper's.
     fn share(&self) -> Option<Interval> {
         let (base, extra) = (self.base_bounds?, self.extra?);
         let [low, mean, high] = [base.low, base.mean, base.high].map(|base| base.min(BASE.1));
@@ -60,7 +62,7 @@ impl Claim {
         })
     }
 
-    /// Returns true if the paired run is precise enough to see a cost as great as that of the paper's control.
+    /// Returns true if the paired run is precise enough to detect a cost as large as that of the paper's control.
     fn can_contradict(&self) -> bool {
         self.paired.is_some_and(|found| found.low >= -CONTROL && found.mean - found.low <= CONTROL)
     }

@@ -1,9 +1,10 @@
-//! Question: can a flush or compaction lose a record, write one twice, or change one, and nobody notices?
-//! Protocol: small stores on a simulated disk; one record of a flush or of a compaction, any one, is lost, doubled or altered in the
-//!           merge buffer, twice in a row so that a second attempt meets it too. Then the store is read from end to end beside the
-//!           model. And what the ledger costs: compactions of the same tables by a keeper with sums and by the same without, in turn.
-//! Passes:   every fault is refused or done again right, no record is lost or wrong, and the inputs are as they were; the ledger takes
-//!           at most 1 % of a compaction.
+//! Question: can a flush or compaction lose, duplicate or change a record unnoticed?
+//! Protocol: small stores on a simulated disk; one random record of a flush or of a compaction is lost, duplicated or
+//!           altered in the merge buffer, twice in a row so that a second attempt is affected too. Then the whole store
+//!           is compared with the model. The cost of the ledger is measured by compactions of the same tables with and
+//!           without sums, in turn.
+//! Passes:   every fault is rejected or the job repeated correctly, no record is lost or wrong, and the inputs are
+//!           unchanged; the ledger takes at most 1 % of a compaction.
 
 use super::Run;
 use super::content::{Flat, values};
@@ -26,7 +27,7 @@ use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_meta::faults::keepers::Unsummed;
 
-/// Faults, and records of a timed compaction, at scale 1.
+/// Number of faults, and of records in a timed compaction, at scale 1.
 const FULL: u64 = 20_000;
 const RECORDS: u64 = 2_000_000;
 
@@ -59,7 +60,7 @@ struct Told {
     lost: u64,
 }
 
-/// What is done to the record.
+/// The fault applied to the record.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Lose,
@@ -67,7 +68,7 @@ enum Deed {
     Alter,
 }
 
-/// Strikes the records of one key, as often as it says.
+/// Damages the records of one key, the given number of times.
 struct OneKey {
     deed: Deed,
     at: u64,
@@ -100,7 +101,7 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
     let mut random = Random::stream(seed, trial);
     let sim = SimFs::new(seed ^ trial);
     let mut shape = Shape::small(sim.env(1 + trial));
-    // One flush, one compaction: the strike counts records.
+    // One flush, one compaction: the fault injector counts records.
     (shape.options.level0_tables, shape.options.table_bytes, shape.options.level_base_bytes) = (8, 1 << 20, 1 << 20);
     let mut node = Node::open(Path::new(DIR), &shape, Arc::new(Sealer::new()))?;
     let mut model = BTreeMap::new();
@@ -125,7 +126,7 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
     if left.get() == often {
         return Err("no record was struck".into());
     }
-    // A compaction answers a listener and goes on; that it was refused shows in its inputs, which are still there.
+    // A compaction reports to a listener and the store continues; if it was rejected, its inputs still exist.
     let (_, records) = node.tables();
     match (flush, outcome) {
         (_, Err(error)) if error.is_corruption() => told.refused += 1,
@@ -147,7 +148,7 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
     Ok(())
 }
 
-/// Seconds of a compaction with sums over those without.
+/// Time ratio of a compaction with sums to one without.
 fn overhead(run: &Run) -> Outcome<Gate> {
     let num = run.size(RECORDS, 2_000);
     let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Unsummed::new()), Arc::new(Sealer::new())];
@@ -163,7 +164,7 @@ fn overhead(run: &Run) -> Outcome<Gate> {
     Ok(run.at_most("ledger", "more_a_compaction", "%", percent, 1.0))
 }
 
-/// Nanoseconds a record of a compaction of two overlapping tables.
+/// Nanoseconds per record of a compaction of two overlapping tables.
 fn compaction(run: &Run, num: u64, keeper: Arc<dyn Companions>) -> Outcome<f64> {
     let mut shape = Shape::real();
     shape.env.work = Mode::Stepped;

@@ -1,12 +1,13 @@
-//! Question: of all that can be hit, anywhere, does anything come out wrong, or get lost, without anybody being told?
-//! Protocol: one fault after the other into small stores on a simulated disk, cell by cell: a site (batch, log, ring, memtable, buffers,
-//!           every part of a table at rest, cached blocks, index and filter in memory, seals, manifest), a target (key, value, kind,
-//!           seqno, seal, lengths, payload, stamp, any byte; records dropped or doubled; zeros, misdirected reads, stale bytes), and one, two,
-//!           three bits or a burst. After each, every key is read and everything scanned both ways, then again after a compaction, then
-//!           again after closing and opening; a model says what must come out. And the same without a fault.
-//! Passes:   no answer wrong and none missing in silence but where links in memory are hit, whose misses are counted; no panic; no cell
-//!           empty that could be hit; no false alarm without a fault. At scale 1 a thousand faults in every cell, over as many runs as
-//!           it takes: `--state FILE` keeps the counts.
+//! Question: can any fault, anywhere, cause a wrong answer or a loss without a report?
+//! Protocol: single faults in small stores on a simulated disk, cell by cell: a site (batch, log, ring, memtable,
+//!           buffers, every part of a table at rest, cached blocks, index and filter in memory, seals, manifest), a
+//!           target (key, value, kind, seqno, seal, lengths, payload, stamp, any byte; records dropped or duplicated;
+//!           zeros, misdirected reads, stale bytes), and one, two, three bits or a burst. After each fault every key is
+//!           read and everything scanned in both directions, again after a compaction, and again after a reopen; a
+//!           model has the right answers. The same runs without a fault.
+//! Passes:   no wrong answer and no unreported loss, except for faults in memory links, whose misses are counted; no
+//!           panic; no possible cell remains empty; no false alarm without a fault. At scale 1 a thousand faults in
+//!           every cell, over any number of runs: `--state FILE` keeps the counts.
 
 use super::Run;
 use crate::Outcome;
@@ -14,13 +15,13 @@ use crate::gate::Gate;
 use std::collections::BTreeMap;
 use waxseal_meta::faults::{self, Cell, Outcome as Came, Site, Target, clean, inject};
 
-/// Faults a cell at scale 1, and runs without one.
+/// Faults per cell at scale 1, and runs without a fault.
 const FULL: u64 = 1_000;
 
-/// Seeds without anything to hit after which a cell is left alone.
+/// A cell is skipped after this many seeds without anything to damage.
 const MISSES: u64 = 20;
 
-/// Counts by cell and outcome, as they are kept between runs: names to numbers.
+/// Counts by cell and outcome, as stored between runs: names to numbers.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
@@ -43,7 +44,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let cells: Vec<Cell> = Cell::all().filter(|cell| cell.impossible().is_none() && asked(cell)).collect();
     let mut missed: BTreeMap<Cell, u64> = BTreeMap::new();
     let mut refusals = 0u64;
-    // Round by round, so that a run that ends early has seen every cell.
+    // Round by round, so that a run that ends early has tested every cell.
     while !run.is_over() {
         let mut due = false;
         for cell in &cells {
@@ -57,7 +58,8 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             let told = match inject(*cell, seed) {
                 Ok(Some(told)) => told,
                 Ok(None) => continue,
-                // The next seed may hit something. If none does the cell stays empty, and the line about empty cells says so.
+                // The next seed may find something to damage. If none does, the cell stays empty, and its gate reports
+                // that.
                 Err(error) => {
                     if misses == MISSES {
                         println!("{error}");
@@ -110,7 +112,7 @@ fn gates(run: &Run, cells: &[Cell], counts: &Counts, (alarms, cleans): (u64, u64
         sum(true, Came::HiddenLoss)
     );
     println!("{all} faults, {} possible cells, {least} in the one with the fewest, {wanted} wanted", cells.len());
-    // Too few in some cell decide nothing; one that is wrong does.
+    // Too few faults in a cell decide nothing; one wrong answer does.
     let (trials, enough) = (least, wanted);
     vec![
         run.none("silent_wrong", "wrong_answers_nobody_was_told_of", sum(false, Came::SilentWrong), trials, enough),
@@ -121,7 +123,7 @@ fn gates(run: &Run, cells: &[Cell], counts: &Counts, (alarms, cleans): (u64, u64
     ]
 }
 
-/// The matrix: site by target, all bits together; what came of it, and why a cell is not there.
+/// Prints the matrix: site by target, all bit counts together, with outcomes and the reasons for impossible cells.
 fn print(counts: &Counts) {
     println!("site x target: correct / repaired / error / hidden loss / silent wrong / panic");
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -145,7 +147,7 @@ fn print(counts: &Counts) {
     }
 }
 
-/// Panics are counted here and not shown, while this lives.
+/// While this exists, panics are counted and not printed.
 struct Quiet;
 
 impl Quiet {

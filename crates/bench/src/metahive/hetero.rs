@@ -1,14 +1,16 @@
-//! Question: do sealed and plain nodes live together: nothing of the metadata leaves, what arrives gets it, and damage is met before it
-//!           is sent on? (The paper's section 5.3.)
-//! Protocol: three nodes on one disk, each a directory of its own, one sealed and two plain; a balancer gives every key prefix to a node
-//!           and, again and again, to another one, by export and import. Before a prefix leaves the sealed node, bits of one in a hundred
-//!           of its records are flipped in its tables: of the checksum, as in the paper, then of every target. What is refused is put
-//!           right and sent again. Then the paper's own form: its tables are handed whole to a plain node, which iterates, counts and
-//!           compacts them; and a key `K 01` that was there before. With `--plain-node PROGRAM` (`cargo xtask plain-node DIR` builds
-//!           it from history) the same tables are handed to the engine as it was before it knew of seals.
-//! Passes:   metadata bytes on plain nodes 0; adopted = migrated in; no damaged record is sent on, and every hit block was noticed; the
-//!           paper's rows are hidden and none is left at the bottom; the planted key survives the safe form, is refused by the literal
-//!           form, and is lost by the paper's own tables (shown).
+//! Question: can sealed and plain nodes coexist: no metadata leaves the sealed node, imported records get metadata, and
+//!           damage is found before a record is sent on? (The paper's section 5.3.)
+//! Protocol: three nodes on one disk, each in its own directory, one sealed and two plain. A balancer assigns every key
+//!           prefix to a node and repeatedly moves it to another one, by export and import. Before a prefix leaves the
+//!           sealed node, bits are flipped in one in a hundred of its records on disk: in the checksum, as in the
+//!           paper, then in every target. Rejected exports are repaired and sent again. Then the paper's own form: its
+//!           tables are given to a plain node as files, which iterates, counts and compacts them, with an existing key
+//!           `K 01`. With `--plain-node PROGRAM` (`cargo xtask plain-node DIR` builds it from history) the same tables
+//!           are given to the engine version from before seals.
+//! Passes:   metadata bytes on plain nodes 0; adopted = migrated in; no damaged record is sent on, and every damaged
+//!           block was found; the paper's rows are hidden and none remains at the bottom level; the planted key
+//!           survives the safe form, is rejected by the literal form, and is lost with the paper's own tables
+//!           (printed).
 
 use super::Run;
 use super::node::{ALL, Node, Shape};
@@ -90,7 +92,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// Counts what is mended and what is refused.
+/// Counts repairs and rejections.
 #[derive(Default)]
 struct Ears(AtomicU64);
 
@@ -132,7 +134,7 @@ impl Cluster {
         for node in 0..NODES {
             let keeper: Arc<dyn Companions> = if node == SEALED { sealer.clone() } else { Arc::new(Plain) };
             let mut shape = Shape::small(sim.env(1 + node as u64));
-            // What is flipped on disk is met: nothing is in memory.
+            // The cache is empty, so that reads meet the damage on disk.
             shape.settings.cache_bytes = 0;
             shape.listener = ears.clone();
             nodes.push(Node::open(&dir(node), &shape, keeper)?);
@@ -188,7 +190,7 @@ impl Cluster {
             told.hits += 1;
             told.refused += u64::from(refused);
             told.noticed += u64::from(refused || self.ears.0.load(Relaxed) > heard);
-            // As if a replica had lent the bytes.
+            // As if a replica had supplied the bytes.
             for (path, bit) in &flips {
                 self.sim.flip(path, *bit)?;
             }
@@ -229,15 +231,15 @@ impl Cluster {
         PathBuf::from(format!("/out{}", self.exports))
     }
 
-    /// Flips a bit in one of a hundred records that are about to leave, in one at least: of its checksum in every second migration,
-    /// else of any part. Answers which bits.
+    /// Flips a bit in one of a hundred of the records to be exported, and in at least one: in the checksum at every
+    /// second migration, otherwise in any part. Returns the bits.
     fn hit(&mut self, prefix: u64) -> Outcome<Vec<(PathBuf, u64)>> {
         let mut there: Vec<(PathBuf, Entry)> = Vec::new();
         let start = format!("{prefix}/").into_bytes();
         for path in tables(&self.sim, &dir(SEALED)) {
             let anatomy = Anatomy::read(&self.sim.read_all(&path)?)?;
             let mine = anatomy.entries().filter(|entry| entry.key.starts_with(&start)).filter(|entry| {
-                // Versions that nobody will ask for may lie in blocks that nobody reads.
+                // Obsolete versions may be in blocks that are never read.
                 self.model.get(&entry.key).is_some_and(|_| entry.what == Kind::Put)
             });
             there.extend(mine.map(|entry| (path.clone(), entry.clone())));
@@ -278,7 +280,7 @@ impl Cluster {
         Ok(flips)
     }
 
-    /// Bytes of companions and of the paper's rows in the tables of a node.
+    /// Returns the bytes of companions and of the paper's rows in the tables of a node.
     fn metadata_bytes(&self, node: usize) -> Outcome<u64> {
         let mut bytes = 0;
         let mut raw = self.nodes[node].db.raw(&self.nodes[node].family, At::Latest, ALL)?;
@@ -294,7 +296,7 @@ fn tables(sim: &SimFs, dir: &Path) -> Vec<PathBuf> {
     sim.files(dir).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| dir.join(name)).collect()
 }
 
-/// A plain node that was given whole table files, as they are, which it cannot import: named in its manifest as level 0.
+/// A plain node that received whole table files, which it cannot import: they are added to its manifest as level 0.
 fn handed(sim: &SimFs, at: &Path, before: &[(&[u8], &[u8])], files: &[PathBuf]) -> Outcome<Node> {
     let shape = Shape::small(sim.env(sim.steps() + 1));
     let mut node = Node::open(at, &shape, Arc::new(Plain))?;
@@ -348,7 +350,7 @@ fn value_of(node: &Node, key: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(value)
 }
 
-/// Rows of a node: what its iterator shows, and the tombstones in its tables.
+/// Rows of a node: those that its iterator returns, and the tombstones in its tables.
 fn looked_at(node: &Node) -> Outcome<(Model, u64)> {
     let mut shown = Model::new();
     let mut cursor = node.db.cursor(&node.family, At::Latest, ALL)?;
@@ -393,7 +395,7 @@ fn literal(run: &Run) -> Outcome<Vec<Gate>> {
     ])
 }
 
-/// A key that ends in 01, and was there first.
+/// An existing key that ends in 01.
 fn planted(run: &Run) -> Outcome<Vec<Gate>> {
     let sim = SimFs::new(run.seed);
     let key: &[u8] = b"k\x01";
@@ -433,7 +435,7 @@ fn planted(run: &Run) -> Outcome<Vec<Gate>> {
     ])
 }
 
-/// The same tables, and sealed ones, in the hands of the engine as it was.
+/// Gives the same tables, and sealed ones, to the engine version from before seals.
 fn old_program(run: &Run) -> Outcome<Vec<Gate>> {
     let Some(program) = &run.plain_node else {
         println!("the engine of old: skipped, no --plain-node PROGRAM (cargo xtask plain-node DIR builds one)");

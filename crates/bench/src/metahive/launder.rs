@@ -1,8 +1,10 @@
-//! Question: is a record that is damaged on its way through a compaction sealed in, to be valid ever after?
-//! Protocol: the pass that flushes and compactions share reads records from a merge in which one bit of one record is flipped: of its
-//!           key, value, seqno or seal. Once with our keeper, which carries seals and keeps a ledger; once with one that seals what it
-//!           finds, as the paper's compaction does for a record whose companion it cannot find, and has no ledger.
-//! Passes:   ours refuses every one; the other accepts every one (else it is not what it is said to be).
+//! Question: does a record that is damaged during a compaction get a valid seal?
+//! Protocol: the code shared by flush and compaction reads records from a merge in which one bit of one record is
+//!           flipped: of its key, value, seqno or seal. First with our record protector, which copies seals and keeps a
+//!           ledger; then with one that recomputes seals, like the paper's compaction for a record without a companion,
+//!           and has no ledger.
+//! Passes:   ours rejects every damaged record; the other accepts every one (otherwise it is not the paper's
+//!           algorithm).
 
 use super::Run;
 use crate::Outcome;
@@ -28,7 +30,7 @@ const FULL: u64 = 100_000;
 
 const DIR: &str = "/store";
 
-/// Records of a pass.
+/// Records per pass.
 const RECORDS: u64 = 16;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
@@ -47,7 +49,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     ])
 }
 
-/// One pass with one flipped bit.
+/// Runs one pass with one flipped bit.
 fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
     let mut random = Random::new(seed);
     let records: Vec<Owned> = (0..RECORDS)
@@ -58,7 +60,7 @@ fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
     loop {
         shown[at] = records[at].clone();
         shown[at].flip(|below| random.below(below));
-        // A key out of its order is caught by any engine that looks at the order; the question is about those that fit.
+        // A key out of order is rejected by any engine that checks the order; only keys in order are of interest.
         if shown.windows(2).all(|pair| pair[0].key < pair[1].key) {
             break;
         }
@@ -70,7 +72,7 @@ fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
     }
 }
 
-/// `records` are what the inputs say they hold, `shown` what the merge gives.
+/// `records` are those of the inputs, `shown` those that the merge returns.
 fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> waxseal_lsm::error::Result<()> {
     let sim = SimFs::new(1);
     let env: Env = sim.env(1);

@@ -1,8 +1,10 @@
-//! Question: do seals belong right behind their records, or in a column behind the block's entries, outside of the codec?
-//! Protocol: two sealed stores with the same records, one of each layout, under every codec; gets that verify, scans under their default
-//!           policy, compactions, in turn; bytes of the tables, counted.
-//! Passes:   a choice: for each codec it says which default it picks: a layout whose seals take more than 9 B a record is out, then time
-//!           decides. The default layout must not be worse by more than 3 % of a get, nor by a byte a record, than the other one.
+//! Question: should seals be directly behind their records, or in a column behind the block's entries, outside the
+//!           codec?
+//! Protocol: two sealed stores with the same records, one of each layout, under every codec; verified gets, scans with
+//!           the default policy and compactions, in turn; table bytes are counted.
+//! Passes:   for each codec it selects a default: a layout whose seals take more than 9 B per record is excluded, then
+//!           time decides. The default layout must not exceed the other one by more than 3 % of a get, or by one byte
+//!           per record.
 
 use super::content::{Flat, values};
 use super::node::{Node, Shape};
@@ -23,7 +25,7 @@ use waxseal_meta::Sealer;
 /// Records at scale 1.
 const FULL: u64 = 2_000_000;
 
-/// What a seal may take, in bytes a record.
+/// Maximum bytes of a seal per record.
 const MOST: f64 = 9.0;
 
 const NAMES: [&str; 2] = ["following", "column"];
@@ -70,8 +72,8 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// 0 following, 1 column: the one whose seals take at most 9 B a record, if the other one's take more; then a decided difference of
-/// gets, then of scans, then the bytes; where nothing is decided, following.
+/// Returns 0 for following, 1 for column: the one whose seals take at most 9 B per record, if the other one's take
+/// more; otherwise by gets, then scans, if decided, then bytes; if nothing is decided, following.
 fn pick(get: Option<Interval>, scan: Option<Interval>, seals: [f64; 2]) -> usize {
     match seals.map(|bytes| bytes <= MOST) {
         [true, false] => return 0,
@@ -129,7 +131,7 @@ fn scan(node: &Node) -> Outcome<f64> {
     Ok(start.elapsed().as_nanos() as f64 / rows.max(1) as f64)
 }
 
-/// Nanoseconds a record of a compaction of two overlapping tables into a level that is packed.
+/// Nanoseconds per record of a compaction of two overlapping tables into a compressed level.
 fn compaction(run: &Run, num: u64, codec: Compression, column: bool) -> Outcome<f64> {
     let mut shape = Shape::real();
     shape.env.work = Mode::Stepped;

@@ -1,8 +1,8 @@
-//! `metahive`: the claims about seals, an experiment each, beside what the paper says of the same.
+//! `metahive`: one experiment for each claim about seals, compared with the paper's claim.
 //!
-//! Every experiment asks one question, says how it asks, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric value unit
-//! threshold`. Its file begins with: question, protocol, what passes. Sizes go by `--scale`, 1 being the paper's; without it an
-//! experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
+//! Every experiment asks one question, describes its protocol, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric
+//! value unit threshold`. Its file begins with: question, protocol, what passes. `--scale` sets the size, 1 being the
+//! paper's; without it an experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
 //!
 //! ```text
 //! table1  space  adjacency  weak_xor  verdicts  launder  conserve  layout  ...     one file each
@@ -45,14 +45,14 @@ fn codecs() -> Vec<(&'static str, Compression)> {
 /// Arguments of `metahive`.
 #[derive(Args, Debug)]
 pub struct Line {
-    /// Which experiment.
+    /// The experiment.
     experiment: Experiment,
     #[command(flatten)]
     ask: experiment::Ask,
     /// `faults`: keeps the counts of all runs in this file.
     #[arg(long)]
     state: Option<PathBuf>,
-    /// `faults`: only cells whose name holds this, as in `TableData/Dropped`.
+    /// `faults`: only cells whose name contains this, as in `TableData/Dropped`.
     #[arg(long)]
     cells: Option<String>,
     /// `table1`: one of the two regimes [default: both].
@@ -63,47 +63,47 @@ pub struct Line {
     plain_node: Option<PathBuf>,
 }
 
-/// Which experiment.
+/// The experiments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Experiment {
-    /// What puts and gets cost with seals, in cache and in the paper's regime.
+    /// Cost of puts and gets with seals, in cache and in the paper's regime.
     Table1,
-    /// Bytes a record on disk, and memory while many versions are compacted.
+    /// Bytes per record on disk, and memory during a compaction of many versions.
     Space,
-    /// Every seal stands right behind its record, whatever the key.
+    /// Every seal is directly behind its record, for any key.
     Adjacency,
-    /// The paper's checksum beside ours, on records whose parts cancel.
+    /// The paper's checksum compared with ours, on records whose parts cancel.
     WeakXor,
-    /// Every verdict, forced.
+    /// Forces every verdict.
     Verdicts,
-    /// Seals following their records beside seals in a column.
+    /// Seals behind their records compared with seals in a column.
     Layout,
-    /// Nothing that happens on the way through a compaction is sealed in.
+    /// Damage during a compaction never gets a valid seal.
     Launder,
-    /// What is dropped or doubled on the way is refused.
+    /// Dropped or duplicated records are rejected.
     Conserve,
-    /// Several providers beside one seal.
+    /// Several providers with one seal.
     Providers,
     /// Sealed and plain nodes together.
     Hetero,
-    /// What was flipped on disk comes back.
+    /// Repair of flipped bits on disk.
     Repair,
     /// Every kind of fault at every site.
     Faults,
-    /// From the literal paper to Waxseal, a step at a time.
+    /// From the literal paper to Waxseal, step by step.
     Ablate,
 }
 
-/// The two places in which the paper's table can be asked for.
+/// The two regimes of the paper's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Regime {
     /// Everything in memory: nanoseconds.
     Cached,
-    /// As slow as the paper's stores: synced puts, gets past every cache.
+    /// As slow as the paper's stores: synced puts, and gets that bypass every cache.
     Paper,
 }
 
-/// What an experiment is.
+/// The type of an experiment's function.
 struct Case {
     needs: experiment::Needs,
     run: fn(&Run) -> Outcome<Vec<Gate>>,
@@ -131,7 +131,7 @@ impl Experiment {
     }
 }
 
-/// One run of an experiment, and what only some of them ask for.
+/// One run of an experiment, with the options of individual experiments.
 struct Run {
     run: experiment::Run,
     regime: Option<Regime>,
@@ -141,7 +141,7 @@ struct Run {
 }
 
 impl Run {
-    /// The same run with a share of the time that is left.
+    /// Returns this run with a share of the remaining time.
     fn within(&self, share: f64) -> Run {
         let (regime, plain_node) = (self.regime, self.plain_node.clone());
         let (state, cells) = (self.state.clone(), self.cells.clone());
@@ -156,7 +156,7 @@ impl Deref for Run {
     }
 }
 
-/// The experiment.
+/// Runs the experiment.
 pub fn metahive(line: &Line) -> Outcome<u8> {
     let case = line.experiment.case();
     experiment::conduct(&line.ask, &case.needs, |run| {

@@ -1,11 +1,14 @@
-//! Question: can several providers keep entries beside a record next to its seal, at no cost to the value and none to each other?
-//! Protocol: small stores with expiry, provenance, ETL statistics and labels on the same records, through log, flush and compaction,
-//!           every entry read back; then the same store under a keeper that has never heard of some of the providers, three
-//!           compactions. And on disk: reading an entry beside a value of 1 MB and beside one of 100 B, in turn, both in cache, and the
-//!           blocks that are loaded for it.
-//! Passes:   no entry is lost or changed; an unknown one comes through three compactions bit by bit; an entry beside 1 MB takes at most
-//!           2 us more than beside 100 B (to hash that value takes 30 us and more); and no block more than a get loads.
-//! Gaps:     values live in their records: reading an entry past a value that is not in cache waits for value files.
+//! Question: can several providers store entries with a record next to its seal, without cost to the value or to each
+//!           other?
+//! Protocol: small stores with expiry, provenance, ETL statistics and labels on the same records, through log, flush
+//!           and compaction; every entry is read back. Then the same store with a record protector that does not know
+//!           some of the providers, for three compactions. On disk: reading an entry of a 1 MB value and of a 100 B
+//!           value, in turn, both in cache, with the number of loaded blocks.
+//! Passes:   no entry is lost or changed; an unknown one survives three compactions bit by bit; an entry of a 1 MB
+//!           value takes at most 2 us more than one of a 100 B value (hashing the value takes at least 30 us); and it
+//!           loads no more blocks than a get.
+//! Gaps:     values are stored in their records: reading an entry without loading an uncached value waits for blob
+//!           files.
 
 use super::Run;
 use super::node::{Node, Shape};
@@ -29,12 +32,12 @@ use waxseal_meta::{Providers, Sealer, get_meta};
 /// Records at scale 1.
 const FULL: u64 = 100_000;
 
-/// Records of one store.
+/// Records per store.
 const RECORDS: u64 = 200;
 
 const DIR: &str = "/store";
 
-/// A provider that only some keepers know.
+/// A provider that only some record protectors know.
 const OWN: u16 = 100;
 
 struct Own;
@@ -65,7 +68,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// The entries of record `n`, by provider.
+/// Returns the entries of record `n`, by provider.
 fn entries(n: u64) -> Outcome<Vec<(u16, Vec<u8>)>> {
     Ok(vec![
         (EXPIRY, Expiry::at((1 << 60) + n).to_vec()),
@@ -91,7 +94,7 @@ fn put(node: &Node, key: &[u8], value: &[u8], entries: &[(u16, Vec<u8>)]) -> Out
     Ok(())
 }
 
-/// Entries looked at, those wrong, and those of the unknown provider that were.
+/// Returns the number of checked entries, of wrong ones, and of intact ones of the unknown provider.
 fn together(seed: u64) -> Outcome<(u64, u64, u64)> {
     let sim = SimFs::new(seed);
     let shape = Shape::small(sim.env(1));
@@ -124,7 +127,7 @@ fn together(seed: u64) -> Outcome<(u64, u64, u64)> {
     drop(node);
     let mut node = Node::open(Path::new(DIR), &shape, keeper(false)?)?;
     for pass in 0..3u64 {
-        // New records around the old ones, so that every table is written anew.
+        // New records around the old ones, so that every table is rewritten.
         node.put(b"", &pass.to_le_bytes())?;
         node.put(b"~", &pass.to_le_bytes())?;
         node.compact()?;

@@ -1,14 +1,15 @@
-//! The plain engine of this run beside the row that was published: an overhead over a slow baseline is no claim.
+//! Compares the plain engine of this run with the published row, since a small overhead over a slow baseline proves
+//! nothing.
 
 use crate::Outcome;
 use crate::engine::{Name, Settings};
 use crate::run::{Plan, Span, Step, run};
 use std::path::Path;
 
-/// How far the baseline may be from the published row, either way.
+/// Allowed deviation of the baseline from the published row.
 const NEAR: f64 = 0.05;
 
-/// Repeats the published steps on the plain engine and says how they compare; never a gate: machines differ.
+/// Repeats the published steps on the plain engine and prints the comparison; never a gate, because machines differ.
 pub(super) fn beside(dir: &Path, num: u64) -> Outcome<()> {
     let page = include_str!("../../../../docs/benchmarks.md");
     let plan = Plan {
@@ -44,7 +45,7 @@ pub(super) fn beside(dir: &Path, num: u64) -> Outcome<()> {
     })
 }
 
-/// Microseconds of our own column in the quiet run beside fjall.
+/// Microseconds of our own column in the published quiet run with fjall.
 fn published(page: &str, step: &str) -> Option<f64> {
     let (_, quiet) = page.split_once("## Level with fjall")?;
     let row = quiet.lines().find(|line| line.starts_with(&format!("| {step} |")))?;

@@ -1,12 +1,14 @@
-//! Question: how much of what was flipped on disk comes back, how fast, and does anything wrong ever come back?
-//! Protocol: sealed stores with blocks of 4 KiB, packed and not, seals following and in a column. One bit of a block is flipped on disk,
-//!           then two; nobody has a copy. A get of a record in that block is timed, past every cache, and every record of the block is
-//!           read. Then three bits, and bursts: what reads answer meanwhile, and what `repair` makes of it with a replica, with the
-//!           table that was compacted away, and with nothing. Half of these strike anywhere in a block, half its values alone.
-//! Passes:   one bit: all; two bits: 99.9 %; no wrong answer ever; at most 1 ms a block, the median over the blocks of the slowest of
-//!           the eight settings, by its upper bound; the trash brings everything back, and so does a replica where keys, seqnos and
-//!           seals of the block are as they were (it knows no seqno of ours; the others are printed); else a fence stands for what is
-//!           lost, the handler was asked once for each loss, and nothing is missing in silence, after opening again neither.
+//! Question: how many flipped bits on disk are repaired, how fast, and is a wrong answer ever returned?
+//! Protocol: sealed stores with blocks of 4 KiB, compressed and not, with seals following and in a column. One bit of a
+//!           block is flipped on disk, then two, without any copy. A get of a record in that block is timed, bypassing
+//!           every cache, and every record of the block is read. Then three bits, and bursts: the answers of reads, and
+//!           the result of `repair` with a replica, with the table that was compacted away, and with nothing. Half of
+//!           these faults are anywhere in a block, half only in its values.
+//! Passes:   one bit: all repaired; two bits: 99.9 %; never a wrong answer; at most 1 ms per block, as the median over
+//!           the blocks of the slowest of the eight settings, by its upper bound. The trash restores everything, and so
+//!           does a replica if keys, seqnos and seals of the block are intact (it knows none of our seqnos; other cases
+//!           are printed). Otherwise a lost range covers the losses, the handler was called once for each loss, and
+//!           nothing is missing unreported, also after a reopen.
 
 use super::Run;
 use super::content::{Flat, Laps, values};
@@ -33,7 +35,7 @@ use waxseal_meta::care::{
 use waxseal_meta::faults::anatomy::Anatomy;
 use waxseal_meta::{Seal, Sealer};
 
-/// Flips of one and of two bits, and worse damages, at scale 1.
+/// Number of one-bit and two-bit flips, and of larger damage, at scale 1.
 const FULL: u64 = 40_000;
 const WORSE: u64 = 4_000;
 
@@ -118,7 +120,7 @@ fn shape_of(sim: &SimFs, shape: u64) -> Shape {
     made
 }
 
-/// A store of one table far down, and what it holds; with a copy of a table as it was before in the trash.
+/// A store with one table at a deep level, and its content; an earlier copy of the table is in the trash.
 fn store(seed: u64, shape: u64) -> Outcome<(SimFs, Model)> {
     let sim = SimFs::new(seed);
     let mut node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
@@ -148,10 +150,10 @@ fn tables(sim: &SimFs) -> Vec<PathBuf> {
     sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| Path::new(DIR).join(name)).collect()
 }
 
-/// Where a framed block stands, and its keys.
+/// Position of a framed block, and its keys.
 type Framed = (std::ops::Range<usize>, Vec<Vec<u8>>);
 
-/// The framed blocks of a table and the keys in each.
+/// Returns the framed blocks of a table and the keys in each.
 fn blocks(node: &Node, sim: &SimFs) -> Outcome<Vec<Framed>> {
     let path = tables(sim).pop().ok_or("a store without a table")?;
     let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
@@ -173,7 +175,7 @@ struct Corrected {
 }
 
 fn corrections(run: &Run, shape: u64, bits: u64, trials: u64) -> Outcome<Corrected> {
-    // The eight settings share two thirds of the time; the rest is for worse damage.
+    // The eight settings share two thirds of the time; the rest is for larger damage.
     let run = &run.within((2.0 / 3.0) / (8.0 - ((bits - 1) * 4 + shape) as f64 * 2.0 / 3.0));
     let (sim, model) = store(run.seed, shape)?;
     let node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
@@ -215,7 +217,7 @@ fn corrections(run: &Run, shape: u64, bits: u64, trials: u64) -> Outcome<Correct
     Ok(told)
 }
 
-/// So many different bits of a span of a file.
+/// Returns this number of distinct bits in a span of a file.
 fn flips(span: &std::ops::Range<usize>, bits: u64, random: &mut Random) -> Vec<u64> {
     let mut flips = Vec::new();
     while (flips.len() as u64) < bits {
@@ -239,7 +241,7 @@ struct Worse {
     losses: u64,
     source_trials: u64,
     by_source: u64,
-    /// Of those with a replica: where keys, seqnos and seals were left, and how many of them are whole again.
+    /// Cases with a replica in which keys, seqnos and seals were intact, and the number of them that were restored.
     owed: u64,
     brought: u64,
     trash_trials: u64,
@@ -267,7 +269,7 @@ impl RepairSource for Replica<'_> {
     }
 }
 
-/// Remembers what it was asked about.
+/// Remembers the events of its calls.
 #[derive(Default)]
 struct Asked(Mutex<Vec<Corrupted>>);
 
@@ -279,7 +281,7 @@ impl ErrorHandler for Asked {
 }
 
 impl Asked {
-    /// Questions that came twice, and losses that were fenced without one.
+    /// Returns repeated calls, and losses that became lost ranges without a call.
     fn wrong(&self, report: &Report) -> u64 {
         let events = lock(&self.0);
         let twice = (0..events.len()).filter(|at| events[..*at].contains(&events[*at])).count();
@@ -302,7 +304,7 @@ fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
     let mut random = Random::new(seed);
     let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
     let block = &anatomy.blocks[random.below(anatomy.blocks.len() as u64) as usize];
-    // In a packed block nobody can say where a value is.
+    // In a compressed block the position of a value is unknown.
     let value = (!block.is_packed() && random.below(2) == 0).then(|| random.below(block.entries.len() as u64) as usize);
     let value = value.and_then(|entry| block.entries.get(entry)).map(|entry| entry.value.clone());
     let values_alone = value.is_some();
@@ -310,7 +312,7 @@ fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
     let damaged = match random.below(2) {
         0 => flips(&span, 3, &mut random),
         _ => {
-            // Up to 64 bytes of noise.
+            // Up to 64 random bytes.
             let length = (8 + random.below(56) as usize).min(span.len());
             let start = span.start + random.below((span.len() - length) as u64 + 1) as usize;
             (start as u64 * 8..(start + length) as u64 * 8).filter(|_| random.below(2) == 0).collect()
@@ -357,7 +359,7 @@ fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads everything by key; true if it is all there.
+/// Reads everything by key; returns true if it is complete.
 fn look(node: &Node, model: &Model, told: &mut Worse) -> Outcome<bool> {
     let mut whole = true;
     for (key, value) in model {

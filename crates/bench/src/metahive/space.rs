@@ -1,11 +1,14 @@
-//! Question: what does a seal cost in bytes, on disk under every codec, and in memory while many versions are compacted?
-//! Protocol: the same records, 20 B keys and 100 B values, every key once, written to a plain and a sealed store, compacted to one
-//!           table (each other key first, so that every memtable overlaps the others and none is a table's end); the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
-//!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
-//!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
-//!           The paper's own store stands beside in both.
-//! Passes:   at most 9 B a record more under every codec in the layout that is its default (the other one is printed), and at most 16 B a version of memory (the paper's map) more than plain; the
-//!           paper's store is printed, not judged.
+//! Question: how many bytes does a seal cost, on disk under every codec, and in memory while many versions are
+//!           compacted?
+//! Protocol: the same records, 20 B keys and 100 B values, every key once, are written to a plain and a sealed store
+//!           and compacted to one table (every second key first, so that every memtable overlaps the others); the bytes
+//!           of the table files, divided by their records. A count, not a sample. Then one key with many versions, each
+//!           kept alive by a snapshot, in two overlapping tables: the peak heap growth while they are compacted, sealed
+//!           and plain, at two numbers of versions; the slope is the cost per version. Both include the paper's own
+//!           store.
+//! Passes:   at most 9 B more per record under every codec in the layout that is its default (the other one is
+//!           printed), and at most 16 B of memory per version (the paper's map) more than plain; the paper's store is
+//!           printed, not judged.
 //! Gaps:     zstd in builds with the feature `zstd` only.
 
 use super::content::{Flat, values};
@@ -26,7 +29,7 @@ use waxseal_meta::paper::Paper;
 const FULL: u64 = 2_000_000;
 const VERSIONS: u64 = 50_000;
 
-/// What the paper's compaction keeps in memory for a version.
+/// Memory per version in the paper's compaction.
 const PAPER_BYTES: f64 = 16.0;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
@@ -57,12 +60,12 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// Bytes of table files a record, and how many files there are.
+/// Returns bytes of table files per record, and the number of files.
 fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, column: bool) -> Outcome<(f64, u64)> {
     let mut shape = Shape::real();
     shape.options.compression = codec;
     shape.options.seals = SealLayout::always(column);
-    // One table, so that all sides have as many file ends, filter lines and half-full blocks.
+    // One table, so that all sides have equally many file ends, filter lines and partly filled blocks.
     (shape.options.table_bytes, shape.options.level_base_bytes) = (1 << 31, 1 << 31);
     let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
     let mut values = values(run.seed, 0);
@@ -108,12 +111,12 @@ fn memory(run: &Run) -> Outcome<Gate> {
     Ok(run.at_most("memory", "more_a_version", "bytes", Some(more), PAPER_BYTES))
 }
 
-/// By how much the heap grows while the versions of one key are compacted.
+/// Returns the peak heap growth while the versions of one key are compacted.
 fn peak_of_compaction(run: &Run, versions: u64, keeper: Arc<dyn Companions>) -> Outcome<f64> {
     let mut shape = Shape::real();
-    // One thread, so that nothing else is on the heap.
+    // A single thread, so that the heap has no other users.
     shape.env.work = Mode::Stepped;
-    // A block that was read stays counted: none does.
+    // Cached blocks would count as growth, so the cache is off.
     shape.settings.cache_bytes = 0;
     let mut node = Node::open(&run.fresh("versions")?, &shape, keeper)?;
     let mut values = values(run.seed, 1);

@@ -1,8 +1,10 @@
-//! Question: does every combination of seal and record get the verdict that it must, and is what follows done?
-//! Protocol: the paper's four branches and the fifth that it passes over in silence, on words with a checksum of the checksum; and ours,
-//!           on records that lie in a real table file: record and seal are damaged where they stand, and every sum of the file is made
-//!           to fit again, so that nothing but the seal can tell. Each row many times, bits chosen at random.
-//! Passes:   every verdict and every action is the one of its row; what must not be served is refused by the table's own check.
+//! Question: does every combination of seal and record get the required verdict and action?
+//! Protocol: the paper's four branches and the fifth case that it does not mention, on words with a checksum of the
+//!           checksum; and ours, on records in a real table file: record and seal are damaged in place, and all
+//!           checksums of the file are recomputed, so that only the seal can detect the damage. Each row is repeated
+//!           many times with random bits.
+//! Passes:   every verdict and every action is that of its row; the table's own check rejects records that must not be
+//!           returned.
 
 use super::Run;
 use super::node::Shape;
@@ -24,17 +26,17 @@ use waxseal_meta::faults::flow::Owned;
 use waxseal_meta::faults::keepers::judged;
 use waxseal_meta::verdict::{Action, Verdict, paper};
 
-/// Times each row at scale 1.
+/// Repetitions of each row at scale 1.
 const FULL: u64 = 2_000;
 
 const DIR: &str = "/tables";
 const RECORDS: u64 = 8;
 
-/// A row of ours: what is done to one record of a file.
+/// A row of ours: the damage to one record of a file.
 struct Row {
     name: &'static str,
     damage: fn(&mut Vec<u8>, &Entry, &mut Random),
-    /// Whether the file promises a seal for every record, and whether the record got one.
+    /// Whether the file guarantees a seal for every record, and whether the record got one.
     complete: bool,
     sealed: bool,
     verdict: Verdict,
@@ -94,7 +96,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         for _ in 0..trials {
             let (verdict, refused) = ours(row, &mut random)?;
             other += u64::from((verdict, verdict.action()) != (row.verdict, row.action));
-            // A walk over the file refuses whatever is not to be served.
+            // A walk over the file rejects records that must not be returned.
             passed_over += u64::from(row.action == Action::Repair && !refused);
         }
         println!("{}: {:?}, {:?}", row.name, row.verdict, row.action);
@@ -111,7 +113,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// The paper's branches: (word matches, checksum of the checksum matches the word, or what the word should be).
+/// The paper's branches: (word matches, checksum of the checksum matches the word or its correct value).
 fn of_the_paper(run: &Run, trials: u64) -> Gate {
     let sum = |word: u64| mix(word ^ 0x51);
     let mut random = Random::stream(run.seed, 5);
@@ -136,7 +138,7 @@ fn of_the_paper(run: &Run, trials: u64) -> Gate {
     run.none("paper", "other_verdicts", other, 5 * trials, 5 * trials)
 }
 
-/// Flips so many bits, no bit twice.
+/// Flips this number of distinct bits.
 fn flip(file: &mut [u8], span: std::ops::Range<usize>, bits: u64, random: &mut Random) {
     let mut chosen = std::collections::BTreeSet::new();
     while (chosen.len() as u64) < bits.min(span.len() as u64 * 8) {
@@ -151,7 +153,7 @@ fn flip_word(file: &mut [u8], entry: &Entry, bits: u64, random: &mut Random) {
     flip(file, entry.companions.end - 8..entry.companions.end, bits, random);
 }
 
-/// The bytes of a table; every record but one has a seal, or all have.
+/// Returns the bytes of a table in which all records have a seal, or all but one.
 fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     let sim = SimFs::new(1);
     let keeper = Sealer::new();
@@ -185,7 +187,7 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     Ok(sim.read_all(&path)?)
 }
 
-/// The verdict on the struck record, and whether the table's own walk refuses the file.
+/// Returns the verdict on the damaged record, and whether the table's own walk rejects the file.
 fn ours(row: &Row, random: &mut Random) -> Outcome<(Verdict, bool)> {
     let struck = 1 + random.below(RECORDS - 2);
     let mut bytes = table(random, struck, row.sealed)?;
@@ -194,7 +196,7 @@ fn ours(row: &Row, random: &mut Random) -> Outcome<(Verdict, bool)> {
     if row.complete && !row.sealed {
         promise(&mut bytes, &anatomy)?;
     }
-    // A key that is flipped out of its order is another story: here it stays between its neighbours.
+    // A key flipped out of order is a separate case: here it stays between its neighbors.
     loop {
         let mut damaged = bytes.clone();
         (row.damage)(&mut damaged, &entry, random);
@@ -214,7 +216,7 @@ fn ours(row: &Row, random: &mut Random) -> Outcome<(Verdict, bool)> {
     let (cache, sealer) = (Arc::new(Cache::new(0)), Arc::new(Sealer::new()));
     let table = Table::open(name, file, expected, Order::bytewise(), cache, sealer.clone() as Arc<dyn Companions>)?;
     let refused = table.verify(&*sealer, &mut |_| Ok(())).is_err();
-    // As it lies there, without the table's opinion.
+    // Reads the record without the table's checks.
     let plain = {
         let file = sim.open(&path, Open::Read)?;
         let cache = Arc::new(Cache::new(0));
@@ -228,7 +230,7 @@ fn ours(row: &Row, random: &mut Random) -> Outcome<(Verdict, bool)> {
     Ok((judged(&cursor.record(), row.complete), refused))
 }
 
-/// Lets the properties say that every record has a seal.
+/// Sets the property that every record has a seal.
 fn promise(bytes: &mut [u8], anatomy: &Anatomy) -> Outcome<()> {
     use waxseal_lsm::codec::Reader;
     let end = anatomy.properties.end - 5;
@@ -252,7 +254,7 @@ fn in_order(bytes: &[u8], anatomy: &Anatomy) -> bool {
     keys.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Whether a table with companions that cannot be decoded, or a kind that is none, is refused.
+/// Returns true if a table with undecodable companions, or with an invalid kind, is rejected.
 fn undecodable(random: &mut Random) -> Outcome<bool> {
     let struck = random.below(RECORDS);
     let mut bytes = table(random, struck, true)?;

@@ -1,8 +1,9 @@
-//! Question: does a checksum that XORs the hashes of a record's parts say what the record is?
-//! Protocol: the paper's formula, XXH3(key) ^ XXH3(value) ^ XXH3(seqno) ^ XXH3(type), and ours, on records whose parts cancel: value
-//!           equal to the key, seqno equal to the key, key and value exchanged; and a key that flips on its way through the paper's
-//!           compaction, which finds no companion for it, takes it for a record of an old node and makes a fresh checksum.
-//! Passes:   the paper's formula misses every one of them, as it must (else this is not the paper's formula); ours misses none.
+//! Question: does a checksum that XORs the hashes of a record's parts identify the record?
+//! Protocol: the paper's formula, XXH3(key) ^ XXH3(value) ^ XXH3(seqno) ^ XXH3(type), and ours, on records whose parts
+//!           cancel: value equal to the key, seqno equal to the key, key and value exchanged; and a key that flips
+//!           during the paper's compaction, which finds no companion for it, takes it for a record of an old node and
+//!           computes a new checksum.
+//! Passes:   the paper's formula misses all these cases (otherwise it is not the paper's formula); ours misses none.
 
 use super::Run;
 use crate::Outcome;
@@ -13,17 +14,17 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Protection};
 use waxseal_meta::{Seal, Sealer};
 
-/// Records a case at scale 1.
+/// Records per case at scale 1.
 const FULL: u64 = 100_000;
 
 /// The type byte of a put in the paper's store.
 const PAPER_PUT: u8 = 1;
 
-/// A record that is written, and one that is found in its place.
+/// A written record, and the one found in its place.
 struct Exchanged {
     written: (Vec<u8>, Vec<u8>, Seqno),
     found: (Vec<u8>, Vec<u8>, Seqno),
-    /// The paper's store makes the checksum anew for what it finds.
+    /// The paper's store computes a new checksum for the record it finds.
     recreated: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What is asked of the subject beside its peers: ratios, a row each. Pure.
+//! The required speed ratios of the subject to its peers, one per row. Pure.
 //!
-//! A ratio is taken within a round, net of what the `null` store costs in the same round; its bounds come from the rounds. A row that
-//! the design gives no threshold is asked to be level with the better LSM peer.
+//! A ratio is computed within a round, minus the cost of the `null` store in the same round; its bounds come from the
+//! rounds. A row without a threshold in the design must be level with the better LSM peer.
 
 use super::Set;
 use super::suites::{Row, growth_prefix};
@@ -10,7 +10,7 @@ use crate::engine::Name;
 use crate::gate::Gate;
 use crate::stats::{Wanted, ratio_interval};
 
-/// Whom a ratio is taken to.
+/// The peers to which a ratio is computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Against {
     Best,
@@ -28,7 +28,7 @@ impl Against {
     }
 }
 
-/// A ratio that is asked for: peers' time over ours, at least so many times.
+/// A required ratio: the peers' time must be at least `factor` times ours.
 pub(super) struct Asked {
     set: Set,
     id: String,
@@ -40,10 +40,10 @@ pub(super) struct Asked {
 const FJALL: Against = Against::One(Name::Fjall);
 const LMDB: Against = Against::One(Name::Lmdb);
 
-/// What the line adds to the id of its row, whom the row is held against, how many times as fast.
+/// Suffix of the row's id, the peers, and the required ratio.
 type Threshold = (&'static str, Against, f64);
 
-/// The table of the design: the row, whom it is held against, how many times as fast. The first line of a row names it alone.
+/// The design's table of rows with their peers and required ratios. The first threshold of a row has no suffix.
 const DESIGN: &[(&str, &[Threshold])] = &[
     ("fillrandom", &[("", Against::Best, 3.0)]),
     ("fillrandom_settled", &[("", Against::Best, 3.0)]),
@@ -65,7 +65,7 @@ const DESIGN: &[(&str, &[Threshold])] = &[
     ("fillsync_64", &[("", Against::Best, 2.0)]),
 ];
 
-/// Level with fjall: what was asked before there were seals.
+/// Level with fjall: the requirement from before seals existed.
 const LEVEL: &[(&str, &str)] = &[
     ("fillrandom", "fillrandom"),
     ("fillrandom_settled", "fillrandom_settled"),
@@ -75,7 +75,7 @@ const LEVEL: &[(&str, &str)] = &[
     ("unsettled.readseq", "readseq_unsettled"),
 ];
 
-/// Thresholds of all rows that were to be run.
+/// Returns the required ratios of all rows of the run.
 pub(super) fn asked(rows: &[Row], growth: &[u64]) -> Vec<Asked> {
     let grown = |row: &Row| growth.iter().any(|num| row.id.starts_with(&growth_prefix(*num)));
     let mut all = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn asked(rows: &[Row], growth: &[u64]) -> Vec<Asked> {
 }
 
 impl Asked {
-    /// The line of this row. Where the subject took more memory than it may, the row fails, however fast it was.
+    /// Makes the gate of this row. If the subject exceeded its memory limit, the row fails regardless of speed.
     pub(super) fn judge(&self, bench: &Bench, rounds: &[Round], exceeds: impl Fn(&str) -> bool) -> Gate {
         let among: Vec<&str> =
             self.against.names().into_iter().filter(|name| bench.engines.contains(name)).map(Name::text).collect();
@@ -119,24 +119,25 @@ impl Asked {
     }
 }
 
-/// Time an operation of the first step, over all steps named, net of the driver's own; `None` if one is missing.
+/// Returns time per operation of the first step, over all named steps, minus the driver's own; `None` if a step is
+/// missing.
 pub(super) fn net_micros<T: AsRef<str>>(round: &Round, name: Name, labels: &[T]) -> Option<f64> {
     let mut net = 0.0;
     let mut ops = 0;
     for (place, label) in labels.iter().enumerate() {
         let own = round.get(label.as_ref(), name)?;
         let driver = round.get(label.as_ref(), Name::Null)?;
-        // Of a scan the driver has no rows to share its time among.
+        // In a scan the driver has no rows over which its time could be spread.
         net += (own.micros() - driver.micros()) * own.ops as f64;
         if place == 0 {
             ops = own.ops;
         }
     }
-    // Below a nanosecond the clock says nothing.
+    // The clock cannot resolve less than a nanosecond.
     (ops > 0).then(|| (net / ops as f64).max(0.001))
 }
 
-/// Ratios of one row, a round each.
+/// Returns the ratios of one row, one per round.
 fn ratios(rounds: &[Round], subject: Name, labels: &[String], against: Against) -> Vec<f64> {
     rounds
         .iter()

@@ -1,5 +1,5 @@
-//! What is asked of the subject that is no ratio of times to a peer: stalls, space, memory, bytes written, the disk's own speed, the
-//! price of seals. Pure, but for what `synced` counts.
+//! The requirements on the subject that are not time ratios to a peer: stalls, space, memory, bytes written, the disk's
+//! own speed, the cost of seals. Pure, except for the counts of `synced`.
 
 use super::asked::net_micros;
 use super::suites::{Suite, growth_prefix};
@@ -11,27 +11,27 @@ use crate::stats::{Interval, Wanted, interval, median, ratio_interval};
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Memory over the budget that a row may take.
+/// Memory above the budget that a row may use.
 const MEMORY_MIB: f64 = 64.0;
 
-/// The fills whose waits are looked at.
+/// The fills whose waits are judged.
 const FILLS: [&str; 2] = ["fillrandom", "over.overwrite"];
 
-/// What seals may cost: a share of the plain engine's time or so many nanoseconds, whichever is more.
+/// The allowed cost of seals: a share of the plain engine's time or a number of nanoseconds, whichever is more.
 const TAX: &[(&str, &str, f64, f64)] = &[
     ("tax.put", "fillrandom", 0.02, 40.0),
     ("tax.get", "readrandom", 0.03, 30.0),
     ("tax.scan", "readseq", 0.05, 25.0),
 ];
 
-/// Rounds and whose they are.
+/// The rounds and their bench.
 pub(super) struct Limits<'a> {
     pub(super) bench: &'a Bench,
     pub(super) rounds: &'a [Round],
 }
 
 impl Limits<'_> {
-    /// All but the tax, of the suites that were to be run.
+    /// Returns all gates of these suites, except for the cost of seals.
     pub(super) fn all(&self, suites: &[Suite]) -> Vec<Gate> {
         let mut gates = vec![self.memory()];
         for suite in suites {
@@ -66,13 +66,13 @@ impl Limits<'_> {
         self.rounds.iter().filter_map(of).collect()
     }
 
-    /// The best of the LSM peers by something that is better the less it is.
+    /// Returns the lowest value among the LSM peers.
     fn better_peer(&self, of: impl Fn(Name) -> Option<f64>) -> Option<f64> {
         let peers = [Name::Fjall, Name::Rocksdb].into_iter().filter(|name| *name != self.bench.subject);
         peers.filter_map(of).min_by(f64::total_cmp)
     }
 
-    /// The longest wait in the fills, RocksDB's over ours.
+    /// The longest wait in the fills: RocksDB's divided by ours.
     fn stall(&self) -> Gate {
         let longest = |round: &Round, name: Name| {
             FILLS.iter().filter_map(|label| Some(round.get(label, name)?.max_us)).reduce(f64::max)
@@ -82,7 +82,7 @@ impl Limits<'_> {
         self.judged("worst_stall", "shorter_than_rocksdb", "x", bounds, Wanted::AtLeast, 1.0)
     }
 
-    /// The longest wait in the fills that is of the store's own making.
+    /// The longest wait in the fills that the store itself caused.
     fn own_wait(&self) -> Gate {
         let longest = self.each(|round| {
             let fills = FILLS.iter().filter_map(|label| round.get(label, self.bench.subject)?.own_wait_us);
@@ -92,15 +92,15 @@ impl Limits<'_> {
         self.judged("own_wait", "of_our_making", "ms", most, Wanted::AtMost, 4.0)
     }
 
-    /// Reads say something about levels only where there are some.
+    /// Reads measure levels only if several levels have tables.
     fn levels(&self) -> Gate {
         let levels = self.each(|round| Some(round.levels? as f64));
         let least = levels.iter().copied().reduce(f64::min).map(|least| exactly(least, levels.len() as u64));
         self.judged("levels", "filled_when_reads_begin", "levels", least, Wanted::AtLeast, 3.0)
     }
 
-    /// Space after settling over the bytes of keys and values. What is preallocated weighs too much in a small store, so only the full
-    /// size is judged.
+    /// Space after settling, divided by the bytes of keys and values. Preallocation dominates in a small store, so only
+    /// the full size is judged.
     fn space(&self) -> Gate {
         let shares = self.each(|round| {
             let rows = round.get("readseq", self.bench.subject)?.found;
@@ -110,12 +110,12 @@ impl Limits<'_> {
         self.judged("space", "disk_over_data", "x", self.at_full_size(&shares), Wanted::AtMost, 160.0 / 146.0)
     }
 
-    /// The same after the long random load.
+    /// The same ratio after the long random load.
     fn load_space(&self) -> Gate {
         let shares = self.each(|round| {
             let settled = round.get("load.settle", self.bench.subject)?;
             let written = round.get("load.fillrandom", self.bench.subject)?.ops as f64;
-            // Of so many random keys so many are distinct.
+            // Expected number of distinct keys among random ones.
             Some(settled.disk_bytes as f64 / (written * (1.0 - (-1f64).exp()) * 116.0))
         });
         self.judged("load.space", "disk_over_data", "x", self.at_full_size(&shares), Wanted::AtMost, 1.15)
@@ -127,7 +127,7 @@ impl Limits<'_> {
         Some(if self.bench.scale() < 1.0 { undecided } else { found })
     }
 
-    /// Memory over the budget (cache and two memtables), the driver's own apart, in the row where it is most.
+    /// Memory above the budget (cache and two memtables) and the driver's own, in the row with the maximum.
     fn memory(&self) -> Gate {
         let over = |round: &Round| {
             let rows = round.reports.keys().filter(|(_, name)| *name == self.bench.subject);
@@ -137,7 +137,7 @@ impl Limits<'_> {
         self.judged("memory", "over_budget", "MiB", most, Wanted::AtMost, MEMORY_MIB)
     }
 
-    /// Whether the subject took more memory in this row than it may.
+    /// Returns true if the subject exceeded its memory limit in this row.
     pub(super) fn exceeds_memory(&self, label: &str) -> bool {
         self.rounds.iter().filter_map(|round| self.over_memory(round, label)).any(|over| over > MEMORY_MIB)
     }
@@ -149,7 +149,7 @@ impl Limits<'_> {
         Some((own - driver) / MIB - budget as f64)
     }
 
-    /// One synced writer beside one page written and synced.
+    /// Time of one synced writer, relative to a raw page write and sync.
     fn sync_cost(&self) -> Gate {
         let ratios = self.each(|round| {
             let micros = net_micros(round, self.bench.subject, &["fillsync"])?;
@@ -159,7 +159,7 @@ impl Limits<'_> {
         self.judged("fillsync_cost", "over_write_and_fdatasync", "x", bounds, Wanted::AtMost, 1.1)
     }
 
-    /// A fill of 20 kB values to the last byte synced, beside the disk's own rate.
+    /// Rate of a fill of 20 kB values until the last byte is synced, relative to the raw disk rate.
     fn disk_rate(&self) -> Gate {
         let shares = self.each(|round| {
             let ops = round.get("20k.fillrandom", self.bench.subject)?.ops as f64;
@@ -181,7 +181,7 @@ impl Limits<'_> {
         self.judged("20k.written", "bytes_per_byte", "x", interval(&shares, self.bench.seed), Wanted::AtMost, 1.1)
     }
 
-    /// Bytes written of a long random load until it has settled, over the better peer's.
+    /// Bytes written in a long random load until settled, relative to the better peer's.
     fn amplification(&self) -> Gate {
         let written = |round: &Round, name: Name| {
             let of = |label: &str| Some(round.get(label, name)?.written_bytes as f64);
@@ -193,7 +193,7 @@ impl Limits<'_> {
         self.judged("load.written", "over_the_better_peer", "x", bounds, Wanted::AtMost, 1.0)
     }
 
-    /// Seconds to open what a killed process left, without what the disk takes to write what recovery writes.
+    /// Seconds to open the store of a killed process, minus the raw disk time for the bytes that recovery writes.
     fn recovery(&self) -> Gate {
         let seconds = self.each(|round| {
             let opened = round.get("recover.open", self.bench.subject)?;
@@ -212,7 +212,7 @@ impl Limits<'_> {
         )
     }
 
-    /// How much longer the largest store takes than the smallest, over the same of LMDB.
+    /// Time ratio of the largest store to the smallest, relative to the same ratio of LMDB.
     fn slopes(&self) -> Vec<Gate> {
         let growth = &self.bench.sizes.growth;
         let slope = |round: &Round, name: Name, step: &str| {
@@ -228,7 +228,8 @@ impl Limits<'_> {
         ["readrandom", "seekrandom"].map(gate).into()
     }
 
-    /// Windows of the long mixed load whose p99.9 is above three times that of the median window. Each is to be explained.
+    /// Number of windows of the long mixed load whose p99.9 exceeds three times that of the median window. Each needs
+    /// an explanation.
     fn steadiness(&self) -> Gate {
         let windows = self.rounds.iter().find_map(|round| round.windows.get(&self.bench.subject));
         let above = windows.filter(|windows| windows.len() > 2).map(|windows| {
@@ -239,7 +240,7 @@ impl Limits<'_> {
         self.judged("long.p999", "windows_above_three_medians", "count", above, Wanted::AtMost, 0.0)
     }
 
-    /// What seals cost beside the same engine without them.
+    /// The cost of seals, relative to the same engine without them.
     pub(super) fn tax(&self) -> Vec<Gate> {
         let mut gates: Vec<Gate> =
             TAX.iter().map(|(id, label, share, nanos)| self.tax_of(id, label, *share, *nanos)).collect();

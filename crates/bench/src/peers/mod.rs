@@ -1,16 +1,16 @@
-//! `peers`: every store of this build, the same steps, in alternating rounds.
+//! `peers`: runs the same steps on every store of this build, in alternating rounds.
 //!
 //! ```text
-//! mod           the command line; runs, judges, shows
-//! asked limits synced   ratios to peers | what is no ratio | synced writers from inside
-//! table plots   what was found, as tables and as pictures
-//! turns         rounds: groups one after the other, stores in turn, each in a child process
-//! suites        which steps on which stores: data
+//! mod           the command line; runs, judges, prints
+//! asked limits synced   ratios to peers | other limits | counters of synced writers
+//! table plots   the results as tables and as plots
+//! turns         rounds: groups in sequence, stores in turn, each in a child process
+//! suites        the steps and their stores, as data
 //! ```
 //!
-//! In: one settings file (`peers.toml`). Out: a table, a line a gate, and with `--out` everything that was measured. A ratio is taken
-//! within a round, net of what the `null` store costs in the same round; its bounds come from the rounds (`stats`). What
-//! cannot be decided is INCONCLUSIVE and never a pass.
+//! In: one settings file (`peers.toml`). Out: a table, one line per gate, and with `--out` all measurements. A ratio is
+//! computed within a round, minus the cost of the `null` store in the same round; its bounds come from the rounds
+//! (`stats`). An undecided gate is INCONCLUSIVE and never a pass.
 
 mod asked;
 mod limits;
@@ -45,48 +45,48 @@ pub struct Line {
     /// Writes the gates with their bounds to this file.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Writes all that was measured, tables and plots to this directory.
+    /// Writes all measurements, tables and plots to this directory.
     #[arg(long)]
     out: Option<PathBuf>,
     /// Stores, separated by commas [default: all of this build].
     #[arg(long, value_delimiter = ',')]
     engines: Vec<Name>,
-    /// The store whose gates these are.
+    /// The store that the gates judge.
     #[arg(long, default_value = "waxseal")]
     subject: Name,
-    /// Which gates.
+    /// The set of gates.
     #[arg(long, default_value = "all")]
     gates: Set,
-    /// Which questions, separated by commas [default: all; core for the gates `level` and `tax`].
+    /// Suites, separated by commas [default: all; core for the gates `level` and `tax`].
     #[arg(long, value_delimiter = ',')]
     suites: Vec<Suite>,
     /// The settings file [default: peers.toml, built in].
     #[arg(long)]
     settings: Option<PathBuf>,
-    /// Rounds [default: those of the settings].
+    /// Number of rounds [default: from the settings].
     #[arg(long)]
     rounds: Option<u64>,
-    /// Records that the fills write [default: those of the settings].
+    /// Records that the fills write [default: from the settings].
     #[arg(long)]
     num: Option<u64>,
-    /// Everything random follows from it.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where the stores are made [default: a directory below the system's temporary one].
+    /// Directory for the stores [default: below the system's temporary directory].
     #[arg(long)]
     dir: Option<PathBuf>,
 }
 
-/// Which thresholds are asked for.
+/// The set of thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Set {
     /// At least level with fjall.
     Level,
-    /// The speeds the design asks for.
+    /// The speeds that the design requires.
     Design,
-    /// What seals may cost beside the same engine without them.
+    /// The allowed cost of seals, relative to the same engine without them.
     Tax,
-    /// All of them.
+    /// All thresholds.
     All,
 }
 
@@ -99,17 +99,17 @@ impl Set {
     }
 }
 
-/// `--quick` starts nothing after this, and ends whatever runs soon after.
+/// With `--quick` no group starts after this time, and running ones are ended soon after.
 const QUICK: Duration = Duration::from_secs(12 * 60 + 30);
 
-/// The experiment.
+/// Runs the experiment.
 pub fn peers(line: &Line) -> Outcome<u8> {
     let bench = bench(line)?;
     let suites = if line.suites.is_empty() { line.gates.suites() } else { &line.suites };
     announce(&bench, suites);
     let rounds = bench.suites(suites, &mut |suite, rounds| {
         eprintln!("{suite:?}: a round of {} steps", rounds.last().map_or(0, |round| round.order.len()));
-        // Whoever ends a run of hours has what was measured by then.
+        // Results are written continuously, so that an interrupted run of hours keeps them.
         line.out.as_ref().map_or(Ok(()), |out| write_rounds(out, &bench, rounds, &[]))
     })?;
     println!("{}", table::times(&bench, &rounds));
@@ -136,7 +136,7 @@ fn bench(line: &Line) -> Outcome<Bench> {
     let num = line.num.unwrap_or(sizes.records).max(1_000);
     let dir =
         line.dir.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("waxseal-peers-{}", std::process::id())));
-    // Three stores each of up to four times the data; and one store at a time of the largest that are made apart.
+    // Three stores with up to four times the data each, and one of the largest separate stores at a time.
     let apart = [sizes.large_mib, sizes.load_mib, sizes.recover_mib].map(|mib| mib << 20);
     let grown = sizes.growth.iter().map(|num| num * RECORD);
     let largest = apart.into_iter().chain(grown).max().unwrap_or(0);
@@ -196,7 +196,7 @@ fn gates(line: &Line, bench: &Bench, rounds: &[Round], suites: &[Suite]) -> Outc
     Ok(gates)
 }
 
-/// One step of one store in one round, as the file tells it.
+/// One step of one store in one round, as written to the file.
 #[derive(Serialize)]
 struct Told<'a> {
     round: usize,
@@ -205,7 +205,7 @@ struct Told<'a> {
     report: &'a StepReport,
 }
 
-/// Everything, as the file tells it.
+/// The content of the results file.
 #[derive(Serialize)]
 struct All<'a> {
     machine: String,
@@ -240,13 +240,13 @@ impl<'a> All<'a> {
     }
 }
 
-/// What was measured so far; lines once all of it was.
+/// Writes the measurements so far, and the gates once the run is complete.
 fn write_rounds(out: &Path, bench: &Bench, rounds: &[Round], gates: &[Gate]) -> Outcome<()> {
     std::fs::create_dir_all(out)?;
     Ok(std::fs::write(out.join("rounds.json"), serde_json::to_vec_pretty(&All::of(bench, rounds, gates))?)?)
 }
 
-/// What was measured, the tables, the lines and the plots, for whoever wants to look closer.
+/// Writes measurements, tables, gates and plots for further analysis.
 fn write_out(out: &Path, bench: &Bench, rounds: &[Round], gates: &[Gate]) -> Outcome<()> {
     write_rounds(out, bench, rounds, gates)?;
     let lines: Vec<String> = gates.iter().map(Gate::line).collect();

@@ -1,5 +1,5 @@
-//! Plots, SVG: the gates with their bounds, the reads of the growing store, the long mixed load over time. They show what the tables
-//! hold, nothing else.
+//! SVG plots: the gates with their bounds, the reads of the growing store, the long mixed load over time. They show
+//! only data of the tables.
 
 use super::asked::net_micros;
 use super::suites::growth_prefix;
@@ -13,13 +13,13 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::path::Path;
 
-/// One line of a plot: whose it is, and its points.
+/// One line of a plot: its store and its points.
 type Line = (Name, Vec<(f64, f64)>);
 
 const FONT: (&str, u32) = ("sans-serif", 12);
 const ROW: u32 = 18;
 
-/// Writes all plots for which there is something to show.
+/// Writes all plots that have data.
 pub(super) fn draw(dir: &Path, bench: &Bench, rounds: &[Round], gates: &[Gate]) -> Outcome<()> {
     let ratios: Vec<&Gate> = gates.iter().filter(|gate| bars(gate).is_some()).collect();
     if !ratios.is_empty() {
@@ -45,7 +45,7 @@ fn peers(bench: &Bench) -> impl Iterator<Item = Name> {
     bench.engines.iter().copied().filter(|name| *name != Name::Null)
 }
 
-/// The median over rounds at each size.
+/// Returns the median over rounds at each size.
 fn grown(bench: &Bench, rounds: &[Round], name: Name, step: &str) -> Vec<(f64, f64)> {
     let at = |num: &u64| {
         let label = [format!("{}{step}", growth_prefix(*num))];
@@ -55,7 +55,7 @@ fn grown(bench: &Bench, rounds: &[Round], name: Name, step: &str) -> Vec<(f64, f
     bench.sizes.growth.iter().filter_map(at).collect()
 }
 
-/// Lower bound, value, upper bound of a gate that is a ratio.
+/// Returns lower bound, value and upper bound of a gate that is a ratio.
 fn bars(gate: &Gate) -> Option<[f64; 3]> {
     let bars = [gate.ci_low?, gate.value?, gate.ci_high?];
     (gate.unit == "x" && bars.iter().all(|bar| bar.is_finite() && *bar > 0.0)).then_some(bars)
@@ -93,16 +93,16 @@ fn draw_gates(path: &Path, gates: &[&Gate]) -> Outcome<()> {
     Ok(())
 }
 
-/// What a plot of lines says around them.
+/// The labels around a line plot.
 struct Axes<'a> {
     title: &'a str,
     x: &'a str,
     y: &'a str,
-    /// Whether its x axis is logarithmic.
+    /// True if the x axis is logarithmic.
     is_log: bool,
 }
 
-/// Points further apart than the axes can show are no plot; nor is a single point.
+/// A range beyond the axes' limits gives no plot, and neither does a single point.
 fn draw_lines(path: &Path, axes: &Axes<'_>, lines: &[Line]) -> Outcome<()> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let ends = |of: fn(&(f64, f64)) -> f64| {

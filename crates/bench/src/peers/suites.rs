@@ -1,42 +1,43 @@
-//! Which steps run, on which stores, in which order: data, no doing.
+//! The steps of each suite, their stores and their order, as data.
 //!
-//! A suite is one question of several groups of steps. A group runs in one process on one store, all stores of this build in turn.
-//! Steps that take a store over from the group before it name the same directory; a group that says so removes it when it is done.
+//! A suite answers one question with several groups of steps. A group runs in one process on one store, for all stores
+//! of this build in turn. Steps that continue with a previous group's store name the same directory; the last such
+//! group removes it.
 
 use crate::engine::{File, Sizes};
 use crate::run::Step;
 use clap::ValueEnum;
 
-/// A question.
+/// A suite.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 #[value(rename_all = "lowercase")]
 pub(super) enum Suite {
     /// Fills, overwrites, reads, scans, seeks, mixes, synced writes: one thread.
     Core,
-    /// The same by more threads.
+    /// The core steps with more threads.
     Threads,
-    /// The other fills and mixes, reads beside a writer, deletes, a queue.
+    /// The other fills and mixes, reads during writes, deletes, a queue.
     More,
     /// Values of 1 kB, 20 kB and 1 MB.
     Values,
     /// Four times as much data as cache and memtable together.
     Budget,
-    /// The first reads of a store whose files are not in memory.
+    /// The first reads of a store that is not in the page cache.
     Cold,
-    /// Opening what a killed process left, with a long log.
+    /// Opening the store of a killed process, with a long log.
     Recovery,
     /// Opening a store of many tables.
     Tables,
-    /// The same reads on stores from small to large.
+    /// The same reads on stores of increasing size.
     Growth,
-    /// A long random load: what is written to the disk, and what is kept.
+    /// A long random load: bytes written to the disk, and space used.
     Load,
-    /// A mixed load for a long time: its latency over time.
+    /// A long mixed load: its latency over time.
     Mixed,
 }
 
 impl Suite {
-    /// Its share of the time of a quick run.
+    /// Returns its share of the time of a quick run.
     pub(super) fn weight(self) -> f64 {
         match self {
             Suite::Core => 5.0,
@@ -47,7 +48,8 @@ impl Suite {
         }
     }
 
-    /// Rounds of a run of `rounds`: three are the fewest that give bounds, and one of an hour is enough.
+    /// Returns its rounds in a run of `rounds`: three are the minimum for bounds, and one is enough for an hour-long
+    /// step.
     pub(super) fn rounds(self, rounds: u64) -> u64 {
         match self {
             Suite::Core | Suite::Threads | Suite::More => rounds,
@@ -57,7 +59,7 @@ impl Suite {
     }
 }
 
-/// What a store is filled with and given.
+/// Content and settings of a store.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Shape {
     pub(super) num: u64,
@@ -71,27 +73,27 @@ pub(super) struct Shape {
 /// Steps that share a process and a store.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Group {
-    /// Goes before the names of its steps where the same steps run elsewhere too.
+    /// Prefix for the names of its steps, if other groups run the same steps.
     pub(super) prefix: String,
     pub(super) store: &'static str,
     pub(super) shape: Shape,
     pub(super) steps: Vec<Step>,
     pub(super) threads: u64,
-    /// Operations of steps that are not fills; by default as many as records.
+    /// Operations of steps that are not fills; by default the number of records.
     pub(super) ops: Option<u64>,
-    /// The store is made new.
+    /// The store is created anew.
     pub(super) is_fresh: bool,
     /// Everything is read once before steps that only read.
     pub(super) is_warm: bool,
-    /// Its files are driven out of the page cache before.
+    /// Its files are evicted from the page cache first.
     pub(super) is_cold: bool,
-    /// The process ends as if it was killed.
+    /// The process ends as if killed.
     pub(super) is_killed: bool,
-    /// The store is removed behind it.
+    /// The store is removed afterwards.
     pub(super) is_last: bool,
-    /// Only LSM trees: the others have no such thing.
+    /// Runs only on LSM trees, since the others lack the tested feature.
     pub(super) is_of_trees: bool,
-    /// It makes a store for others; its times are nobody's question.
+    /// Prepares a store for other groups; its times are not reported.
     pub(super) only_prepares: bool,
 }
 
@@ -142,7 +144,7 @@ impl Group {
         Group { only_prepares: true, ..self }
     }
 
-    /// What a step is called in tables, gates and files.
+    /// Returns a step's name in tables, gates and files.
     pub(super) fn label(&self, step: Step) -> String {
         match self.threads {
             1 => format!("{}{}", self.prefix, step.text()),
@@ -150,14 +152,14 @@ impl Group {
         }
     }
 
-    /// What is compared: each step, and a fill together with the settling or syncing behind it.
+    /// Returns the compared rows: each step, and each fill together with the following settle or sync.
     pub(super) fn rows(&self) -> Vec<Row> {
         if self.only_prepares {
             return Vec::new();
         }
         let name = |step: Step| self.label(step).replace('/', "_");
         let mut rows = Vec::new();
-        // The fill, and what has made its records durable and settled since.
+        // The last fill, and the steps since then that made its records durable and settled.
         let mut fill: Vec<Step> = Vec::new();
         for step in &self.steps {
             let after = match step {
@@ -180,28 +182,29 @@ impl Group {
     }
 }
 
-/// One comparison: the time of these steps together, an operation of the first.
+/// One comparison: the total time of these steps, per operation of the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) labels: Vec<String>,
 }
 
-/// Records of the full size, which the memtable and the levels of the settings are meant for.
+/// Records of the full size, for which the memtable and levels of the settings are chosen.
 pub(super) const FULL: u64 = 2_000_000;
 
 /// Bytes of a record of the default size.
 pub(super) const RECORD: u64 = 116;
 
-/// So many of the records of a random fill have a key of their own.
+/// Share of distinct keys among the records of a random fill.
 const DISTINCT: f64 = 0.632;
 
-/// Commits of `fillsync`: enough synced groups to average over, few enough for a disk that syncs in a millisecond.
+/// Returns the number of commits of `fillsync`: enough synced groups for an average, few enough for a disk that syncs
+/// in a millisecond.
 pub(super) fn synced_commits(num: u64, threads: u64) -> u64 {
     (num * (2 + threads / 4) / 1000).max(100)
 }
 
-/// All groups of a suite.
+/// Returns all groups of a suite.
 pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<Group> {
     use Step::{FillRandom, Mixed, Open, Overwrite, ReadMissing, ReadRandom, ReadReverse, ReadSeq, Settle, Sync};
     use Step::{FillSync, SeekRandom, YcsbA, YcsbB, YcsbC};
@@ -254,7 +257,7 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
         ],
         Suite::Recovery => {
             let num = (sizes.recover_mib << 20).div_ceil(1_056);
-            // Nothing is flushed before the kill, and the log is recovered into one memtable.
+            // The kill comes before any flush, and recovery fits into one memtable.
             let shape = Shape { num, value_bytes: 1_000, memtable_mib: sizes.recover_mib * 5 / 4 + 16, ..flat };
             let killed = Group::fresh("recovery", shape, &[FillRandom]).prefix("recover.").of_trees().prepares();
             vec![
@@ -289,7 +292,7 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
             let shape = Shape {
                 num,
                 memtable_mib: scale(file.shared.memtable_mib),
-                // The levels shrink with the load, so that a small one has as many of them.
+                // The level sizes scale with the load, so that a small load fills as many levels.
                 level_kib: (sizes.load_mib < 4096).then(|| scale(256) << 10),
                 ..flat
             };
@@ -302,7 +305,7 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
     }
 }
 
-/// Labels of the growing store.
+/// Returns the label prefix of the growing store.
 pub(super) fn growth_prefix(num: u64) -> String {
     format!("grow{num}.")
 }
@@ -321,14 +324,14 @@ fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
     groups
 }
 
-/// The shapes that most suites share.
+/// The shapes shared by most suites.
 struct Shapes<'a> {
     file: &'a File,
     num: u64,
 }
 
 impl Shapes<'_> {
-    /// A smaller store has a smaller memtable, so that it still flushes and compacts.
+    /// Scales a memtable or level to a smaller store, so that it still flushes and compacts.
     fn scaled(&self, size: u64, least: u64) -> u64 {
         (size * self.num.min(FULL)).div_ceil(FULL).max(least)
     }
@@ -345,7 +348,7 @@ impl Shapes<'_> {
         }
     }
 
-    /// Three levels hold data.
+    /// Returns a shape with data in three levels.
     fn deep(&self) -> Shape {
         let shared = &self.file.shared;
         let level = self.scaled(shared.deep_level_kib, 128);

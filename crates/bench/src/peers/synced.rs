@@ -1,5 +1,5 @@
-//! Synced writers, looked at from inside: how many `fdatasync`s a commit of many threads takes, and what a writer that asks for none loses
-//! beside them. The counts are the log's own; only our store counts its own.
+//! Measures synced writers by the store's counters: `fdatasync`s per commit with many threads, and the slowdown of a
+//! concurrent writer without sync. The counters are the log's own, and only our store has them.
 
 use super::turns::Bench;
 use crate::Outcome;
@@ -9,28 +9,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use waxseal::{ColumnFamily, Db, Durability, WriteOptions};
 
-/// Threads that write durably.
+/// Number of threads with durable writes.
 const THREADS: u64 = 64;
 
-/// Rounds; each has the lone writer once alone and once beside the others.
+/// Number of rounds; in each, the writer without sync runs once alone and once with the others.
 const ROUNDS: u64 = 12;
 
-/// How long each half of a round is, in a quick run and in a full one.
+/// Duration of each half of a round.
 const HALF: Duration = Duration::from_millis(400);
 
-/// A run of fewer records is a trial of the driver itself.
+/// Scales the duration down for small runs, which only test the driver.
 fn half(scale: f64) -> Duration {
     HALF.mul_f64((scale * 10.0).clamp(0.1, 1.0))
 }
 
-/// What one round found.
+/// The results of one round.
 struct Found {
     syncs_per_commit: f64,
     syncs_per_group: f64,
     loss_percent: f64,
 }
 
-/// The lines about synced groups.
+/// Returns the gates about synced groups.
 pub(super) fn gates(bench: &Bench) -> Outcome<Vec<Gate>> {
     let dir = bench.dir.join("synced");
     let db = Db::open(&dir)?;
@@ -69,7 +69,7 @@ fn round(db: &Db, cf: &ColumnFamily, number: u64, half: Duration) -> Outcome<Fou
             Ok((done?, commits.load(Ordering::Relaxed)))
         })
     };
-    // Forwards and backwards, so that a drift of the machine hits both alike.
+    // Forwards and backwards, so that drift of the machine affects both alike.
     let mut rates = [0.0; 2];
     let mut counted = (0.0, 0.0);
     for turn in 0..2 {
@@ -91,7 +91,7 @@ fn round(db: &Db, cf: &ColumnFamily, number: u64, half: Duration) -> Outcome<Fou
     })
 }
 
-/// One writer that asks for no sync; how many writes it did.
+/// Runs a writer without sync; returns its number of writes.
 fn write_lazily(cf: &ColumnFamily, number: u64, half: Duration) -> Outcome<u64> {
     let start = Instant::now();
     let mut done = 0;

@@ -1,4 +1,4 @@
-//! The rounds as tables: times of all stores beside each other, then what they took for it. Markdown, which is also read as text.
+//! The rounds as Markdown tables: first the times of all stores, then their resource use.
 
 use super::turns::{Bench, Round};
 use crate::engine::Name;
@@ -6,7 +6,7 @@ use crate::measure::StepReport;
 use crate::stats::median;
 use std::fmt::Write;
 
-/// What a table shows of a report.
+/// The columns that a table shows of a report.
 type Shown = (&'static str, fn(&StepReport) -> f64);
 
 const TABLES: &[Shown] = &[
@@ -19,7 +19,7 @@ const TABLES: &[Shown] = &[
     ("MB of memory at the peak", |report| report.peak_rss_bytes as f64 / 1e6),
 ];
 
-/// Everything of all rounds, the median of the rounds in each field.
+/// Returns the tables of all rounds, with the median of the rounds in each field.
 pub(super) fn markdown(bench: &Bench, rounds: &[Round]) -> String {
     let mut out = String::new();
     for table in TABLES {
@@ -28,7 +28,7 @@ pub(super) fn markdown(bench: &Bench, rounds: &[Round]) -> String {
     out
 }
 
-/// Only the times.
+/// Returns only the times.
 pub(super) fn times(bench: &Bench, rounds: &[Round]) -> String {
     let mut out = String::new();
     one(&mut out, &TABLES[0], &bench.engines, rounds);
@@ -43,7 +43,7 @@ fn one(out: &mut String, (title, value): &Shown, engines: &[Name], rounds: &[Rou
         }
     }
     let width = labels.iter().map(|label| label.len()).max().unwrap_or(0).max(4);
-    // A String takes whatever it is given.
+    // Writing to a String cannot fail.
     let _ = writeln!(out, "\n{title}; median of the rounds:\n");
     let mut line = |first: &str, cells: &mut dyn Iterator<Item = String>| {
         let cells: Vec<String> = cells.map(|cell| format!(" {cell:>14} |")).collect();

@@ -1,7 +1,8 @@
-//! The rounds: the groups of a suite one after the other, and for each group all stores in turn, each in a process of its own.
+//! The rounds: the groups of a suite in sequence, and for each group all stores in turn, each in its own process.
 //!
-//! What is compared is so measured within seconds; the order of the stores rotates. A run with a time limit gives every suite its
-//! share of what is left, begins no group after that, and ends whatever still runs at the end: a child whose time is up gives what it had.
+//! So compared stores are measured within seconds; their order rotates. A run with a time limit gives every suite its
+//! share of the remaining time and starts no group after that. At the end it stops running children, and keeps the
+//! results that they have printed.
 
 use super::suites::{FULL, Group, Suite, groups, synced_commits};
 use crate::engine::{File, Name, Sizes};
@@ -15,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// What one round of one suite gave.
+/// The results of one round of one suite.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     pub(super) reports: BTreeMap<(String, Name), StepReport>,
-    /// Labels in the order in which they ran.
+    /// Labels in the order of execution.
     pub(super) order: Vec<String>,
-    /// What the disk itself does, where the suite asks for it.
+    /// Raw disk measurements, if the suite needs them.
     pub(super) probes: Probes,
-    /// The mixed load, a point a window.
+    /// The windows of the mixed load.
     pub(super) windows: BTreeMap<Name, Vec<Window>>,
-    /// Levels of the subject that held tables when reads began.
+    /// Number of the subject's levels with tables when reads began.
     pub(super) levels: Option<u64>,
-    /// What a store may take in memory in a step: its cache and two memtables, one filling and one being flushed.
+    /// Memory budget of a store in a step: its cache and two memtables, one filling and one being flushed.
     pub(super) budgets_mib: BTreeMap<String, u64>,
 }
 
@@ -40,44 +41,44 @@ impl Round {
         self.reports.insert((label, name), report);
     }
 
-    /// The report of a step of a store.
+    /// Returns the report of a step of a store.
     pub(super) fn get(&self, label: &str, name: Name) -> Option<&StepReport> {
         self.reports.get(&(label.to_owned(), name))
     }
 }
 
-/// Who takes turns, where, and until when.
+/// The compared stores, their sizes, directory and time limit.
 pub(super) struct Bench {
     pub(super) engines: Vec<Name>,
     pub(super) subject: Name,
     pub(super) file: File,
     pub(super) sizes: Sizes,
-    /// The file that children read their settings from, if it is not the one built in.
+    /// The children's settings file, if it is not the built-in one.
     pub(super) settings: Option<PathBuf>,
     pub(super) num: u64,
     pub(super) rounds: u64,
     pub(super) seed: u64,
     pub(super) dir: PathBuf,
-    /// No group begins after this; a child that still runs is ended a little later.
+    /// No group starts after this time; a running child is stopped a little later.
     pub(super) until: Option<Instant>,
 }
 
-/// The signal of a process that was killed.
+/// The signal of a killed process.
 const KILLED: i32 = 9;
 
-/// What a child may still have when the time is up.
+/// Additional time for a running child after the time limit.
 const GRACE: Duration = Duration::from_secs(45);
 
-/// A child of a run without a limit: more than any step takes.
+/// Time limit of a child in a run without a limit: more than any step takes.
 const LONGEST: Duration = Duration::from_secs(6 * 3600);
 
 impl Bench {
-    /// 1 is the full size.
+    /// Returns the scale; 1 is the full size.
     pub(super) fn scale(&self) -> f64 {
         self.num as f64 / FULL as f64
     }
 
-    /// Runs suites one after the other, and shows all rounds that there are as soon as there is one more.
+    /// Runs suites in sequence, and passes all rounds so far to `shown` after each round.
     pub(super) fn suites(
         &self,
         suites: &[Suite],
@@ -116,8 +117,8 @@ impl Bench {
                 self.turn(name, group, &mut round)?;
             }
         }
-        // What the disk does is asked for in the same round as what is held against it, and for as long: the first hundreds of syncs
-        // after a file was made or removed take less.
+        // The raw disk is measured in the same round as the stores, and for as long, since the first hundreds of syncs
+        // after a file was created or removed are faster.
         match suite {
             Suite::Core => round.probes.sync_us = probe::sync_micros(&self.dir, synced_commits(self.num, 1))?,
             Suite::Values => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.large_mib << 20)?,
@@ -127,7 +128,7 @@ impl Bench {
         Ok(round)
     }
 
-    /// One group on one store.
+    /// Runs one group on one store.
     fn turn(&self, name: Name, group: &Group, round: &mut Round) -> Outcome<()> {
         let dir = self.dir.join(name.text()).join(group.store);
         if group.is_fresh && dir.exists() {
@@ -176,7 +177,7 @@ impl Bench {
             ("--table-kib", shape.table_kib),
             ("--level-kib", shape.level_kib),
             ("--seed", Some(self.seed)),
-            // Of the driver alone one window says all.
+            // For the driver alone, one window is enough.
             ("--seconds", Some(if name == Name::Null { self.sizes.window_seconds } else { self.sizes.mixed_seconds })),
             ("--window-seconds", Some(self.sizes.window_seconds)),
         ] {
@@ -201,7 +202,7 @@ fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
-/// Levels that hold tables; only asked of our own store.
+/// Returns the number of levels with tables, for our own store only.
 fn levels(name: Name, dir: &Path) -> Outcome<Option<u64>> {
     if !matches!(name, Name::Waxseal | Name::Plain) || !dir.exists() {
         return Ok(None);

@@ -123,7 +123,8 @@ pub(super) fn repair_table(
         }
         return Ok(Ended::Done);
     }
-    // From here on no compaction uses the table. A compaction that finished earlier has replaced the table, perhaps with its damage.
+    // From here on no compaction uses the table. An earlier one has
+    // replaced it, perhaps with its damage.
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(Ended::Done) };
     // The repair itself reports the findings of the check, place by place.
     let mut told = report.damage.split_off(found);

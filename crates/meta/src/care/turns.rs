@@ -1,6 +1,7 @@
 //! Iterates over the tables of a family for passes that read all of them.
 //!
-//! In:     a family as it is at the start. Out: each table when the iteration reaches it, or the fact that the table was removed.
+//! In:     a family as it is at the start. Out: each table when the iteration reaches it, or `None`
+//!         if the table was removed.
 //! Holds:  only the current table is held, so that tables replaced during a long pass can be deleted. The compaction
 //!         that removed a table has verified it, and its outputs as written. But compactions copy blob pointers without
 //!         reading the values, so these values are checked through the tables that point to them now.

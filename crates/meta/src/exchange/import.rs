@@ -1,8 +1,8 @@
 //! Import: the records of another node's table files enter a family under one new seqno.
 //!
 //! In:     an export with its `EXCHANGE`, or bare tables with only their own properties.
-//! Path:   open each table by its expected identity and read it completely -> compare the counts with the description ->
-//!         match rows in the paper's form with their versions -> `Db::ingest`, which checks every record again and copies it.
+//! Path:   open each table by its expected identity and read it completely -> compare counts with the description ->
+//!         match rows in the paper's form with versions -> `Db::ingest`, which checks every record again and copies it.
 //! Holds:  seals are bound to the new seqno, and records without one are adopted. Rows are checked but not imported.
 //!         Stamps are not imported, since they describe writes to another store. A user's tombstone of a key that ends
 //!         in 01 is not a row. A store without a record protector rejects records that expire.
