@@ -1,11 +1,13 @@
-//! Question: which of our choices pays, from the paper's to ours?
-//! Protocol: three questions, each with the paper's variants built here on the public engine.
-//!           Check: every put asks whether its row is registered, one row in a hundred is: in the registry's table; in a cache of its
-//!           rows (the paper's); in our snapshot. None of the rows that are written is registered.
-//!           Writing: everything is registered; rows are written with the put in one batch, by a thread behind a queue (the
-//!           paper's), and deferred.
-//!           Keys: eight threads log a million events of one target; the paper's key is target, operation, time and client.
-//! Passes:   our check costs no more than the paper's; deferred costs no more than sync; the paper's key overwrites events, ours none.
+//! Question: which of our choices pays off, compared with the paper's?
+//! Protocol: three questions, each with the paper's variants implemented here on the public engine.
+//!           Check: every put checks whether its row is registered (one row in a hundred is): in the registry's table;
+//!           in a cache of its rows (the paper's); in our snapshot. None of the written rows is registered.
+//!           Writing: everything is registered; rows are written in one batch with the put, by a thread behind a queue
+//!           (the paper's), and deferred.
+//!           Keys: eight threads log a million events of one target; the paper's key is target, operation, time and
+//!           client.
+//! Passes:   our check costs no more than the paper's; deferred costs no more than sync; the paper's key overwrites
+//!           events, ours overwrites none.
 
 use super::Run;
 use super::load::{VALUE_BYTES, requests, values};
@@ -27,11 +29,11 @@ use waxseal_lsm::record::Kind;
 use waxseal_registry::key::{LogKey, registry_key};
 use waxseal_registry::{Event, Mode, Operation, Options, Paging, Payload, Query, Registration, Scope, Target, Time};
 
-/// Puts of a measurement at scale 1, and rows there are.
+/// Puts of a measurement at scale 1, and number of rows.
 const PUTS: u64 = 250_000;
 const ROWS: u64 = 100_000;
 
-/// Events of the question about keys.
+/// Number of events for the comparison of keys.
 const EVENTS: u64 = 1_000_000;
 const THREADS: u64 = 8;
 
@@ -45,7 +47,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// No more, by the upper bound, than half a percent: what cannot be told from nothing.
+/// The upper bound is at most half a percent, which cannot be distinguished from zero.
 fn no_more(run: &Run, what: &str, percent: Option<Interval>) -> Gate {
     run.at_most(what, "more_time", "%", percent, 0.5)
 }
@@ -54,12 +56,12 @@ fn no_more(run: &Run, what: &str, percent: Option<Interval>) -> Gate {
 
 const CHECKS: [&str; 4] = ["no check", "read of the registry's table", "cache of its rows (the paper's)", "snapshot"];
 
-/// One way to ask whether a row is registered.
+/// One way to check whether a row is registered.
 struct Check {
     store: Store,
     /// The registry's table, for the paper's variants.
     registry: Option<Family>,
-    /// Its rows that were asked for; Cassandra's row cache, of unlimited size.
+    /// Cache of its rows; like Cassandra's row cache, of unlimited size.
     rows: Mutex<HashMap<Vec<u8>, bool>>,
     kind: usize,
     batch: Batch,
@@ -124,7 +126,7 @@ impl Check {
     }
 }
 
-/// A key that is registered, and one that is written; both are decimal.
+/// Returns a registered key or a written one; both are decimal.
 fn written(rank: u64) -> Vec<u8> {
     format!("{rank:08}").into_bytes()
 }
@@ -140,7 +142,7 @@ fn checks(part: &crate::experiment::Run, run: &Run) -> Outcome<Gate> {
         let mut random = Random::stream(run.seed, turn / CHECKS.len() as u64);
         let side = &mut sides[side];
         side.store.db.settle()?;
-        // Between the keys that are registered.
+        // Unregistered keys between the registered ones.
         let keys: Vec<Vec<u8>> =
             (0..count).map(|_| written(random.below(rows) / 100 * 100 + 1 + random.below(99))).collect();
         let start = Instant::now();
@@ -148,7 +150,7 @@ fn checks(part: &crate::experiment::Run, run: &Run) -> Outcome<Gate> {
             side.put(key, values.value())?;
         }
         let time = start.elapsed();
-        side.store.db.settle()?; // what is left to do behind it is not the next side's
+        side.store.db.settle()?; // remaining work must not burden the next side
         Ok(time.as_nanos() as f64 / count as f64)
     })?;
     println!("check: a put without takes {:.0} ns; {} rounds", rounds.of(0), rounds.count());
@@ -163,7 +165,7 @@ fn checks(part: &crate::experiment::Run, run: &Run) -> Outcome<Gate> {
 
 const WRITINGS: [&str; 5] = ["not logged", "sync", "a queue and a thread (the paper's)", "async", "deferred"];
 
-/// The paper's writing: events go into a queue, and a thread puts each into the log's table.
+/// The paper's writing: events enter a queue, and a thread puts each into the log's table.
 struct Behind {
     events: mpsc::SyncSender<(Vec<u8>, Vec<u8>)>,
     waiting: Arc<AtomicU64>,
@@ -290,7 +292,7 @@ fn writing(part: &crate::experiment::Run, run: &Run) -> Outcome<Gate> {
 fn keys(run: &Run) -> Outcome<Vec<Gate>> {
     let each = run.size(EVENTS, 8_000) / THREADS;
     let (events, target) = (each * THREADS, Target::key(FAMILY, *b"one"));
-    // The paper's key: target, operation, time and client. Events of one moment stand in one row.
+    // The paper's key: target, operation, time and client. Simultaneous events share one row.
     let theirs = Store::without(&run.fresh("keys.paper")?, &Shape::real())?;
     let mut paper = Vec::new();
     for (what, client) in [("one client", false), ("eight clients", true)] {

@@ -1,22 +1,23 @@
-//! Experiments that open several stores in one process run with room for all their threads in the allocator.
+//! Experiments with several stores in one process get enough allocator arenas for all their threads.
 //!
-//! glibc gives a process eight arenas a core, 16 on two cores; threads beyond that share one and wait for its lock, also for that of the
-//! thread that is measured. Five stores have more threads than that, so the last of them would look slower than the first. A
-//! program cannot change it once it runs: it starts itself again with the variable set, and says so. Other allocators ignore it.
+//! glibc gives a process eight arenas per core, 16 on two cores. Additional threads share an arena and wait for its
+//! lock, including the measured thread's. Five stores have more threads than that, so the last of them would appear
+//! slower than the first. A running program cannot change the limit: it restarts itself with the variable set, and
+//! prints that. Other allocators ignore it.
 
 use super::Experiment;
 use crate::Outcome;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// What glibc reads when a process starts.
+/// The variable that glibc reads when a process starts.
 const VARIABLE: &str = "MALLOC_ARENA_MAX";
 
-/// More than the threads of all stores of an experiment.
+/// More arenas than an experiment's stores have threads.
 const ARENAS: &str = "128";
 
-/// Starts this program again with the same arguments and room for the experiment's threads, unless somebody has already said how much
-/// there is. Answers only where that is so, or is not needed, or fails.
+/// Restarts this program with the same arguments and enough arenas for the experiment's threads, unless the variable is
+/// set already. Returns only if no restart is needed, or if it fails.
 pub(super) fn make_room(experiment: Experiment) -> Outcome<()> {
     let given = std::env::var(VARIABLE).ok();
     if let Some(given) = &given {
@@ -30,7 +31,7 @@ pub(super) fn make_room(experiment: Experiment) -> Outcome<()> {
     Err(failed.into())
 }
 
-/// Whether it has several stores open at once whose times are compared.
+/// Returns true if the experiment compares times of several stores that are open at once.
 fn opens_many(experiment: Experiment) -> bool {
     matches!(experiment, Experiment::Throughput | Experiment::Latency | Experiment::Metasize)
 }

@@ -1,15 +1,16 @@
-//! The same calls from Rust, C and Python: one script, and what each of them answers, line by line.
+//! The same calls from Rust, C and Python: one script, whose answers are compared line by line.
 //!
 //! ```text
 //! tests/callers/script      calls as lines: a verb and its words, `-` for none
-//! here                      through the crate `waxseal`, whose answers are the ones that count
+//! here                      through the crate `waxseal`, whose answers are the reference
 //! tests/callers/script.c    through waxseal.h, compiled now, linked to the library beside this program
 //! tests/callers/script.py   through the package `waxseal`, by both of its backends
-//! tests/callers/answers     what all of them say, for the tests of each
+//! tests/callers/answers     the common answers, for the tests of each
 //! ```
 //!
-//! An answer is told as it was given: events with their names, seqnos and fields, registrations with their options, refusals by the number
-//! that C has for them. Times are told where the script said them. So two answers differ if anything does that a caller sees.
+//! Answers are printed completely: events with their names, seqnos and fields, registrations with their options, errors
+//! by their C number. Times are printed if the script set them. So any difference that a caller can see makes two
+//! answers differ.
 
 use super::Run;
 use crate::Outcome;
@@ -24,10 +25,10 @@ use waxseal::registry::{
 };
 use waxseal::{ColumnFamily, Db, Error, ErrorKind, Identity, Result, Session};
 
-/// What is called.
+/// The script.
 pub(super) const SCRIPT: &str = include_str!("../../../../tests/callers/script");
 
-/// What it says here.
+/// Returns the answers of this crate.
 pub(super) fn here(dir: &Path) -> Outcome<String> {
     let mut caller = Caller::open(&dir.join("here"))?;
     for line in SCRIPT.lines() {
@@ -42,7 +43,7 @@ pub(super) fn here(dir: &Path) -> Outcome<String> {
     Ok(caller.out)
 }
 
-/// How C calls a refusal.
+/// Returns the C number of an error.
 fn number_of(kind: &ErrorKind) -> Option<i32> {
     match kind {
         ErrorKind::Invalid => Some(-4),
@@ -101,7 +102,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Session and family anew, as they were named last.
+    /// Reopens session and family by the names used last.
     fn take(&mut self) -> Result<()> {
         self.who = match (self.name.as_str(), self.how.as_str()) {
             ("-", _) => self.db.nobody(),
@@ -121,7 +122,7 @@ impl Caller {
     fn query(&self, words: &[&str], from: &str, to: &str) -> Result<Query> {
         let (target, operation) = self.pair(words[1], words[2])?;
         let time = |word: &str, otherwise| word.parse().map_or(otherwise, Time::from_micros);
-        // Whatever happened within the last microsecond is asked for.
+        // Include all events within the last microsecond.
         let last = to.parse().map_or(Time::LAST, |micros: u64| Time(Time::from_micros(micros + 1).0 - 1));
         Ok(Query { operation, from: time(from, Time::FIRST), to: last, ..Query::of(target) })
     }
@@ -293,7 +294,7 @@ fn told(who: &Session, event: &Event) -> Result<String> {
     Ok(line)
 }
 
-/// A field by its name. One that the script brings about has a line here; others differ from what C and Python say.
+/// Formats a field. The fields that the script produces have a case here; a field without one makes the answers differ.
 fn of_field(field: &Field) -> String {
     let image = |image: &Image| match image {
         Image::Absent => "absent".to_owned(),
@@ -335,7 +336,7 @@ fn registered(who: &Session, registration: &Registration) -> Result<String> {
     ))
 }
 
-/// What it says in C; none, and why: there is nothing to compile or link it with.
+/// Returns the answers of C, or the reason why they are missing: no compiler or no library.
 pub(super) fn in_c(dir: &Path) -> Outcome<std::result::Result<String, String>> {
     let Some(folder) = beside().filter(|folder| folder.join("libwaxseal.so").exists()) else {
         return Ok(Err("there is no libwaxseal.so beside this program: build waxseal-ffi".to_owned()));
@@ -359,7 +360,8 @@ pub(super) fn in_c(dir: &Path) -> Outcome<std::result::Result<String, String>> {
     carried_out(Command::new(program).arg(dir.join("c"))).map(Ok)
 }
 
-/// What it says in Python, by one of the two backends; none, and why: the package is not installed anywhere that is looked at.
+/// Returns the answers of Python with one of the two backends, or the reason why they are missing: the package is not
+/// installed.
 pub(super) fn in_python(run: &Run, dir: &Path, backend: &str) -> Outcome<std::result::Result<String, String>> {
     let Some(python) = python(run) else {
         return Ok(Err("no Python has the package waxseal of this version; say --python".to_owned()));
@@ -370,14 +372,14 @@ pub(super) fn in_python(run: &Run, dir: &Path, backend: &str) -> Outcome<std::re
     carried_out(&mut command).map(Ok)
 }
 
-/// The folder of this program, or, for a test's, the one above.
+/// Returns the folder of this program; for a test binary, the parent folder.
 fn beside() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?;
     Some(if folder.ends_with("deps") { folder.parent()?.to_owned() } else { folder.to_owned() })
 }
 
-/// An interpreter that has the package: the one that is named, that of the tests, or the usual one.
+/// Returns an interpreter with the package: the named one, that of the tests, or `python3`.
 fn python(run: &Run) -> Option<PathBuf> {
     let of_the_tests = beside().and_then(|folder| Some(folder.parent()?.join("python-tests/bin/python")));
     let candidates = run
@@ -392,11 +394,11 @@ fn python(run: &Run) -> Option<PathBuf> {
     candidates.into_iter().find(has_it)
 }
 
-/// Gives a program the script, and takes what it prints. Errors: it does not end well.
+/// Runs the script in a program and returns its output. Errors: the program fails.
 fn carried_out(command: &mut Command) -> Outcome<String> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = child.stdin.take().ok_or("no input")?;
-    // It is short, so nobody waits for the other.
+    // The script fits into the pipe, so the write cannot block.
     input.write_all(SCRIPT.as_bytes())?;
     drop(input);
     let done = child.wait_with_output()?;
@@ -406,7 +408,7 @@ fn carried_out(command: &mut Command) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// Lines that differ, each after the call that it answers.
+/// Returns the number of calls, and the lines that differ, each after its call.
 pub(super) fn differing(expected: &str, found: &str) -> (u64, Vec<String>) {
     let answers = |text: &str| -> Vec<String> {
         let mut answers = Vec::new();
@@ -434,7 +436,8 @@ pub(super) fn differing(expected: &str, found: &str) -> (u64, Vec<String>) {
 mod tests {
     use super::*;
 
-    /// After a change of script or answers: `answers` in the folder of `waxseal-bench wasef conformance --dir` is the new one.
+    /// To update after a change of script or answers, copy `answers` from the folder of `waxseal-bench wasef
+    /// conformance --dir`.
     #[test]
     fn the_answers_are_those_that_every_caller_is_held_to() {
         let dir = tempfile::tempdir().unwrap();

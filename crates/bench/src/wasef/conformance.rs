@@ -1,9 +1,10 @@
-//! Question: does every call of the paper do what it says, and is refused what must be?
-//! Protocol: the registry's, the log's and the client's calls one by one, from Rust and through the tool; events in pages; writes to system
-//!           families; and events of one moment: eight threads write and log while the clock stands still. Then one script of all of them, from Rust, C
-//!           and Python.
-//! Passes:   every answer is the one that it should be, and there are as many rows as there were events. C and Python answer as Rust does.
-//!           Without the tool or the C library beside this program, or without the package (`--python`), their lines are undecided.
+//! Question: does every call of the paper work as described, and are invalid calls rejected?
+//! Protocol: the registry's, the log's and the client's calls one by one, from Rust and through the tool; paged events;
+//!           writes to system families; and simultaneous events: eight threads write and log with a stopped clock. Then
+//!           one script with all calls, from Rust, C and Python.
+//! Passes:   every answer is the expected one, and there are as many rows as events. C and Python return Rust's
+//!           answers. Without the tool or the C library beside this program, or without the package (`--python`), their
+//!           lines are undecided.
 
 use super::store::{FAMILY, LOG, REGISTRY, Store, pair};
 use super::{Run, callers};
@@ -25,7 +26,7 @@ use waxseal_registry::{
     Verb,
 };
 
-/// Events of one moment at scale 1.
+/// Number of simultaneous events at scale 1.
 const EVENTS: u64 = 1_000_000;
 const THREADS: u64 = 8;
 
@@ -53,7 +54,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// Answers, one by one.
+/// Counts of answers and of wrong ones.
 #[derive(Default)]
 struct Checks {
     asked: u64,
@@ -69,7 +70,7 @@ impl Checks {
         }
     }
 
-    /// Refused as `Invalid`.
+    /// Expects `Invalid`.
     fn invalid<T>(&mut self, what: &str, outcome: Result<T>) {
         self.is(what, outcome.is_err_and(|error| *error.kind() == ErrorKind::Invalid));
     }
@@ -106,7 +107,7 @@ fn registry(run: &Run, checks: &mut Checks) -> Outcome<()> {
     checks.is("delete finds it", registrar.unregister(&john(), Some(UPDATE), None)?);
     checks.is("delete again does not", !registrar.unregister(&john(), Some(UPDATE), None)?);
     checks.is("and it is gone", !registrar.is_registered(&john(), UPDATE) && registrar.registrations().is_empty());
-    // Every operation there is, on what it can happen to, and any.
+    // Every known operation, on its targets and on any target.
     for operation in Operation::known() {
         registrar.register(&Target::Cluster, Some(operation), None, None)?;
         checks.is(
@@ -179,7 +180,7 @@ fn log(run: &Run, checks: &mut Checks) -> Outcome<()> {
     Ok(store.close()?)
 }
 
-/// `register`, `unregister`, `queryAll` and `queryLatest` in the name of somebody; and why a row is what it is.
+/// The calls `register`, `unregister`, `queryAll` and `queryLatest` in a session, and `explain` for a row.
 fn client(run: &Run, checks: &mut Checks) -> Outcome<()> {
     let store = store(run, "client")?;
     let registrar = store.registrar()?;
@@ -210,7 +211,7 @@ fn client(run: &Run, checks: &mut Checks) -> Outcome<()> {
         checks.is("provenance: why", provenance.events.iter().map(of).eq(expected.clone()));
         checks.is("provenance: watched by", provenance.watched_by.len() == 1);
         let explained = registrar.explain(&store.family, b"John", None)?;
-        // A tombstone that a flush brought where nothing lies below it may be gone already.
+        // A flush may already have dropped a tombstone that hides nothing.
         let lies = flushed || explained.lies.is_some();
         checks.is("explain", explained.value.is_none() && explained.events.len() == 3 && lies);
         store.db.flush()?;
@@ -223,7 +224,7 @@ fn client(run: &Run, checks: &mut Checks) -> Outcome<()> {
     Ok(store.close()?)
 }
 
-/// Pages of any length make up the whole, in memory and on disk.
+/// Pages of any length add up to the complete result, in memory and on disk.
 fn pages(run: &Run, checks: &mut Checks) -> Outcome<()> {
     let store = store(run, "pages")?;
     store.watch_all(Mode::Deferred)?;
@@ -263,7 +264,7 @@ fn pages(run: &Run, checks: &mut Checks) -> Outcome<()> {
     Ok(store.close()?)
 }
 
-/// What must be refused.
+/// Calls that must be rejected.
 fn refused(run: &Run, checks: &mut Checks) -> Outcome<()> {
     let store = store(run, "refused")?;
     let registrar = store.registrar()?;
@@ -299,7 +300,7 @@ fn refused(run: &Run, checks: &mut Checks) -> Outcome<()> {
     Ok(store.close()?)
 }
 
-/// Only what bob may do.
+/// Allows only bob's calls.
 struct Bobs;
 
 impl Authorizer for Bobs {
@@ -341,7 +342,7 @@ fn rights(run: &Run, checks: &mut Checks) -> Outcome<()> {
     Ok(store.close()?)
 }
 
-/// The clock stands, eight threads write and log.
+/// Eight threads write and log with a stopped clock.
 fn one_moment(run: &Run) -> Outcome<Vec<Gate>> {
     let each = run.size(EVENTS, 8_000) / THREADS;
     let events = each * THREADS;

@@ -1,12 +1,13 @@
-//! Question: is exactly what survives a crash logged?
-//! Protocol: a store on a simulated file system, small enough that flushes and compactions of data and log come every few operations;
-//!           a script of batches, each with one operation on a watched family and the batch's number in another family. Its
-//!           process is killed, or its machine loses power in one of nine ways, at every n-th I/O that changes or syncs anything;
-//!           then it is opened again. The number that is found says which batches survived; the log must hold an event with the
-//!           right name, key and value for each of them and none besides: before and after everything is flushed.
-//! Passes:   sync and deferred: logged if and only if the data is there, always. Async: no event without its data, and at most as
-//!           many missing as the ring declares. All modes: what was acknowledged survives a kill, what was synced the loss of power,
-//!           and every store opens.
+//! Question: is exactly the data that survives a crash logged?
+//! Protocol: a store on a simulated file system, small enough for flushes and compactions of data and log every few
+//!           operations; a script of batches, each with one operation on a watched family and the batch's number in
+//!           another family. The process is killed, or the machine loses power in one of nine ways, at every n-th I/O
+//!           that changes or syncs a file; then the store is reopened. The recovered number shows which batches
+//!           survived. The log must hold an event with the right name, key and value for each of them and no others,
+//!           before and after a flush of everything.
+//! Passes:   sync and deferred: an event exists if and only if its data does. Async: no event without its data, and at
+//!           most as many missing events as the ring declares. All modes: acknowledged writes survive a kill, synced
+//!           writes survive a power loss, and every store opens.
 
 use super::Run;
 use super::store::{FAMILY, Store};
@@ -33,13 +34,13 @@ const CRASHES: u64 = 20_000;
 /// Batches of a script.
 const BATCHES: u64 = 160;
 
-/// Keys that they write.
+/// Number of keys that they write.
 const KEYS: u64 = 23;
 
-/// Events that may be lost in mode async.
+/// Number of events that mode async may lose.
 const RING: usize = 8;
 
-/// Every so manieth batch is synced.
+/// One batch in this many is synced.
 const SYNCED: u64 = 8;
 
 const DIR: &str = "/store";
@@ -58,7 +59,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             if part.is_over() && found.trials >= 30 {
                 break;
             }
-            // Spread over the whole script; other crashes of the same step end otherwise.
+            // Spread over the whole script; repeated crashes at a step have different results.
             let step = steps[(crash * steps.len() as u64 / crashes) as usize];
             trial(mode, fmix64(run.seed ^ crash), Some(step), &mut found)?;
         }
@@ -78,14 +79,14 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// What came of all crashes.
+/// The findings of all crashes.
 #[derive(Debug, Default)]
 struct Found {
     trials: u64,
-    /// Batches that were there again.
+    /// Batches that were recovered.
     survived: u64,
     unopened: u64,
-    /// Batches that were acknowledged, or synced where the machine fell, and are gone.
+    /// Lost batches that were acknowledged, or synced before a power loss.
     lost: u64,
     without_data: u64,
     not_logged: u64,
@@ -95,7 +96,7 @@ struct Found {
     changed: u64,
 }
 
-/// One batch: what happens to which key.
+/// One batch: operation and key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Done {
     key: Vec<u8>,
@@ -120,9 +121,9 @@ fn script(seed: u64) -> Vec<(Kind, Verb, Done)> {
         .collect()
 }
 
-/// Plays the script until the crash; looks at what it left. Answers the steps that are worth a crash.
+/// Runs the script until the crash, and checks the recovered store. Returns the steps at which a crash is useful.
 fn trial(mode: Mode, seed: u64, crash: Option<u64>, found: &mut Found) -> Outcome<Vec<u64>> {
-    // The script is the same for all crashes of a run, so that a step means one thing.
+    // All crashes of a run use the same script, so that a step has one meaning.
     let script = script(7);
     let sim = SimFs::new(seed);
     if let Some(step) = crash {
@@ -145,7 +146,7 @@ fn trial(mode: Mode, seed: u64, crash: Option<u64>, found: &mut Found) -> Outcom
     };
     let survived = number(&store)?;
     found.survived += survived;
-    // Every eighth commit is synced, and with it all before: these a machine keeps too.
+    // Every eighth commit is synced, with all earlier ones: a power loss keeps these too.
     let kept = if kill { acknowledged } else { acknowledged - acknowledged % SYNCED };
     if kept > survived {
         let how = if kill { "a kill".to_owned() } else { format!("{loss:?}") };
@@ -198,7 +199,7 @@ fn open(sim: &SimFs, seed: u64) -> Result<Store> {
     Store::try_open(Path::new(DIR), &shape, Setup { ring, ..Setup::new(&shape.env) })
 }
 
-/// Plays all batches; answers how many were acknowledged, and with what it ended before.
+/// Runs all batches; returns the number of acknowledged ones, and the error that ended the run.
 fn play(
     sim: &SimFs,
     mode: Mode,
@@ -225,7 +226,7 @@ fn play_on(sim: &SimFs, mode: Mode, script: &[(Kind, Verb, Done)], seed: u64, ac
         let durability = if number % SYNCED == SYNCED - 1 { Durability::Sync } else { Durability::Os };
         registrar.commit(&mut batch, durability, None, &[*verb])?;
         if sim.is_crashed() {
-            break; // a store into the mapped ring cannot fail: nobody is there any more who would hear of it
+            break; // a store into the mapped ring cannot fail; the caller is already dead
         }
         *acknowledged += 1;
         if number % 5 == 4 {
@@ -239,7 +240,7 @@ fn play_on(sim: &SimFs, mode: Mode, script: &[(Kind, Verb, Done)], seed: u64, ac
     store.close()
 }
 
-/// How many batches are there.
+/// Returns the number of recovered batches.
 fn number(store: &Store) -> Result<u64> {
     let Some(family) = store.db.family(NUMBERS) else { return Ok(0) };
     let mut number = 0;
@@ -249,7 +250,7 @@ fn number(store: &Store) -> Result<u64> {
     Ok(number)
 }
 
-/// The events of all keys of the family.
+/// Returns the events of all keys of the family.
 fn events(store: &Store) -> Result<Vec<Event>> {
     let query = Query { below: true, ..Query::of(Target::family(FAMILY)) };
     Ok(store.registrar()?.log_query(&query, &Paging::ALL, At::Latest, None)?.events)

@@ -1,11 +1,11 @@
-//! Question: does every table file come from somewhere, and is everything that was written somewhere?
-//! Protocol: a small store on a simulated disk: writes, deletes, flushes, compactions, records ingested, a table damaged and repaired, a
-//!           family dropped, the store opened again with a log to recover. The engine's events, one after the other, take what was
-//!           read out of a set of files and put what was written in.
-//! Passes:   what is left are just the files that there are, with their digests and counts of records; no event reads a file that was
-//!           not there, none writes one twice; every file's lineage leads back to flushes, ingestions and recoveries, and names all of
-//!           the events that wrote what it holds; and it does after every single piece of work. (That a row was changed offline is
-//!           found by the tamper-evident log, which is not here yet.)
+//! Question: does the event log account for the origin of every table file?
+//! Protocol: a small store on a simulated disk: writes, deletes, flushes, compactions, ingested records, a table
+//!           damaged and repaired, a family dropped, the store reopened with a log to recover. The engine's events, in
+//!           sequence, remove their inputs from a set of files and add their outputs.
+//! Passes:   the remaining set equals the live files, with their digests and record counts; no event reads a missing
+//!           file or writes a file twice; every file's lineage leads back to flushes, ingestions and recoveries, and
+//!           includes all events that wrote its content. All this holds after every single job. (Offline changes of a
+//!           row need the tamper-evident log, which does not exist yet.)
 
 use super::Run;
 use super::store::Store;
@@ -26,28 +26,28 @@ use waxseal_meta::care::{RepairOptions, repair};
 use waxseal_registry::payload::FileRef;
 use waxseal_registry::{Event, Field, Mode, Operation, Paging, Query, Setup, Target};
 
-/// Pieces of work at scale 1.
+/// Number of jobs at scale 1.
 const WORKS: u64 = 4_000;
 
-/// Pieces of work of one store.
+/// Number of jobs per store.
 const EACH: u64 = 50;
 
 const DIR: &str = "/store";
 const DROPPED: &str = "dropped";
 
-/// What came of it.
+/// The findings.
 #[derive(Debug, Default)]
 struct Found {
     works: u64,
     files: u64,
     lineages: u64,
-    /// Live files that the events do not leave, and files they leave that are not live.
+    /// Live files without events, and files by the events that are not live.
     unaccounted: u64,
-    /// Digests or counts that differ.
+    /// Files whose digests or counts differ.
     differ: u64,
-    /// Events that read what was not there, or write what was.
+    /// Events that read a missing file, or write an existing one.
     impossible: u64,
-    /// Files whose lineage does not begin with what wrote them, or leads back to something that is no beginning.
+    /// Files whose lineage lacks their writing event, or ends in an event that is no origin.
     rootless: u64,
     ended: BTreeMap<String, u64>,
 }
@@ -97,7 +97,7 @@ fn one(seed: u64, found: &mut Found) -> Outcome<()> {
             5 => store.db.compact(&store.family, &ALL)?,
             7 => drop_a_family(&store)?,
             8 => {
-                // Not closed in order: there is a log to recover.
+                // Dropped without a close, so that there is a log to recover.
                 drop(store);
                 store = open(&sim, seed.wrapping_add(work))?;
             }
@@ -144,11 +144,11 @@ fn ingest(store: &Store, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// One bit of one table file is turned; a repair puts another file in its place.
+/// Flips one bit of one table file; a repair replaces the file.
 fn damage_and_repair(sim: &SimFs, store: &Store, random: &mut Random) -> Outcome<()> {
     let tables = store.db.tables(&store.family)?;
     let Some(table) = tables.get(random.below(tables.len().max(1) as u64) as usize) else { return Ok(()) };
-    // In the first block, behind the header: its records and their seals.
+    // A bit in the first block, behind the header: its records and their seals.
     let bit = 8 * (64 + random.below(64)) + random.below(8);
     sim.flip(Path::new(DIR).join(table.name()), bit)?;
     repair(&store.db, RepairOptions { accept_loss: true, ..RepairOptions::default() })?;
@@ -165,7 +165,7 @@ fn drop_a_family(store: &Store) -> Result<()> {
     registrar.drop_family(DROPPED, None)
 }
 
-/// The engine's own events, in order.
+/// Returns the engine's own events, in order.
 fn of_the_engine(store: &Store) -> Result<Vec<Event>> {
     let query = Query { below: true, ..Query::of(Target::Cluster) };
     let page = store.registrar()?.log_query(&query, &Paging::ALL, At::Latest, None)?;
@@ -218,7 +218,7 @@ fn look(store: &Store, found: &mut Found) -> Outcome<()> {
     Ok(())
 }
 
-/// What wrote a file, what wrote what that read, and so on: by the events themselves, and by `lineage`.
+/// Compares a file's history (its writing event, those of its inputs, and so on) by the events and by `lineage`.
 fn lineages(store: &Store, family: &Family, events: &[Event], found: &mut Found) -> Outcome<()> {
     for table in store.db.tables(family)? {
         found.lineages += 1;
@@ -234,7 +234,7 @@ fn lineages(store: &Store, family: &Family, events: &[Event], found: &mut Found)
                 let (read, written) = files(event);
                 if written.iter().any(|file| file.uid == uid) {
                     wanted.insert(event.key.time);
-                    // A file that was only moved is read and written by one event.
+                    // A moved file is both input and output of one event.
                     open.extend(read.iter().map(|file| file.uid).filter(|read| *read != uid));
                 }
             }

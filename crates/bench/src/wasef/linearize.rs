@@ -1,9 +1,9 @@
-//! Question: from which commit on does a registration hold, and until which?
-//! Protocol: eight threads write, each keys of its own, and keep the seqno of every commit; a ninth registers and takes back, all of
-//!           the family and single keys, in modes sync and deferred. The registry's own rows, all versions of which still stand in
-//!           memory, say at which seqno each change was made.
-//! Passes:   every commit above the seqno of a registration, and below that of its end, has exactly one event with its seqno; no
-//!           other commit has one. To the seqno, without a margin.
+//! Question: which commits does a registration cover exactly?
+//! Protocol: eight threads write, each its own keys, and record the seqno of every commit; a ninth registers and
+//!           unregisters the whole family and single keys, in modes sync and deferred. The registry's own rows, all
+//!           versions of which are still in memory, show the seqno of each change.
+//! Passes:   every commit above the seqno of a registration, and below that of its end, has exactly one event with its
+//!           seqno; no other commit has one. Exact to the seqno, without tolerance.
 
 use super::Run;
 use super::store::{FAMILY, REGISTRY, Store};
@@ -28,13 +28,13 @@ const COMMITS: u64 = 50_000;
 /// Keys of each writer.
 const KEYS: u64 = 7;
 
-/// Changes of the registry, about; and how many of them writers may be ahead.
+/// Approximate number of registry changes, and how many of them the writers may run ahead.
 const CHANGES: u64 = 60;
 const AHEAD: u64 = 4;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let commits = run.size(COMMITS, 500);
-    // Nothing is flushed, so that every version of the registry's rows can be read at the end.
+    // Without flushes, every version of the registry's rows can be read at the end.
     let mut shape = Shape::real();
     shape.settings.memtable_bytes = 512 * MIB;
     let store = Store::open(&run.fresh("store")?, &shape)?;
@@ -50,7 +50,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             }));
         }
         let changes = change(&store, &turns, run.seed);
-        turns.changes.store(CHANGES, Ordering::Relaxed); // also if it failed: nobody waits for it then
+        turns.changes.store(CHANGES, Ordering::Relaxed); // also after an error, so that no writer waits
         let mut written = Vec::new();
         for writer in writers {
             written.extend(writer.join().map_err(|_| "a writer failed")??);
@@ -85,21 +85,21 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// How far either side is.
+/// The progress of both sides.
 struct Turns {
-    /// Writers that still write.
+    /// Number of active writers.
     left: AtomicUsize,
-    /// Changes of the registry.
+    /// Number of registry changes so far.
     changes: AtomicU64,
 }
 
-/// Key and seqno of each commit.
+/// Writes, and returns key and seqno of each commit.
 fn write(store: &Store, writer: u64, commits: u64, turns: &Turns) -> Result<Vec<(Vec<u8>, Seqno)>> {
     let mut out = Vec::with_capacity(commits as usize);
     let mut random = Random::stream(5, writer);
     let mut writes = store.writer();
     for commit in 0..commits {
-        // In step with the changes, so that they lie all over the commits whoever the scheduler favours.
+        // In step with the changes, so that these are spread over all commits under any scheduling.
         while turns.changes.load(Ordering::Relaxed) + AHEAD < commit * CHANGES / commits {
             std::thread::yield_now();
         }
@@ -110,7 +110,7 @@ fn write(store: &Store, writer: u64, commits: u64, turns: &Turns) -> Result<Vec<
     Ok(out)
 }
 
-/// Registers and takes back until the writers are through; answers how many changes were made.
+/// Registers and unregisters until the writers finish; returns the number of changes.
 fn change(store: &Store, turns: &Turns, seed: u64) -> Result<u64> {
     let registrar = store.registrar()?;
     let targets =
@@ -126,13 +126,13 @@ fn change(store: &Store, turns: &Turns, seed: u64) -> Result<u64> {
         }
         changes += 1;
         turns.changes.store(changes, Ordering::Relaxed);
-        // Now and then many commits lie between two changes, now and then hardly one.
+        // Sometimes many commits come between two changes, sometimes hardly any.
         std::thread::sleep(std::time::Duration::from_micros(random.below(100)));
     }
     Ok(changes)
 }
 
-/// Every change of the registry: seqno, what, and whether it holds from there.
+/// Every change of the registry: seqno, target, and true for a registration.
 type History = Vec<(Seqno, Target, bool)>;
 
 fn history(store: &Store) -> Outcome<History> {
@@ -150,7 +150,7 @@ fn history(store: &Store) -> Outcome<History> {
     Ok(history)
 }
 
-/// How many events there are of a key and a seqno.
+/// Returns the number of events for each key and seqno.
 fn logged(store: &Store) -> Result<BTreeMap<(Vec<u8>, Seqno), u64>> {
     let query = Query { below: true, ..Query::of(Target::family(FAMILY)) };
     let page = store.registrar()?.log_query(&query, &Paging::ALL, At::Latest, None)?;

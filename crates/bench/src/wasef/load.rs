@@ -1,4 +1,4 @@
-//! The workload of the paper: 8 byte keys, 1 KB values, zipfian, half reads and half updates; and the sides that are compared.
+//! The paper's workload (8 byte keys, 1 KB values, zipfian, half reads and half updates), and the compared sides.
 
 use super::Run;
 use super::store::Store;
@@ -13,25 +13,25 @@ use waxseal_registry::{Mode, Operation, Target};
 pub(super) const KEY_BYTES: usize = 8;
 pub(super) const VALUE_BYTES: usize = 1024;
 
-/// Records of the paper's 12 GB.
+/// Number of records in the paper's 12 GB.
 pub(super) const RECORDS: u64 = 12_000_000;
 
-/// Keys registered one by one, at most: a registration is a commit of its own.
+/// Maximum number of individually registered keys: each registration is its own commit.
 const MOST_KEYS: u64 = 4_096;
 
-/// Of a hundred updates so many go to keys that are registered one by one, where one in a hundred is.
+/// Percentage of updates to individually registered keys, with 1 % of the keys registered.
 const SHARE: u64 = 1;
 
-/// How a store is watched.
+/// The registrations of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
-    /// It has no registry.
+    /// The store has no registry.
     Without,
     /// Nothing is registered.
     Nothing,
-    /// One key in a hundred is.
+    /// One key in a hundred is registered.
     Few(Mode),
-    /// The whole family is.
+    /// The whole family is registered.
     All(Mode),
 }
 
@@ -58,11 +58,11 @@ pub(super) struct Request {
     pub(super) update: bool,
 }
 
-/// Which keys there are, and in which order they are asked for.
+/// The keys and their access order.
 pub(super) struct Load {
     pub(super) records: u64,
     zipf: Zipf,
-    /// Every so manieth key is registered where few are.
+    /// With few registrations, every key whose rank is a multiple of this is registered.
     step: u64,
 }
 
@@ -76,12 +76,12 @@ impl Load {
         Keys::new(self.records, KEY_BYTES, 0).ok_or_else(|| "more records than 8 byte keys can tell apart".into())
     }
 
-    /// Keys that are registered where few are.
+    /// Returns the registered keys for the side with few.
     fn watched(&self) -> impl Iterator<Item = u64> {
         (0..self.records).step_by(self.step as usize)
     }
 
-    /// Requests of one thread, in percent of updates.
+    /// Returns the requests of one thread; `updates` is a percentage.
     pub(super) fn script(&self, random: &mut Random, count: u64, updates: u64) -> Vec<Request> {
         let draw = |_| {
             let mut rank = fmix64(self.zipf.rank(random)) % self.records;
@@ -95,7 +95,7 @@ impl Load {
         (0..count).map(draw).collect()
     }
 
-    /// A store of a side, filled, settled, and watched from now on.
+    /// Creates a store for a side: filled, settled, then registered.
     pub(super) fn store(&self, run: &Run, name: &str, side: Side, shape: &Shape) -> Outcome<Store> {
         let dir = run.fresh(name)?;
         let store = if side == Side::Without { Store::without(&dir, shape)? } else { Store::open(&dir, shape)? };
@@ -119,7 +119,7 @@ impl Load {
         Ok(store)
     }
 
-    /// Plays a script, one request behind the other, and tells how long each took. What `heard` takes is nobody's.
+    /// Runs a script sequentially and reports the duration of each request. The time of `heard` is not counted.
     pub(super) fn time_each(
         &self,
         store: &Store,
@@ -143,7 +143,7 @@ impl Load {
         Ok(())
     }
 
-    /// Plays a script for each thread, all at once; answers nanoseconds a request, by the wall's clock.
+    /// Runs one script per thread, all at once; returns wall-clock nanoseconds per request.
     pub(super) fn play(&self, store: &Store, scripts: &[Vec<Request>], seed: u64) -> Outcome<f64> {
         let requests: usize = scripts.iter().map(Vec::len).sum();
         let mut players = Vec::new();
@@ -176,12 +176,12 @@ impl Load {
     }
 }
 
-/// Values of the paper's length.
+/// Returns values of the paper's length.
 pub(super) fn values(seed: u64, stream: u64) -> Values {
     Values::new(VALUE_BYTES, seed, stream)
 }
 
-/// As the published runs, with memtables so small that every measurement has flushes behind it.
+/// The configuration of the published runs, with memtables small enough that every measurement includes flushes.
 pub(super) fn shape(data: u64) -> Shape {
     let mut shape = Shape::real();
     shape.settings.cache_bytes = (data as usize * 2).clamp(64 * MIB, 4096 * MIB);
@@ -189,7 +189,8 @@ pub(super) fn shape(data: u64) -> Shape {
     shape
 }
 
-/// Requests of one measurement: the paper's at scale 1, and by the root of the scale below, since fewer would measure the clock.
+/// Returns the number of requests of a measurement: the paper's at scale 1, reduced by the square root of a smaller
+/// scale, since fewer would mostly measure the clock.
 pub(super) fn requests(run: &Run, full: u64, least: u64) -> u64 {
     ((full as f64 * run.scale.min(1.0).sqrt()) as u64).max(least)
 }

@@ -1,6 +1,7 @@
 //! Question: do requests take longer as the log grows? (The paper's Figures 10 and 11.)
-//! Protocol: stores of equal data whose logs hold 0.08 %, 0.8 % and 8 % of it, everything registered, deferred; the workload of
-//!           `latency`. What is judged is the median request of a round, the largest log beside the smallest.
+//! Protocol: stores with equal data whose logs have 0.08 %, 0.8 % and 8 % of its size, everything registered, deferred;
+//!           the workload of `latency`. The verdict uses the median request of a round, for the largest log relative to
+//!           the smallest.
 //! Passes:   the median of reads and of updates grows by at most 3 %. The paper: "very small".
 
 use super::Run;
@@ -13,12 +14,12 @@ use crate::rounds::{LEAST, alternate_many, shown};
 use crate::workload::{Random, Values};
 use waxseal_registry::{Mode, Operation, Payload, Scope, Target};
 
-/// Bytes of the log in percent of the data.
+/// Log size in percent of the data.
 const SHARES: [f64; 3] = [0.08, 0.8, 8.0];
 
 const REQUESTS: u64 = 500_000;
 
-/// What an event of the filling says.
+/// Payload length of a filling event.
 const TEXT_BYTES: usize = 64;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
@@ -43,7 +44,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         let script = load.script(&mut Random::stream(run.seed, turn / SHARES.len() as u64), count, 50);
         stores[side].db.settle()?;
         let times = play(&load, &stores[side], &script, &mut values(run.seed, turn))?;
-        stores[side].db.settle()?; // what is left to do behind it is not the next side's
+        stores[side].db.settle()?; // remaining work must not burden the next side
         Ok(times)
     })?;
     let driver = clock_nanos();
@@ -60,7 +61,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// Adds events until the log's tables hold so many bytes; answers how many.
+/// Adds events until the log's tables have this many bytes; returns the number of events.
 fn fill(load: &Load, store: &Store, bytes: u64, seed: u64) -> Outcome<u64> {
     let registrar = store.registrar()?;
     let operation = registrar.define("bench.fill", None)?;
@@ -86,7 +87,7 @@ fn payload() -> Payload {
     Payload::text(vec![b'x'; TEXT_BYTES])
 }
 
-/// One such event, to know its length.
+/// Creates one such event to find its length.
 fn event(key: &[u8], operation: Operation) -> waxseal_registry::Event {
     let target = Target::key(super::store::FAMILY, key);
     let time = waxseal_registry::Time::FIRST;
@@ -94,7 +95,7 @@ fn event(key: &[u8], operation: Operation) -> waxseal_registry::Event {
     waxseal_registry::Event { key, payload: payload() }
 }
 
-/// Nanoseconds of the middle read and the middle update.
+/// Returns nanoseconds of the median read and the median update.
 fn play(load: &Load, store: &Store, script: &[Request], values: &mut Values) -> Outcome<[f64; 2]> {
     let mut laps = [Laps::with_room(script.len()), Laps::with_room(script.len())];
     load.time_each(store, script, values, |request, time| laps[usize::from(request.update)].push(time))?;

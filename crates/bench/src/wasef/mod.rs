@@ -1,8 +1,8 @@
-//! `wasef`: the claims about registry and log, an experiment each, beside what the paper says of the same.
+//! `wasef`: one experiment for each claim about registry and log, compared with the paper's claim.
 //!
-//! Every experiment asks one question, says how it asks, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric value unit
-//! threshold`. Its file begins with: question, protocol, what passes. Sizes go by `--scale`, 1 being the paper's; without it an
-//! experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
+//! Every experiment asks one question, describes its protocol, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric
+//! value unit threshold`. Its file begins with: question, protocol, what passes. `--scale` sets the size, 1 being the
+//! paper's; without it an experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
 //!
 //! ```text
 //! throughput  latency  metasize     sides in turn, by the workload of the paper     ablate  query
@@ -37,45 +37,45 @@ use std::path::PathBuf;
 /// Arguments of `wasef`.
 #[derive(Args, Debug)]
 pub struct Line {
-    /// Which experiment.
+    /// The experiment.
     experiment: Experiment,
     #[command(flatten)]
     ask: experiment::Ask,
     /// `conformance`: the tool [default: `waxseal` beside this program].
     #[arg(long)]
     tool: Option<PathBuf>,
-    /// `conformance`: an interpreter that has the package [default: that of the tests, or `python3`].
+    /// `conformance`: an interpreter with the package [default: that of the tests, or `python3`].
     #[arg(long)]
     python: Option<PathBuf>,
 }
 
-/// Which experiment.
+/// The experiments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Experiment {
-    /// Operations a second by the number of threads, with nothing, 1 % and everything registered.
+    /// Operations per second by number of threads, with nothing, 1 % and everything registered.
     Throughput,
-    /// How long reads and updates take.
+    /// Latency of reads and updates.
     Latency,
-    /// The same while the log grows.
+    /// Latency as the log grows.
     Metasize,
-    /// Every call of the paper, and what must be refused.
+    /// Every call of the paper, and calls that must be rejected.
     Conformance,
-    /// What is logged after a kill at any I/O.
+    /// Consistency of data and log after a kill at any I/O.
     Crash,
-    /// From which commit on a registration holds.
+    /// The exact commits that a registration covers.
     Linearize,
-    /// Every table file comes from somewhere, and everything that was written is somewhere.
+    /// The event log accounts for the origin of every table file.
     Lineage,
-    /// What it costs to ask.
+    /// Cost of queries.
     Query,
-    /// From the paper's choices to ours, a step at a time.
+    /// From the paper's choices to ours, step by step.
     Ablate,
 }
 
-/// An experiment as a program.
+/// The type of an experiment's function.
 type Conduct = fn(&Run) -> Outcome<Vec<Gate>>;
 
-/// One run of an experiment, and what only some of them ask for.
+/// One run of an experiment, with the options of individual experiments.
 struct Run {
     run: experiment::Run,
     tool: Option<PathBuf>,
@@ -107,7 +107,7 @@ impl Experiment {
     }
 }
 
-/// The experiment.
+/// Runs the experiment.
 pub fn wasef(line: &Line) -> Outcome<u8> {
     arenas::make_room(line.experiment)?;
     let (needs, conduct) = line.experiment.case();
@@ -117,6 +117,6 @@ pub fn wasef(line: &Line) -> Outcome<u8> {
     })
 }
 
-/// On what the paper measured.
+/// The machine of the paper's measurements.
 const PAPER: &str = "the paper: 6 EC2 m1.large (2 cores, 7.5 GB each), Cassandra 1.2, three replicas; YCSB with 8 B keys, 1 KB values, \
                      zipfian, half reads and half updates, 12 GB, from a machine of its own";

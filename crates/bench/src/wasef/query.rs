@@ -1,11 +1,12 @@
-//! Question: what does it cost to ask a log of ten million rows? (The paper's Figure 3 claims that all operations of one target are
-//!           asked for as fast as one.)
-//! Protocol: a log of n rows, four operations of many targets, settled and in cache; measured at n/100, n/10 and n of them. `query_latest` of
-//!           random targets, each timed; blocks are counted on the same store opened without a cache. Then all events of targets with a
-//!           thousand of four operations, beside targets with a thousand of one, in turn.
-//! Passes:   the 99th percentile of `query_latest` at n is at most 20 us; it reads at most two blocks for each sorted run, and runs
-//!           grow by the logarithm; its median grows at most threefold from n/100 to n (a logarithm's 1.4, and the caches of the
-//!           processor). All operations cost at most 1.1 times per row what one does.
+//! Question: what does a query of a log with ten million rows cost? (The paper's Figure 3 claims that a query for all
+//!           operations of a target is as fast as one for a single operation.)
+//! Protocol: a log of n rows, four operations of many targets, settled and in cache; measured at n/100, n/10 and n
+//!           rows. `query_latest` of random targets, each timed; blocks are counted on the same store opened without a
+//!           cache. Then all events of targets with a thousand events of four operations, and of targets with a
+//!           thousand of one, in turn.
+//! Passes:   the 99th percentile of `query_latest` at n is at most 20 us; it reads at most two blocks for each sorted
+//!           run, and the runs grow logarithmically; its median grows at most threefold from n/100 to n (1.4 for the
+//!           logarithm, and the processor's caches). All operations cost at most 1.1 times as much per row as one.
 
 use super::Run;
 use super::store::{FAMILY, LOG, Store};
@@ -31,7 +32,7 @@ const OPERATIONS: u64 = 4;
 /// Events of an ordinary target.
 const EACH: u64 = 16;
 
-/// Events of a target that is asked for all of them, and how many there are of either sort.
+/// Events of a target whose events are all queried, and number of such targets of either kind.
 const MANY: u64 = 1_000;
 const WIDE: u64 = 16;
 
@@ -44,7 +45,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let mut gates = Vec::new();
     let mut medians: Vec<Vec<f64>> = Vec::new();
     let mut p99 = None;
-    // The targets with many events stand there from the beginning; what grows are ordinary ones, and each question finds one.
+    // The targets with many events exist from the start; ordinary ones are added, and each query returns one event.
     let ordinary = rows - wide(&store, &operations)?;
     let (mut filled, mut target) = (0, 0);
     for size in [ordinary / 100, ordinary / 10, ordinary] {
@@ -90,7 +91,7 @@ fn key(number: u64) -> Target {
     Target::key(FAMILY, format!("key{number:09}"))
 }
 
-/// Four operations of our own, registered on everything below the family.
+/// Defines four operations, registered on everything below the family.
 fn define(store: &Store) -> Outcome<Vec<Operation>> {
     let registrar = store.registrar()?;
     let options = Options { scope: Scope::Subtree, ..Options::default() };
@@ -109,7 +110,7 @@ fn add(store: &Store, target: &Target, operation: Operation, number: u64) -> Out
     Ok(())
 }
 
-/// Targets with many events: of all operations, and of one.
+/// Adds targets with many events: of all operations, and of one.
 fn wide(store: &Store, operations: &[Operation]) -> Outcome<u64> {
     for number in 0..WIDE {
         for event in 0..MANY {
@@ -128,7 +129,7 @@ fn one_of(number: u64) -> Target {
     Target::key(FAMILY, format!("one{number:03}"))
 }
 
-/// Medians and 99th percentiles of rounds of questions, in microseconds.
+/// Returns medians and 99th percentiles of rounds of queries, in microseconds.
 fn latest(run: &Run, store: &Store, targets: u64, operations: &[Operation]) -> Outcome<(Vec<f64>, Vec<f64>)> {
     store.db.settle()?;
     warm(store)?;
@@ -147,7 +148,7 @@ fn latest(run: &Run, store: &Store, targets: u64, operations: &[Operation]) -> O
             let start = Instant::now();
             let event = registrar.query_latest(&target, Some(operation), None)?;
             laps.record(start.elapsed());
-            // The last one of its operation, by what it says.
+            // The latest event of its operation, by its payload.
             let last = Field::Text((EACH - OPERATIONS + number).to_le_bytes().to_vec());
             if event.is_none_or(|event| !event.payload.fields().contains(&last)) {
                 return Err("an event that was added is not found".into());
@@ -159,7 +160,7 @@ fn latest(run: &Run, store: &Store, targets: u64, operations: &[Operation]) -> O
     Ok((medians, highs))
 }
 
-/// Passes every row of the log, so that its blocks are in the cache.
+/// Reads every row of the log, so that its blocks are in the cache.
 fn warm(store: &Store) -> Outcome<()> {
     let family = store.db.family(LOG).ok_or("a store without a log")?;
     let mut cursor = store.db.cursor(&family, At::Latest, ALL)?;
@@ -171,7 +172,7 @@ fn warm(store: &Store) -> Outcome<()> {
     Ok(())
 }
 
-/// Nanoseconds a row: of all operations of a target, and of one.
+/// Nanoseconds per row, for queries of all operations of a target and of one.
 fn of_a_target(run: &Run, store: &Store, operations: &[Operation]) -> Outcome<Gate> {
     let registrar = store.registrar()?;
     let rounds = alternate(run, 2, 2 * LEAST, |side| {
@@ -204,7 +205,7 @@ fn of_a_target(run: &Run, store: &Store, operations: &[Operation]) -> Outcome<Ga
     Ok(run.at_most("all_operations", "beside_one", "times", ratio, 1.1))
 }
 
-/// Blocks that `query_latest` reads where nothing is in cache, beside the sorted runs that there are.
+/// Blocks that `query_latest` reads with an empty cache, and the number of sorted runs.
 fn blocks(run: &Run, store: &Store, targets: u64) -> Outcome<Gate> {
     let registrar = store.registrar()?;
     let operation = registrar.operation("bench.query0")?;
@@ -213,7 +214,7 @@ fn blocks(run: &Run, store: &Store, targets: u64) -> Outcome<Gate> {
     let runs: usize =
         levels.map(|level| if level.level == 0 { level.tables } else { usize::from(level.tables > 0) }).sum();
     let mut random = Random::stream(run.seed, 5);
-    let read = || store.db.metrics().cache.loads; // those that found no room are among them
+    let read = || store.db.metrics().cache.loads; // includes blocks that did not fit into the cache
     let before = read();
     for _ in 0..1_000 {
         black_box(registrar.query_latest(&key(random.below(targets)), Some(operation), None)?);

@@ -1,5 +1,5 @@
-//! A store without a face, with registry and log or without: the engine, the keeper of seals, and a registrar before them. All of an
-//! experiment's stores live in one process, on the same disk, each in a directory of its own.
+//! A store on the bare engine, with or without registry and log: the engine, the record protector, and a registrar on
+//! top. All stores of an experiment are in one process, on the same disk, each in its own directory.
 
 use crate::Outcome;
 use crate::node::Shape;
@@ -15,7 +15,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
 use waxseal_registry::{Mode, Operation, Options, Registrar, Registration, Scope, Session, Setup, Target, Verb};
 
-/// The family that experiments write.
+/// The family that the experiments write to.
 pub(super) const FAMILY: &str = "default";
 
 /// The family of events.
@@ -31,7 +31,7 @@ pub(super) struct Store {
     registrar: Option<Registrar>,
 }
 
-/// One thread's way to write it.
+/// The write handle of one thread.
 pub(super) struct Writer<'a> {
     store: &'a Store,
     batch: Batch,
@@ -39,19 +39,19 @@ pub(super) struct Writer<'a> {
 }
 
 impl Store {
-    /// A sealed store that has never heard of a registry.
+    /// Creates a sealed store without a registry.
     pub(super) fn without(dir: &Path, shape: &Shape) -> Outcome<Store> {
         let parts = parts(shape, Arc::new(Sealer::new()), Vec::new());
         let db = Db::open(dir, shape.settings.clone(), parts)?;
         Ok(Store { family: user_family(&db)?, db, registrar: None })
     }
 
-    /// One with a registry.
+    /// Opens a store with a registry.
     pub(super) fn open(dir: &Path, shape: &Shape) -> Outcome<Store> {
         Ok(Store::try_open(dir, shape, Setup::new(&shape.env))?)
     }
 
-    /// The same, with all that a registrar is made of, and the engine's own error.
+    /// Opens a store with this registrar setup; returns the engine's own error.
     pub(super) fn try_open(dir: &Path, shape: &Shape, setup: Setup) -> Result<Store> {
         let prepared = Registrar::prepare(setup);
         let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
@@ -62,7 +62,7 @@ impl Store {
         Ok(Store { family: user_family(&db)?, db, registrar: Some(registrar) })
     }
 
-    /// The registrar. Errors: there is none.
+    /// Returns the registrar. Errors: `Invalid` if the store has none.
     pub(super) fn registrar(&self) -> Result<&Registrar> {
         self.registrar.as_ref().ok_or_else(|| Error::invalid("this store has no registry"))
     }
@@ -75,19 +75,19 @@ impl Store {
         Writer { store: self, batch: Batch::new(), who }
     }
 
-    /// From now on updates of all keys of the family are logged.
+    /// Registers updates of all keys of the family, so that they are logged from now on.
     pub(super) fn watch_all(&self, mode: Mode) -> Result<()> {
         self.register(Target::family(FAMILY), Some(Operation::ROW_UPDATE), mode)
     }
 
-    /// Registers a pair as it suits it, but for the mode.
+    /// Registers a target and operation in this mode, with the scope that fits the target.
     pub(super) fn register(&self, target: Target, operation: Option<Operation>, mode: Mode) -> Result<()> {
         let scope = if matches!(target, Target::Key { .. }) { Scope::Exact } else { Scope::Subtree };
         let options = Options { scope, mode, ..Options::default() };
         self.registrar()?.register(&target, operation, Some(options), None).map(drop)
     }
 
-    /// A sum over all bytes of the value, as a reader would use them; none if there is none.
+    /// Returns a sum over all bytes of the value, as a reader would use them; `None` if the key has no value.
     #[inline]
     pub(super) fn touch(&self, key: &[u8]) -> Result<Option<u64>> {
         let mut sum = 0;
@@ -95,14 +95,14 @@ impl Store {
         Ok(found.then_some(sum))
     }
 
-    /// Bytes of a family's table files, and the records in them.
+    /// Returns the bytes and the number of records of a family's table files.
     pub(super) fn tables(&self, name: &str) -> (u64, u64) {
         let metrics = self.db.metrics();
         let levels = metrics.families.iter().filter(|family| family.name == name).flat_map(|family| &family.levels);
         levels.fold((0, 0), |(bytes, records), level| (bytes + level.bytes, records + level.records))
     }
 
-    /// Writes what waits and closes.
+    /// Writes pending events and closes the store.
     pub(super) fn close(self) -> Result<()> {
         if let Some(registrar) = &self.registrar {
             registrar.close()?;
@@ -112,7 +112,7 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// An update, as a user's write goes.
+    /// Writes an update in the same way as a user.
     #[inline]
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Seqno> {
         self.write(Kind::Put, key, value, &[], Durability::Os)
@@ -157,7 +157,7 @@ fn user_family(db: &Db) -> Result<Family> {
     db.family(FAMILY).ok_or_else(Error::closed)
 }
 
-/// A registration as experiments compare it.
+/// Returns the parts of a registration that experiments compare.
 pub(super) fn pair(registration: &Registration) -> (Target, Option<Operation>) {
     (registration.target.clone(), registration.operation)
 }

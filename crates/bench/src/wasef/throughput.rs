@@ -1,10 +1,11 @@
-//! Question: how many operations a second are left when nothing, 1 % or everything is registered? (The paper's Figure 5.)
-//! Protocol: 8 B keys, 1 KB values, zipfian, half reads and half updates, 1, 2, 4 .. threads. One store for each side, filled before it is
-//!           watched; all sides by the same requests in turn, forwards and backwards. Every store is settled before it is measured, and
-//!           flushes run beside the requests, so that what deferred rows cost there is inside. Processor time of the whole process
-//!           until the store is flushed stands beside it.
-//! Passes:   nothing registered: at most 1.5 % more time a request than a store without a registry. Everything registered, deferred: at
-//!           most 5 % (the paper: 9 % less throughput). 1 %, sync and async are printed beside. Judged with as many threads as there are cores, and fewer.
+//! Question: how does throughput change when nothing, 1 % or everything is registered? (The paper's Figure 5.)
+//! Protocol: 8 B keys, 1 KB values, zipfian, half reads and half updates, 1, 2, 4 .. threads. One store per side,
+//!           filled before its registrations; all sides get the same requests in turn, forwards and backwards. Every
+//!           store is settled before it is measured, and flushes run during the requests, so that the cost of deferred
+//!           rows is included. Processor time of the whole process until the store is flushed is also reported.
+//! Passes:   nothing registered: at most 1.5 % more time per request than a store without a registry. Everything
+//!           registered, deferred: at most 5 % (the paper: 9 % less throughput). 1 %, sync and async are only printed.
+//!           Judged with as many threads as there are cores, and fewer.
 
 use super::Run;
 use super::load::{Load, RECORDS, Side, VALUE_BYTES, requests, shape};
@@ -33,7 +34,7 @@ const DEFERRED: usize = 7;
 /// Requests of one point of the paper's figure.
 const REQUESTS: u64 = 1_000_000;
 
-/// Threads of the paper's clients.
+/// Maximum number of threads of the paper's clients.
 const MOST_THREADS: u64 = 400;
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
@@ -50,7 +51,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let judged = levels.iter().filter(|threads| **threads <= cores).count();
     let mut gates = Vec::new();
     for (place, threads) in levels.iter().enumerate() {
-        // Levels that are judged take twice the time of those that are shown.
+        // Judged thread counts get twice the time of those that are only printed.
         let ahead = levels.len() - place + judged.saturating_sub(place);
         let is_judged = *threads <= cores;
         let share = if is_judged { 2.0 } else { 1.0 } / ahead as f64;
@@ -75,7 +76,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// 1, 2, 4 .. and the number of cores.
+/// Returns 1, 2, 4 .. and the number of cores.
 fn levels(cores: u64, most: u64) -> Vec<u64> {
     let mut levels: Vec<u64> =
         std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|threads| *threads <= most).collect();
@@ -85,7 +86,7 @@ fn levels(cores: u64, most: u64) -> Vec<u64> {
     levels
 }
 
-/// Nanoseconds a request by the wall's clock, and of all processors until everything is flushed.
+/// Returns wall-clock nanoseconds per request, and processor nanoseconds until everything is flushed.
 fn measure(load: &Load, store: &Store, threads: u64, count: u64, seed: u64) -> Outcome<[f64; 2]> {
     store.db.settle()?;
     let each = (count / threads).max(1);
@@ -94,7 +95,7 @@ fn measure(load: &Load, store: &Store, threads: u64, count: u64, seed: u64) -> O
     let wall = load.play(store, &scripts, seed)?;
     store.db.flush()?;
     let (cpu, _) = counters.since();
-    store.db.settle()?; // what is left to do behind it is not the next side's
+    store.db.settle()?; // remaining work must not burden the next side
     Ok([wall, cpu.as_nanos() as f64 / (each * threads) as f64])
 }
 
