@@ -33,7 +33,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Judges an interval.
+    /// Makes a gate from an interval and a threshold.
     #[expect(
         clippy::too_many_arguments,
         reason = "a gate is this row, and it is built in one place of each experiment"
@@ -96,7 +96,7 @@ impl Gate {
         Gate { verdict: word(Verdict::Inconclusive), metric: format!("{}_but_{why}", self.metric), ..self }
     }
 
-    /// `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`.
+    /// Formats the gate as `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`.
     pub fn line(&self) -> String {
         let value = self.value.map_or_else(|| "-".into(), number);
         format!("{} {} {} {} {} {}", self.verdict, self.id, self.metric, value, self.unit, number(self.threshold))

@@ -11,7 +11,7 @@ use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, tasks, wasef
 #[global_allocator]
 static ALLOCATOR: heap::Watched = heap::Watched;
 
-/// Measures Waxseal beside its peers, and what a flipped bit or a killed process costs.
+/// Compares Waxseal with its peers, and tests the effects of a flipped bit or a killed process.
 #[derive(Parser)]
 #[command(version, about)]
 struct Line {
@@ -69,7 +69,7 @@ struct RunLine {
     /// Length of values in bytes.
     #[arg(long, default_value_t = 100)]
     value: usize,
-    /// Records a batch of `fillbatch`.
+    /// Records per batch of `fillbatch`.
     #[arg(long, default_value_t = 100)]
     batch: usize,
     /// Block or page cache in MiB.

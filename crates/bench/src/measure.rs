@@ -132,7 +132,7 @@ impl Laps {
 
     /// Merges another thread's measurements.
     pub fn absorb(&mut self, other: &Laps) {
-        // Both have the same bounds, so no value is out of range.
+        // Equal bounds: no value is out of range.
         let _ = self.histogram.add(&other.histogram);
     }
 

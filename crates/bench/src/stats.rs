@@ -18,9 +18,9 @@ pub struct Interval {
 /// The good side of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The value or more.
+    /// At or above the threshold.
     AtLeast,
-    /// The value or less.
+    /// At or below the threshold.
     AtMost,
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum Count {
 const KINDS: usize = 9;
 const SHARDS: usize = 16;
 
-/// The counters.
+/// The counters, spread over threads.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// One shard for each of the first threads, which add to it without a locked instruction.

@@ -106,11 +106,11 @@ pub enum Target {
 /// The number of flipped bits, for targets with bit flips.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Bits {
-    /// One.
+    /// One bit.
     One,
-    /// Two, anywhere in the target.
+    /// Two bits, anywhere in the target.
     Two,
-    /// Three.
+    /// Three bits.
     Three,
     /// Flips the ends of up to 32 consecutive bits, and each bit between with probability 1/2.
     Burst,
@@ -200,7 +200,7 @@ impl Target {
 }
 
 impl Cell {
-    /// Every cell of the matrix, possible or not.
+    /// Iterates over every cell of the matrix, possible or not.
     pub fn all() -> impl Iterator<Item = Cell> {
         let targets =
             || Target::ALL.into_iter().flat_map(|target| target.bits().iter().map(move |bits| (target, *bits)));

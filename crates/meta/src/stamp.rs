@@ -16,7 +16,7 @@ use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 
 use crate::beside::{Beside, STAMP, may_have_entries, only_word, word_and_stamp};
 
-/// Bytes of the check at the end of a stamp.
+/// Length of the check at the end of a stamp.
 pub(crate) const CHECK_BYTES: usize = 3;
 
 /// Length of the shortest stamp, without kind and length: flags, time, session, check.

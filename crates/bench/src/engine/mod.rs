@@ -36,7 +36,7 @@ pub enum Name {
     Null,
     /// Waxseal with default options: seals on and verified.
     Waxseal,
-    /// Waxseal opened plain: the same engine without seals.
+    /// Waxseal without seals, on the same engine.
     Plain,
     /// fjall.
     Fjall,
@@ -118,11 +118,11 @@ pub enum View {
 /// Start and direction of a scan.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// The first key, going up.
+    /// The first key, forwards.
     First,
-    /// The last key, going down.
+    /// The last key, backwards.
     Last,
-    /// The first key not below this one, going up.
+    /// The first key at or above this one, forwards.
     Seek(&'a [u8]),
 }
 

@@ -36,11 +36,11 @@ impl Settings {
 /// Settings of individual stores.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
-    /// RocksDB's.
+    /// RocksDB's settings.
     pub rocksdb: Rocksdb,
-    /// fjall's.
+    /// fjall's settings.
     pub fjall: Fjall,
-    /// LMDB's.
+    /// LMDB's settings.
     pub lmdb: Lmdb,
 }
 
@@ -148,7 +148,7 @@ pub struct Sizes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// For every store alike.
+    /// Settings shared by all stores.
     pub shared: Shared,
     rocksdb: Rocksdb,
     fjall: Fjall,

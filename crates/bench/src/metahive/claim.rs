@@ -35,7 +35,8 @@ impl Claim {
         (BASE.0..=BASE.1).contains(&self.base)
     }
 
-    /// Makes the gates `paper.WHAT` and `paper.WHAT.not_contradicted`. `at_most` judges an interval: id, metric, interval, threshold.
+    /// Makes the gates `paper.WHAT` and `paper.WHAT.not_contradicted`. `at_most` judges an interval: id, metric,
+    /// interval, threshold.
     pub(super) fn gates(&self, what: &str, at_most: impl Fn(&str, &str, Option<Interval>, f64) -> Gate) -> [Gate; 2] {
         let id = format!("paper.{what}");
         let share = at_most(&id, "cached_nanoseconds_over_this_base", self.share(), self.threshold);
@@ -77,7 +78,7 @@ mod tests {
         Some(Interval { mean, low, high, n: 9 })
     }
 
-    /// A put of 100 us that costs 40 ns more in cache, and 0.1 % more in a paired run.
+    /// A put of 100 us that takes 40 ns more in cache, and 0.1 % more in a paired run.
     fn claim() -> Claim {
         Claim {
             base: 100_000.0,

@@ -367,7 +367,7 @@ fn looked_at(node: &Node) -> Outcome<(Model, u64)> {
     Ok((shown, rows))
 }
 
-/// The paper's tables on a plain node.
+/// Gives the paper's tables to a plain node.
 fn literal(run: &Run) -> Outcome<Vec<Gate>> {
     let sim = SimFs::new(run.seed);
     let mut node = Node::open(Path::new("/paper"), &Shape::small(sim.env(1)), Arc::new(Paper::default()))?;

@@ -97,7 +97,7 @@ pub enum Experiment {
 /// The two regimes of the paper's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Regime {
-    /// Everything in memory: nanoseconds.
+    /// Everything in cache: differences of nanoseconds.
     Cached,
     /// As slow as the paper's stores: synced puts, and gets that bypass every cache.
     Paper,

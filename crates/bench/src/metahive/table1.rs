@@ -82,7 +82,7 @@ impl Side {
             if matches!(side, ALWAYS | NEVER) { Arc::new(Sealer::new()) } else { Arc::new(Plain) };
         let mut shape = shape.clone();
         if side == NEVER {
-            shape.options.verify_reads = Verify::Never; // its scans look at one in 64, as they come
+            shape.options.verify_reads = Verify::Never; // its scans verify one record in 64 by default
         } else {
             (shape.options.verify_reads, shape.options.verify_scans) = (Verify::Always, Verify::Always);
         }

@@ -3,7 +3,7 @@
 //!           checksum; and ours, on records in a real table file: record and seal are damaged in place, and all
 //!           checksums of the file are recomputed, so that only the seal can detect the damage. Each row is repeated
 //!           many times with random bits.
-//! Passes:   every verdict and every action is that of its row; the table's own check rejects records that must not be
+//! Passes:   every verdict and action matches its row; the table's own check rejects records that must not be
 //!           returned.
 
 use super::Run;

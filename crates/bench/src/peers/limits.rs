@@ -171,7 +171,7 @@ impl Limits<'_> {
         self.judged("20k.disk_rate", "of_the_disks_own", "%", bounds, Wanted::AtLeast, 85.0)
     }
 
-    /// Each large value is written once.
+    /// Checks that each large value is written only once.
     fn written_once(&self) -> Gate {
         let shares = self.each(|round| {
             let fill = round.get("20k.fillrandom", self.bench.subject)?;

@@ -1,5 +1,5 @@
 //! Measures synced writers by the store's counters: `fdatasync`s per commit with many threads, and the slowdown of a
-//! concurrent writer without sync. The counters are the log's own, and only our store has them.
+//! concurrent writer without sync. The counters are the log's own, which only our store offers.
 
 use super::turns::Bench;
 use crate::Outcome;

@@ -31,17 +31,17 @@ impl Default for Span {
 /// One window of the mixed load.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// Seconds from the start to its end.
+    /// Seconds from the start of the load to the window's end.
     pub until_s: f64,
-    /// Operations that ended in it.
+    /// Operations that ended in the window.
     pub ops: u64,
-    /// Half of them took at most this long.
+    /// Median duration of an operation.
     pub p50_us: f64,
-    /// 99 % took at most this long.
+    /// 99th percentile of the durations.
     pub p99_us: f64,
-    /// 99.9 % took at most this long.
+    /// 99.9th percentile of the durations.
     pub p999_us: f64,
-    /// The longest.
+    /// Longest duration.
     pub max_us: f64,
 }
 

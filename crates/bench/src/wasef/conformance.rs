@@ -2,7 +2,7 @@
 //! Protocol: the registry's, the log's and the client's calls one by one, from Rust and through the tool; paged events;
 //!           writes to system families; and simultaneous events: eight threads write and log with a stopped clock. Then
 //!           one script with all calls, from Rust, C and Python.
-//! Passes:   every answer is the expected one, and there are as many rows as events. C and Python return Rust's
+//! Passes:   every answer is the expected one, and the number of rows equals that of events. C and Python return Rust's
 //!           answers. Without the tool or the C library beside this program, or without the package (`--python`), their
 //!           lines are undecided.
 
@@ -387,7 +387,7 @@ fn one_moment(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// The same script from Rust, C and Python.
+/// Compares the script's answers from C and Python with Rust's.
 fn others(run: &Run) -> Outcome<Vec<Gate>> {
     let dir = run.fresh("callers")?;
     let expected = callers::here(&dir)?;
@@ -413,7 +413,7 @@ fn others(run: &Run) -> Outcome<Vec<Gate>> {
     Ok(gates)
 }
 
-/// The same calls through the tool.
+/// Makes the same calls through the tool.
 fn tool(run: &Run) -> Outcome<Gate> {
     let beside = || std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("waxseal")));
     let tool = run.tool.clone().or_else(beside).filter(|tool| tool.exists());

@@ -4,7 +4,6 @@
 //!           subtracted from the percentages.
 //! Passes:   everything registered, deferred: updates at most 5 % longer (the paper: 15 %), reads at most 1 % (the
 //!           paper: 3 %). Nothing registered: updates at most 1.5 %. Sync and async are only printed.
-//!           registered: updates at most 1.5 %. Sync and async are printed beside.
 
 use super::Run;
 use super::load::{Load, RECORDS, Request, Side, VALUE_BYTES, requests, shape, values};
@@ -28,7 +27,7 @@ const DEFERRED: usize = 4;
 /// Requests of the paper's figures.
 const REQUESTS: u64 = 500_000;
 
-/// All requests of a side: reads, updates.
+/// Durations of all requests of a side: reads, updates.
 type Histograms = [measure::Laps; 2];
 
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {

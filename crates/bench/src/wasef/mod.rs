@@ -5,13 +5,13 @@
 //! paper's; without it an experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
 //!
 //! ```text
-//! throughput  latency  metasize     sides in turn, by the workload of the paper     ablate  query
+//! throughput  latency  metasize     sides in turn, with the paper's workload        ablate  query
 //!        \       |       /                                                              |
 //!         load                                                                          |
-//! conformance  crash  linearize  lineage                 right or wrong, nothing of time |
+//! conformance  crash  linearize  lineage                    correctness, without timing  |
 //!     |    \      |       |        /                                                    /
 //!  callers  \     |       |       /                                                    /
-//!                     store                              a store with a registry, or without
+//!                     store                              a store with or without a registry
 //! ```
 
 mod ablate;

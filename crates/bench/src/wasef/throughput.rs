@@ -1,4 +1,4 @@
-//! Question: how does throughput change when nothing, 1 % or everything is registered? (The paper's Figure 5.)
+//! Question: how does throughput change with no, 1 % or all keys registered? (The paper's Figure 5.)
 //! Protocol: 8 B keys, 1 KB values, zipfian, half reads and half updates, 1, 2, 4 .. threads. One store per side,
 //!           filled before its registrations; all sides get the same requests in turn, forwards and backwards. Every
 //!           store is settled before it is measured, and flushes run during the requests, so that the cost of deferred

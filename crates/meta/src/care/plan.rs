@@ -156,7 +156,7 @@ impl Piece<OwnedRecord> {
 /// A position in internal key order.
 pub(super) type Place = (Vec<u8>, Seqno);
 
-/// The span between two records, exclusive of both; none where nothing fits between them.
+/// Returns the span between two records, excluding both; `None` if no position fits between them.
 pub(super) fn between(order: &Order, left: Option<&Place>, right: Option<&Place>, span: &Fence) -> Option<Fence> {
     let mut fence = span.clone();
     if let Some((key, seqno)) = left {

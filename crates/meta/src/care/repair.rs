@@ -556,7 +556,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         })
     }
 
-    /// Returns the most records that can have been lost in these gaps; `None` if that is not known.
+    /// Returns the maximum number of records lost in these gaps; `None` if it is unknown.
     fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
         let of_table = |gap: &Fence| gap.file == self.table.name();
         let (of_table, of_values): (Vec<Fence>, Vec<Fence>) = gaps.iter().cloned().partition(of_table);

@@ -294,8 +294,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Holds the blob files: those in the manifest, or without a manifest all. Without its header a blob file cannot be
-    /// identified; records that point into it then lose their values.
+    /// Holds the blob files: those in the manifest, or every blob file if no manifest is readable. Without its header a
+    /// blob file cannot be identified; records that point into it then lose their values.
     fn hold_values(&mut self, names: &[String]) {
         self.held = match &self.state {
             Some(state) => {

@@ -1,4 +1,4 @@
-//! Export: the records of key ranges, as a snapshot sees them, as table files in a directory.
+//! Export: writes the records of key ranges, as a snapshot sees them, to table files in a directory.
 //!
 //! In:     a family, ranges, a snapshot, and the policy for companions.
 //! Out:    `000001.tbl` and so on, synced; `EXCHANGE`, which describes them, last.
@@ -31,7 +31,7 @@ use super::{Form, Versions, has_end, has_seal, term_of};
 use crate::paper::{self, Pairing, Written};
 use crate::provider::LABELS;
 
-/// The metadata that an export writes beside the records. Default: seals, and the labels that users gave their records.
+/// The metadata that an export writes with the records. Default: seals, and the labels that users gave their records.
 ///
 /// A record's expiry time is covered by its seal and exported with it. The policies without seals reject a record that
 /// expires, since the receiver would keep it forever.
@@ -59,7 +59,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The form of what it writes.
+    /// Returns the form of the tables that this policy writes.
     pub fn form(&self) -> Form {
         match self {
             Policy::Strip => Form::Plain,
@@ -182,7 +182,7 @@ fn check_request(order: &Order, request: &Export<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One export.
+/// An export in progress.
 struct Giver<'a> {
     db: &'a Db,
     family: &'a Family,

@@ -13,7 +13,7 @@ use waxseal_lsm::header::{FileKind, HEADER_BYTES, Header};
 
 use super::{Form, Versions};
 
-/// The name of the file.
+/// The name of the description file.
 pub const NAME: &str = "EXCHANGE";
 
 /// The description of an export.

@@ -92,7 +92,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
 
 /// Imports bare tables, described only by their own properties.
 ///
-/// Errors: as `import`.
+/// Errors: those of [`import`].
 pub fn import_tables(db: &Db, family: &Family, env: &Env, paths: &[PathBuf], form: Form) -> Result<Imported> {
     let receiver = Receiver::new(db, family, form);
     let mut tables = Vec::new();

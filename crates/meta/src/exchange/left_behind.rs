@@ -33,7 +33,7 @@ impl LeftBehind {
     }
 }
 
-/// Divides the companions of each record by a policy.
+/// Splits the companions of each record by a policy.
 pub(super) struct Outlet<'a> {
     /// Providers whose entries are exported with the seal; `None` exports no companion.
     allow: Option<&'a [u16]>,

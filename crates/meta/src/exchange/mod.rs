@@ -43,7 +43,7 @@ use crate::seal::Seal;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Form {
-    /// Nothing.
+    /// No metadata.
     Plain = 0,
     /// Seals and the companions that the policy exports.
     Sealed = 1,
@@ -83,7 +83,7 @@ pub enum Versions {
     All = 1,
 }
 
-/// True if there is a seal among companions.
+/// Returns true if the companions contain a seal.
 fn has_seal(companions: &[u8]) -> bool {
     let mut reader = Reader::new(companions);
     while let Some(kind) = reader.peek() {

@@ -86,7 +86,7 @@ pub type OnEnd = Box<dyn FnMut(&Tally) + Send>;
 /// The output of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
-    /// Versions and rows.
+    /// Versions and their rows.
     Both,
     /// Only rows, one for all versions of a key, in the safe form.
     SafeRows,

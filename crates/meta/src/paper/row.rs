@@ -22,12 +22,12 @@ pub const ROW_BYTES: usize = 24;
 /// Prefix of the value of a row for all versions of its key.
 pub const SAFE_MAGIC: &[u8; 8] = b"WAXSAFE1";
 
-/// The paper's checksum of a version.
+/// Computes the paper's checksum of a version.
 pub fn word(key: &[u8], value: &[u8], seqno: Seqno, kind: Kind) -> u64 {
     hash(key) ^ hash(value) ^ hash(&seqno.to_le_bytes()) ^ hash(&[kind as u8])
 }
 
-/// The paper's checksum of the checksum.
+/// Computes the paper's checksum of the checksum.
 pub fn check(word: u64) -> u64 {
     hash(&word.to_le_bytes())
 }
@@ -37,7 +37,7 @@ pub fn check(word: u64) -> u64 {
 pub struct Stored {
     /// The seqno of the version.
     pub seqno: Seqno,
-    /// Its checksum.
+    /// Its checksum, as `word` computes it.
     pub word: u64,
     /// The checksum of `word`.
     pub check: u64,
@@ -139,7 +139,7 @@ mod tests {
         let key = |seqno: Seqno| seqno.to_le_bytes();
         assert_eq!(paper(&key(7), b"v", 7), paper(&key(8), b"v", 8));
         assert_ne!(ours(&key(7), b"v", 7), ours(&key(8), b"v", 8));
-        // Key and value swapped.
+        // Key and value exchanged.
         assert_eq!(paper(b"from", b"to", 7), paper(b"to", b"from", 7));
         assert_ne!(ours(b"from", b"to", 7), ours(b"to", b"from", 7));
         // Changes that it detects.

@@ -53,7 +53,7 @@ impl Hole {
     }
 }
 
-/// A record that may have been in a hole.
+/// A record that may fill a hole.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     kind: Kind,
@@ -66,7 +66,7 @@ struct Candidate {
 #[derive(Debug, Default)]
 struct Candidates {
     kept: BTreeMap<Place, Candidate>,
-    /// True if there were too many candidates, so that none are kept.
+    /// True if the number of candidates exceeded the limit; then none is kept.
     is_hopeless: bool,
 }
 

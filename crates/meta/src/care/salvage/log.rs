@@ -125,7 +125,7 @@ impl Salvage<'_> {
         older.map(|table| table.seqnos.1 + 1).max().unwrap_or(0)
     }
 
-    /// Reports commits up to `bound` as lost. Families that already had them in tables have lost nothing.
+    /// Reports commits up to `bound` as lost. A family whose tables already had them has lost no record.
     fn lost_of_log(&mut self, before: &Stretch, bound: Seqno) {
         if !self.again {
             let missing = || Error::structural("a stretch of the log is not there");

@@ -26,7 +26,7 @@ impl Salvage<'_> {
         self.strays.get(at as usize).map(|table| format!("family of {table}"))
     }
 
-    /// Returns the tables to read: those in the manifest, or without a manifest all.
+    /// Returns the tables to read: those in the manifest, or every table file if no manifest is readable.
     pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
             Some(state) => {

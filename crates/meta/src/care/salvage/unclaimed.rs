@@ -1,4 +1,4 @@
-//! Families that the caller names, in a salvage without a manifest: it is unknown which of the found families they are.
+//! Families that the caller names, in a salvage without a manifest: their match among the found families is unknown.
 //!
 //! Holds:  a named family that may be one of the families found by number does not report keys as absent, unless the
 //!         loss is accepted. If its order names no last key, no lost range can be set, and the report is the only sign.
