@@ -88,8 +88,9 @@ impl MetadataProvider for Provenance {
     }
 }
 
-/// ETL statistics: the distance of a value from the median, and the sketch it was computed with: `sketch version varint
-/// | distance varint`, the distance in zigzag coding.
+/// ETL statistics: the distance of a value from the median, and the sketch it was computed with.
+///
+/// Encoding: `sketch version varint | distance varint`, with the distance in zigzag coding.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Etl;
 

@@ -5,7 +5,8 @@
 //!         match rows in the paper's form with versions -> `Db::ingest`, which checks every record again and copies it.
 //! Holds:  seals are bound to the new seqno, and records without one are adopted. Rows are checked but not imported.
 //!         Stamps are not imported, since they describe writes to another store. A user's tombstone of a key that ends
-//!         in 01 is not a row. A store without a record protector rejects records that expire.
+//!         in 01 is not a row. A record that expires is rejected if its companions are not imported, because
+//!         the store would keep it forever.
 //! Errors: name the file and the offset in it; nothing was changed.
 
 use std::path::{Path, PathBuf};
