@@ -6,15 +6,15 @@
 //! wal.take_whole(&mut group);                // under the db's apply lock: whole frames, in order
 //! wal.acknowledge(group.last().end)?;        // the mark, before the commits return
 //!
-//! let whole = wal.append_alone(&sum, ..);    // the first three at once, for whoever is alone; then acknowledge
+//! let whole = wal.append_alone(&sum, ..);    // fast path: the first three in one call; then acknowledge
 //! ```
 //!
-//! Short frames are copied before the order's lock is let go: a thread that is put to sleep between the two would keep everyone behind it
-//! waiting, for as long as it sleeps. Who finds that nothing waits to be taken is alone: its frame is ordered, copied and taken under one
-//! lock, and nobody else hears of it.
+//! Short frames are copied before the order lock is released: a thread descheduled between ordering and copying would
+//! stall every writer behind it. Fast path: a writer that finds the queue empty orders, copies and takes its frame
+//! under one lock, without queueing.
 //!
-//! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails its place can never be
-//! whole, so the log halts (I09).
+//! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails, the frame can never
+//! become whole, so the log halts (I09).
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,53 +31,56 @@ use super::order::{FILLER_BODY_BYTES, Filler, Order, Spot, Step};
 use super::segment::{PAGE, Segment};
 use super::{DEPTH, Wal};
 
-/// Whoever waits looks again after this time, should a wake-up have missed it.
+/// Waiting threads check their condition again after this interval, in case a wake-up was missed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// A frame up to this long is put together in memory and written at once (plain mode).
+/// In plain mode, a frame up to this length is assembled in memory and written with one call.
 const JOINED_BYTES: usize = 64 * 1024;
 
-/// A frame with a body up to this long is copied to the ring in the ordered section: less than a microsecond.
+/// A frame with a body up to this length is copied to the ring under the order lock, which takes less than a
+/// microsecond.
 const COPIED_AT_ONCE: u64 = 4096;
 
-/// A batch that has its seqnos and its place, and waits to be copied there.
+/// A batch that has its seqnos and its log offset, and whose frame is still to be copied there.
 #[must_use = "a frame that was ordered must be copied: all behind it wait for it"]
 pub struct Ticket {
     /// Seqno of its first operation.
     pub seqno: Seqno,
     /// Operations, one seqno each.
     pub count: u64,
-    /// Logical offset behind its frame.
+    /// Logical offset of the end of its frame.
     pub end: u64,
-    /// It is copied already.
+    /// True if the frame is already copied.
     is_copied: bool,
     spot: Spot,
 }
 
-/// Under which rules a batch may be ordered. The default: whatever they are, and so they stay.
+/// Preconditions for ordering a batch, in terms of the log's configuration epoch (the word of rules). The default
+/// accepts every epoch and leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Under {
-    /// The word that the batch was made under.
+    /// The epoch word at the time the batch was built.
     pub word: u64,
-    /// The bits of it that must be the same still.
+    /// The bits of the word that must be unchanged.
     pub mask: u64,
-    /// What becomes of the word.
+    /// How ordering the batch changes the epoch word.
     pub then: Then,
-    /// It is not ordered at all if anything would have to be waited for, or written to a file.
+    /// If true, the batch is rejected instead of ordered whenever ordering would wait or write to a file.
     pub at_once: bool,
-    /// When it was made, as whoever made it counts; 0: nobody says. Times rise in the order of batches.
+    /// Time of the batch on its creator's clock; 0 if it has no time. Ordered batches have strictly increasing times.
     pub time: u64,
 }
 
 impl Under {
-    /// True if a batch made so is not to be ordered any more, now that the rules are these and a batch of that time is in front of it.
+    /// True if the batch must be rejected: the current epoch differs from its own in a masked bit, or a batch of the
+    /// same or a later time was already ordered.
     #[inline]
     fn is_ruled_out(&self, rules: u64, last: &AtomicU64) -> bool {
         let is_late = || self.time <= last.load(Ordering::Relaxed) && !planted::active(Bug::TimesNotCompared);
         (rules ^ self.word) & self.mask != 0 && !planted::active(Bug::RulesNotCompared) || self.time != 0 && is_late()
     }
 
-    /// What its batch leaves for those behind it, under the order lock.
+    /// Publishes the batch's time for later batches. The caller holds the order lock.
     #[inline]
     fn leave(&self, last: &AtomicU64) {
         if self.time != 0 {
@@ -86,15 +89,15 @@ impl Under {
     }
 }
 
-/// What becomes of the word of rules when a batch is ordered: the batch is the last under the old one.
+/// How ordering a batch changes the epoch word: the batch is the last one under the old epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Then {
-    /// Nothing.
+    /// Leaves the word unchanged.
     #[default]
     Stay,
-    /// Another lower half.
+    /// Replaces the lower half.
     Low(u32),
-    /// The next upper half.
+    /// Increments the upper half.
     NextHigh,
 }
 
@@ -108,7 +111,7 @@ impl Then {
     }
 }
 
-/// A batch that is whole in the log, with everything before it.
+/// A batch whose frame, and every frame before it, is whole in the log.
 #[derive(Debug)]
 pub struct Whole<T> {
     /// Seqno of its first operation.
@@ -117,22 +120,24 @@ pub struct Whole<T> {
     pub count: u64,
     /// Logical offset of its frame.
     pub offset: u64,
-    /// Logical offset behind it.
+    /// Logical offset of the end of its frame.
     pub end: u64,
-    /// What was ordered with it.
+    /// The payload that was ordered with it.
     pub payload: T,
 }
 
 impl<T> Wal<T> {
-    /// Gives a batch its seqnos and its place, after waiting for room if need be. An error leaves the log as it was.
+    /// Assigns a batch its seqnos and its log offset, after waiting for room if necessary. On an error the log is
+    /// unchanged.
     pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
         let ticket = self.order_copying(0, body, payload, &Under::default(), |_| {})?;
         ticket.ok_or_else(|| Error::structural("refused under any rules"))
     }
 
-    /// The same under rules: none if they are others by now, or if it cannot be at once as they ask, and then no batch is ordered and no
-    /// rule changed. `on_ordered` hears the batch's seqno as soon as it has one, whatever becomes of the log then. What is short is copied
-    /// already when this returns, and `copy` finds nothing to do.
+    /// Orders a batch under a precondition. Returns `None`, without ordering the batch or changing the epoch, if the
+    /// epoch has changed or if `under.at_once` is set and ordering would wait. `on_ordered` receives the batch's seqno
+    /// as soon as it is assigned, even if the log fails afterwards. A short frame is already copied on return, so
+    /// `copy` does nothing.
     pub fn order_under(
         &self,
         body: &Body,
@@ -175,7 +180,8 @@ impl<T> Wal<T> {
                     self.metrics.turnovers.fetch_add(1, Ordering::Relaxed);
                 }
                 step => {
-                    // Another filler, or a wait: what is ordered already must not wait with us.
+                    // Copy the filler, or wait, without the order lock: frames already ordered must not wait for this
+                    // thread.
                     drop(order);
                     match filler.take() {
                         Some(filler) => self.copy_filler(&filler)?,
@@ -212,7 +218,7 @@ impl<T> Wal<T> {
         if !self.is_mapped() {
             self.note_way(&order, spot.offset);
         }
-        // A filler in front of it is copied first.
+        // Copy a filler that precedes the frame first.
         let is_copied = length <= at_once_up_to && spot.direct.is_none() && filler.is_none();
         if is_copied {
             self.store_frame(&spot, &body.bytes);
@@ -225,10 +231,12 @@ impl<T> Wal<T> {
         Ok(Some(Ticket { seqno: spot.header.seqno, count: body.count, end, is_copied, spot }))
     }
 
-    /// Orders, copies and takes a batch at once, if nothing that was ordered waits to be taken, nothing has to come first, and the frame is
-    /// a short one for the ring. None otherwise, or where rules forbid it, and nothing was changed: `order_under` waits, or says why.
+    /// Orders, copies and takes a batch in one step: the fast path. It applies if no ordered frame waits to be taken,
+    /// no filler or wait is needed, and the frame is short enough for the ring. Otherwise, or if the precondition
+    /// fails, it returns `None` without changing the log; the caller then uses `order_under`, which waits or reports
+    /// the reason.
     ///
-    /// One thread at a time, as with `take_whole`, and the same one applies the batch before anything else is taken.
+    /// One thread at a time, as with `take_whole`. The same thread applies the batch before any other frame is taken.
     pub fn append_alone(&self, sum: &Sum<'_>, under: &Under) -> Option<Whole<()>> {
         let length = sum.bytes.len() as u64;
         if length > COPIED_AT_ONCE || !self.is_mapped() {
@@ -261,7 +269,7 @@ impl<T> Wal<T> {
         Some(Whole { seqno: header.seqno, count: sum.count, offset, end, payload: () })
     }
 
-    /// Counts a frame, under the order lock.
+    /// Updates the frame counters. The caller holds the order lock.
     fn count_frame(&self, kind: FrameKind, header: &FrameHeader) {
         add_locked(&self.metrics.frames, 1);
         add_locked(&self.metrics.frame_bytes, header.extent());
@@ -270,26 +278,28 @@ impl<T> Wal<T> {
         }
     }
 
-    /// True if the commit of a frame that is placed now waits for no other's: its bytes go to the ring, and all before it are there.
+    /// True if the commit of a frame placed now waits for no other frame: its bytes go to the ring, and every earlier
+    /// frame is whole.
     fn goes_at_once(&self, order: &mut Order<T>, kind: FrameKind) -> bool {
         self.look(order);
         kind == FrameKind::Batch && order.all_whole()
     }
 
-    /// Changes the word of rules, under the order lock: who reads the new one is ordered after this.
+    /// Changes the epoch word under the order lock: a thread that reads the new epoch is ordered after this change.
     #[cold]
     pub(super) fn turn_rules(&self, order: &mut Order<T>, then: Then) {
         order.rules = then.apply(order.rules);
         self.rules.0.store(order.rules, Ordering::Release);
     }
 
-    /// Copies the frame to its place, unless it is there: into the ring, or with a write to the segment. Beside other threads' copies, in
-    /// any order.
+    /// Copies the frame to its offset, into the ring or with a write to the segment, unless it is already copied.
+    /// Threads copy their frames concurrently and in any order.
     pub fn copy(&self, ticket: &Ticket, body: &Body) -> Result<()> {
         if ticket.is_copied { Ok(()) } else { self.copy_frame(&ticket.spot, &body.bytes) }
     }
 
-    /// Takes all frames that are whole, in order, behind what was taken before. One thread at a time (the db's apply lock).
+    /// Takes all frames that are whole, in log order, after those taken before. One thread at a time (the db's apply
+    /// lock).
     pub fn take_whole(&self, group: &mut Vec<Whole<T>>) {
         let mut order = self.order.lock();
         self.look(&mut order);
@@ -304,8 +314,8 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Stores the acknowledged mark: commits up to `end` are applied and about to return. In plain mode two small writes.
-    /// One thread at a time, as with `take_whole`.
+    /// Stores the acknowledged mark: commits up to `end` are applied and about to return. In plain mode this takes two
+    /// small writes. One thread at a time, as with `take_whole`.
     #[inline]
     pub fn acknowledge(&self, end: u64) -> Result<()> {
         self.check()?;
@@ -320,20 +330,20 @@ impl<T> Wal<T> {
         Ok(())
     }
 
-    /// Looks how far frames are whole and written, and publishes it.
+    /// Advances the whole and drained offsets and publishes them.
     pub(super) fn look(&self, order: &mut Order<T>) {
         order.advance(|sequence| self.is_copied(sequence));
         self.whole.store(order.whole.offset, Ordering::Release);
         self.drained.store(order.drained, Ordering::Release);
     }
 
-    /// True if the frame of this number is in its place.
+    /// True if the frame with this sequence number is copied.
     #[inline]
     fn is_copied(&self, sequence: u64) -> bool {
         self.slots[sequence as usize % DEPTH].load(Ordering::Acquire) == sequence + 1
     }
 
-    /// Out of line: its body would be a page of every commit's stack.
+    /// Not inlined: its 4 KiB body would enlarge the stack frame of every commit.
     #[cold]
     #[inline(never)]
     pub(super) fn copy_filler(&self, filler: &Filler) -> Result<()> {
@@ -359,13 +369,13 @@ impl<T> Wal<T> {
         Ok(())
     }
 
-    /// Copies a frame into the ring, and says so.
+    /// Copies a frame into the ring and marks its slot as copied.
     fn store_frame(&self, spot: &Spot, body: &[u8]) {
         self.ring.store_frame(spot.offset, &spot.header.encode(), body);
         self.slots[spot.sequence as usize % DEPTH].store(spot.sequence + 1, Ordering::Release);
     }
 
-    /// Waits for what a step asks for, by doing it unless another thread is at it.
+    /// Performs the work that a step requires, or waits if another thread is already doing it.
     pub(super) fn await_step(&self, step: Step, first_time: bool) -> Result<()> {
         let count = |counter: &AtomicU64| counter.fetch_add(first_time as u64, Ordering::Relaxed);
         match step {
@@ -397,7 +407,8 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Sleeps until something changed, or a moment. With one thread nothing would ever change: that is the caller's mistake.
+    /// Sleeps until a change is signalled or the interval ends. In single-threaded mode no change could ever come, so
+    /// waiting there is a caller error.
     fn sleep<'a>(&'a self, mut order: MutexGuard<'a, Order<T>>, mistake: &str) -> Result<()> {
         if self.env.work == Mode::Stepped {
             return Err(Error::invalid(format!("the log waits for its only thread: {mistake}")));
@@ -409,12 +420,13 @@ impl<T> Wal<T> {
     }
 }
 
-/// Adds to a counter that is only changed under the order's lock.
+/// Adds to a counter that changes only under the order lock.
 fn add_locked(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 
-/// Writes a frame to its segment: at once if it is short, else header, body and tail without a copy of the body.
+/// Writes a frame to its segment. A short frame is written with one call; a longer one as header, body and tail,
+/// without a copy of the body.
 fn write_frame(segment: &Segment, spot: &Spot, body: &[u8]) -> std::io::Result<()> {
     let header = spot.header.encode();
     let extent = spot.header.extent();
@@ -425,7 +437,7 @@ fn write_frame(segment: &Segment, spot: &Spot, body: &[u8]) -> std::io::Result<(
         bytes.resize(extent as usize, 0);
         return segment.write(spot.offset, &bytes);
     }
-    // Cut at page boundaries of the frame: the first page has the header, the last one the zeros behind the body.
+    // Split at page boundaries of the frame: the first page holds the header, the last one the zeros after the body.
     let first = PAGE as usize - FRAME_HEADER_BYTES;
     let middle = first + (body.len() - first) / PAGE as usize * PAGE as usize;
     let mut page = Vec::with_capacity(2 * PAGE as usize);

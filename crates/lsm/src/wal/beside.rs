@@ -1,15 +1,17 @@
-//! Reading the log beside the process that writes it: no lock, nothing written, nothing cut.
+//! Reads the log while another process writes it: takes no lock, writes nothing, cuts nothing.
 //!
-//! `read_marks` comes first; the caller then reads the manifest, and `recover_beside` the ring, then the segments. A frame below
-//! the first mark is in the picture of the ring, or was drained before the ring was overwritten and is in the segment that is
-//! read afterwards. What lies above that mark is the end. At last the nonces of everything that was read and the marks are
-//! read again: a segment that was used again meanwhile, or another ring, means that all must be read again from the manifest on.
+//! `read_marks` comes first. The caller then reads the manifest, and `recover_beside` reads the ring, then the
+//! segments. A frame below the first mark is either in the copy of the ring, or it was drained before the ring was
+//! overwritten and is in the segment read afterwards. The log ends at that mark. Finally the nonces of everything read
+//! and the marks are read again. If a segment was recycled meanwhile, or the ring was replaced, the caller starts over
+//! from the manifest.
 //!
-//! A file that is not there any more was removed by a writer, behind an edit, or is lost. The manifest tells: if it says still what it said before
-//! the log was read, no writer did.
+//! A missing file was either removed by the writer, after an edit, or lost. The manifest decides: if it is unchanged
+//! since before the log was read, the file is lost.
 //!
-//! That is so where the kernel runs that the ring was made under: whoever writes now has made it since. Else nobody writes, the marks may be as old as the
-//! ring, since a sync of the log does not take them along, and what is in the log is read and judged as a recovery does.
+//! This protocol applies under the kernel that the ring was created under, since an active writer has created its ring
+//! under it. Otherwise no writer is active. The marks may then be as old as the ring, because a log sync does not sync
+//! them, and the log is read and judged as in recovery.
 
 use std::path::Path;
 
@@ -24,38 +26,39 @@ use super::ring::{Marks, RingHeader};
 use super::segment::SegmentHeader;
 use super::source::RingSource;
 
-/// What reading beside a writer came to.
+/// Result of reading the log while it may be written.
 #[derive(Debug)]
 pub enum Beside {
-    /// The log: up to the first mark, or else to the end that a recovery would find.
+    /// The log was read, up to the first mark or else to the end that recovery would find.
     Read {
         /// Where it ends.
         end: LogEnd,
-        /// It was read up to a mark.
+        /// True if the end is a mark.
         by_marks: bool,
     },
-    /// Files were used again meanwhile: what was visited is void, begin again with the manifest.
+    /// Files were recycled meanwhile. Discard what was visited and start again from the manifest.
     Moved,
-    /// A file was not there, or another stood in its place. If the manifest says what it said before, it is lost, and this is what the log comes
-    /// to without it; else as `Moved`.
+    /// A file was missing or replaced. If the manifest is unchanged the file is lost, and this is the result for the
+    /// log without it; otherwise treat this as `Moved`.
     Gone(Box<Result<LogEnd>>),
 }
 
-/// The marks of a log that may be written to now.
+/// Returns the marks of a log that may have an active writer.
 pub fn read_marks(env: &Env, dir: &Path, from: &LogStart) -> Result<Marks> {
     RingSource::open(env, dir, from).map(|ring| ring.marks)
 }
 
-/// Up to where a log is read.
+/// Where reading the log ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// These marks, by the process that writes them.
+    /// At these marks, which the calling process writes itself.
     Own(Marks),
-    /// These marks, if whoever wrote them may still be there; else, or where there are none, the end that a recovery would find.
+    /// At these marks if their writer may still be active; otherwise, or if there are none, at the end that recovery
+    /// would find.
     Theirs(Option<Marks>),
 }
 
-/// Reads the log as far as is asked for, beside whoever writes it.
+/// Reads the log up to `until`, without excluding a writer.
 pub fn recover_beside(
     env: &Env,
     dir: &Path,
@@ -66,16 +69,16 @@ pub fn recover_beside(
     visit: &mut Visit<'_>,
 ) -> Result<Beside> {
     let mut reading = Reading::begin((env, dir), from, facts, machine, true)?;
-    reading.gives_up_unread = true; // a reader loses nothing for good
+    reading.gives_up_unread = true; // reading without writing loses no value for good
     let is_here = reading.ring.as_ref().is_ok_and(|ring| machine.is_same_kernel(&ring.header.machine));
     let marks = match until {
         Until::Own(marks) => Some(marks),
         Until::Theirs(marks) => marks.filter(|_| is_here || active(Bug::MarksBelievedAfterACrash)),
     };
     if let Some(first) = marks {
-        // The manifest may be newer than the marks; a log that began meanwhile has nothing to be read yet.
+        // The manifest may be newer than the marks; a log that was started meanwhile has nothing to read yet.
         reading.stop = Some(first.acknowledged.max(from.place.offset));
-        // Tables have what the log is not read for: a batch over two families would be half there.
+        // Tables contain operations that the log is not read for: a batch over two families would appear in part.
         if facts.permanent > first.acknowledged.max(from.place.offset) {
             return Ok(Beside::Moved);
         }
@@ -89,7 +92,7 @@ pub fn recover_beside(
     if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(|end| Beside::Read { end, by_marks }) }
 }
 
-/// True if a file that was read is not any more what it was.
+/// True if a file that was read has changed since.
 fn has_moved(reading: &Reading<'_>) -> bool {
     let changed = |segment: &super::source::SegmentSource| {
         read_exact(&*segment.file, 0, PAGE_BYTES).is_ok_and(|page| {

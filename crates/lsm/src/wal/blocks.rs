@@ -1,9 +1,9 @@
 //! Which blocks the log may use: parts of the ring, and the current segment up to an offset.
 //!
-//! In:    what was reserved. Out: how far the log may go, and which part of the ring is missing for more.
-//! Holds: the ring and the first segment are sparse files. A batch is ordered only where blocks are reserved for it and
-//!        for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a
-//!        drain never lacks room, and a full disk refuses a commit before it is ordered.
+//! In:    the reserved blocks. Out: how far the log may grow, and which part of the ring must be reserved next.
+//! Holds: the ring and the first segment are sparse files. A batch is ordered only if blocks are reserved for it and
+//! for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a drain
+//! never lacks room, and a full disk rejects a commit before it is ordered.
 //!
 //! No I/O happens here; `reserve.rs` does it. The order lock guards the one value of a log.
 
@@ -13,16 +13,16 @@ use super::segment::PAGE;
 /// Parts of a ring: one bit each.
 const PARTS: u64 = 128;
 
-/// Blocks that each batch leaves behind it: enough for padding and then a turnover, which therefore never wait for any.
+/// Blocks that each batch leaves reserved after it: enough for padding and a turnover, so these never wait for blocks.
 pub(super) const BEHIND: u64 = PAGE + PADDING_BYTES;
 
-/// A log begins with 32 KiB of blocks where segments have 16 MiB, and with two pages at least.
+/// Initial reservation of a log: 32 KiB with 16 MiB segments, and at least two pages.
 pub(super) fn first_bytes(segment_bytes: u64) -> u64 {
     (segment_bytes / 512 / PAGE * PAGE).clamp(2 * PAGE, 8 * PAGE)
 }
 
-/// How much is reserved beyond what is needed: as much as the segment has in use, so that a small log stays small and a
-/// growing one asks rarely; at most a 32nd of a segment (512 KiB of 16 MiB), so that no commit waits long.
+/// Bytes reserved beyond the immediate need: the size already in use, so that a small log stays small and a growing one
+/// reserves rarely. At most 1/32 of a segment (512 KiB of 16 MiB), so that no commit waits long.
 pub(super) fn ahead_bytes(used: u64, segment_bytes: u64) -> u64 {
     let least = first_bytes(segment_bytes);
     used.clamp(least, (segment_bytes / 32).max(least))
@@ -46,15 +46,15 @@ pub(super) struct Blocks {
     part: u64,
     /// Parts that are ready: reserved, written with zeros, and in memory.
     ready: u128,
-    /// The current segment has blocks below this offset; `u64::MAX` if all of its file has.
+    /// End of the blocks of the current segment; `u64::MAX` if the whole file is reserved.
     segment: u64,
-    /// The lesser of how far ring and segment go.
+    /// The lesser of the limits of ring and segment.
     until: u64,
 }
 
 impl Blocks {
-    /// No part of the ring is ready. The log ends at `end`, in a segment with blocks below `segment`. A ring of 0 bytes
-    /// (plain mode) needs none.
+    /// Starts with no part of the ring ready, at log end `end`, in a segment with blocks below `segment`. A ring of 0
+    /// bytes (plain mode) needs none.
     pub(super) fn new(capacity: u64, end: u64, segment: u64) -> Blocks {
         let part = (capacity / PARTS).next_multiple_of(PAGE).max(PAGE);
         let mut blocks = Blocks { capacity, part, ready: 0, segment: 0, until: 0 };
@@ -62,30 +62,30 @@ impl Blocks {
         blocks
     }
 
-    /// The log may go up to this offset, a page boundary; `u64::MAX` if every block is reserved.
+    /// Returns the offset up to which the log may grow, a page boundary; `u64::MAX` if every block is reserved.
     #[inline]
     pub(super) fn until(&self) -> u64 {
         self.until
     }
 
-    /// The current segment has blocks below this offset; `u64::MAX` if all of its file has.
+    /// Returns the end of the current segment's blocks; `u64::MAX` if the whole file is reserved.
     pub(super) fn segment_until(&self) -> u64 {
         self.segment
     }
 
-    /// The log ends at `end` now, in a segment that has blocks below `segment`.
+    /// Moves the log's end to `end`, in a segment that has blocks below `segment`.
     pub(super) fn enter(&mut self, end: u64, segment: u64) {
         self.segment = segment;
         self.until = segment.min(self.ring_until(end));
     }
 
-    /// These parts of the ring are ready. The log ends at `end`.
+    /// Marks these parts of the ring as ready. The log ends at `end`.
     pub(super) fn add(&mut self, run: RingRun, end: u64) {
         self.ready |= run.parts;
         self.enter(end, self.segment);
     }
 
-    /// The first parts of the ring that a log from `end` up to `goal` lacks.
+    /// Returns the first parts of the ring that are not ready for a log growing from `end` to `goal`.
     pub(super) fn missing(&self, end: u64, goal: u64) -> Option<RingRun> {
         let first = self.ring_until(end);
         if first >= goal {
@@ -103,8 +103,8 @@ impl Blocks {
         self.capacity.div_ceil(self.part)
     }
 
-    /// The offset where the first part begins, from `end` on around the ring, that is not ready: `end` or less if `end` is
-    /// in it. `u64::MAX` if all are ready.
+    /// Returns the offset where the first unready part begins, searching around the ring from `end`: `end` or less if
+    /// `end` lies in that part, `u64::MAX` if all parts are ready.
     fn ring_until(&self, end: u64) -> u64 {
         if u64::from(self.ready.count_ones()) == self.parts() {
             return u64::MAX;
@@ -131,8 +131,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a look at each page: the log may go up to the first page that is not ready, and adding what is
-        /// missing, run by run, readies every page up to the goal.
+        /// Compares with a page-by-page model: the log may grow up to the first unready page, and adding the missing
+        /// runs readies every page up to the goal.
         #[test]
         fn ready_parts_are_found_around_the_ring(
             pages in 1u64..500, bits: u128, end in 0u64..2000, span in 0u64..400, segment in 0u64..3000,

@@ -1,12 +1,14 @@
 //! The drain: whole frames, in whole pages, from the ring to the segments.
 //!
-//! Each run ends with a frame, as most of its pieces do: recovery needs every frame whole in one of the two places, and the ring has room only behind
-//! whole ones. The last page is written again with
-//! what comes into it later, so the ring keeps it until then (`Order::kept`). What stands behind the last frame goes out as zeros. A write that fails halts the log (I09): the ring still holds every byte.
+//! Each run ends at the end of a frame, and so do most of its pieces. Recovery needs every frame whole in either the
+//! ring or the segment, and ring space becomes free only after whole frames. The last page is written again when later
+//! frames fill it, so the ring keeps that page until then (`Order::kept`). The rest of the page after the last frame is
+//! written as zeros. A failed write halts the log (I09): the ring still holds every byte.
 //!
-//! Where commits are synced, zeros go out some way ahead of the log as well, behind the last run that is due, into blocks that were never
-//! written: a sync of such a block is one of the file system's own blocks too, and half as long again. What is written to a segment past the ring never meets them: none go out
-//! while such a frame stands behind, and one that is ordered later waits for those on their way (`Wal::await_zeros`).
+//! If commits are synced, the drain also writes zeros ahead of the log, after the last pending run, into blocks that
+//! were never written. Syncing an unwritten block also commits the file system's journal, and takes half as long again.
+//! These zeros never overwrite frames written directly to a segment: none are written while such a frame follows, and a
+//! frame ordered later waits for zeros in flight (`Wal::await_zeros`).
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +21,7 @@ use super::Wal;
 use super::order::Order;
 use super::segment::{PAGE, Segment};
 
-/// Zeros go out so many bytes at a time.
+/// Bytes of zeros written ahead at a time.
 pub(super) const AHEAD: u64 = 16 * PAGE;
 
 /// One write: a run of pages of one segment.
@@ -29,23 +31,24 @@ struct Job {
     from: u64,
     /// End of the whole bytes.
     to: u64,
-    /// Zeros follow up to here: at least to the end of the page.
+    /// Zeros follow up to this offset: at least to the end of the page.
     until: u64,
-    /// A frame ends there.
+    /// True if a frame ends at `to`.
     is_end: bool,
-    /// Nothing is due behind it.
+    /// True if no whole bytes remain to be drained after this job.
     is_last: bool,
 }
 
 impl<T> Wal<T> {
-    /// True if enough has gathered in the ring.
+    /// Returns true if the ring holds enough undrained bytes.
     pub fn drain_due(&self) -> bool {
         let gathered = self.whole.load(Ordering::Relaxed).saturating_sub(self.drained.load(Ordering::Relaxed));
         self.is_mapped() && gathered >= self.limits.drain_bytes
     }
 
-    /// Writes all frames that are whole now to the segments. True if anything moved. What comes meanwhile is left: beside a fast writer there
-    /// would be no end, and nothing else would be done by whoever drains.
+    /// Writes all frames that are whole at the time of the call to the segments. Returns true if anything was written.
+    /// Frames that become whole during the call are left: with a fast writer the drain would never end, and the calling
+    /// thread has other work.
     pub fn drain(&self) -> Result<bool> {
         let end = {
             let mut order = self.order.lock();
@@ -55,12 +58,13 @@ impl<T> Wal<T> {
         self.drain_through(end)
     }
 
-    /// `drain` of what stands before the end of a frame; what comes meanwhile is left to others.
+    /// Drains up to the frame end `end`; later frames are left to other threads.
     pub(super) fn drain_through(&self, end: u64) -> Result<bool> {
         self.drain_until(end, u64::MAX)
     }
 
-    /// The same until the ring keeps nothing below an offset: whoever waits for room leaves the rest to others.
+    /// Drains until the ring keeps nothing below `enough`: a thread that waits for room leaves the rest to other
+    /// threads.
     pub(super) fn drain_until(&self, end: u64, enough: u64) -> Result<bool> {
         let mut staging = lock(&self.staging);
         let mut moved = false;
@@ -83,7 +87,7 @@ impl<T> Wal<T> {
                     self.leave(order);
                     return Ok(moved);
                 };
-                order.draining = true; // until it is left: who waits meanwhile is told of each piece
+                order.draining = true; // until `leave`: threads that wait meanwhile are notified of each piece
                 job
             };
             let written = self.write_out(&job, &mut staging);
@@ -103,7 +107,7 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Nobody drains any more: who waits for it does, or finds what it waits for.
+    /// Ends the drain and wakes its waiters, which either find the room they need or drain themselves.
     fn leave(&self, mut order: MutexGuard<'_, Order<T>>) {
         order.draining = false;
         if order.waiting > 0 {
@@ -118,12 +122,13 @@ impl<T> Wal<T> {
         job.segment.write(job.from, &staging[..all]).during(|| format!("drain {whole} bytes to {}", job.segment.name()))
     }
 
-    /// Lets zeros follow a run that goes to blocks which were never written, where commits are synced. Called under the order lock.
+    /// Extends a run by zeros if commits are synced and the run reaches blocks that were never written. The caller
+    /// holds the order lock.
     fn look_ahead(&self, order: &Order<T>, job: &mut Job) {
         let is_last = order.pieces.len() == 1 || planted::active(Bug::ZerosOverFrames);
         let written = job.segment.written.max(self.ahead.load(Ordering::Relaxed));
         if is_last && job.until > written && self.expects_syncs.load(Ordering::Relaxed) {
-            // Where the run is the last one, its segment is the current one. Zeros save nothing on blocks that come later.
+            // The last run is in the current segment. Zeros in blocks that are reserved later save nothing.
             let reserved = order.blocks.segment_until().max(job.until);
             let until = (job.until + AHEAD).min(job.segment.limit()).min(reserved);
             self.metrics.zeroed_ahead_bytes.fetch_add(until - job.until, Ordering::Relaxed);
@@ -132,7 +137,7 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Waits until no zeros are on their way that would go over what stands at an offset, which was ordered before this is called.
+    /// Waits for zeros in flight that could overwrite the frame at `offset`, which was ordered before this call.
     pub(super) fn await_zeros(&self, offset: u64) {
         if offset < self.ahead.load(Ordering::Acquire) {
             drop(lock(&self.staging));
@@ -140,7 +145,7 @@ impl<T> Wal<T> {
     }
 }
 
-/// The next run to be written, at most `room` bytes, and none behind `end`.
+/// Returns the next run to write: at most `room` bytes, ending at `end` at the latest.
 fn next_job<T>(order: &Order<T>, room: u64, end: u64) -> Option<Job> {
     let piece = order.pieces.front().filter(|piece| !piece.direct)?;
     let from = order.drained / PAGE * PAGE;
@@ -170,7 +175,7 @@ mod tests {
     use crate::record::Kind;
     use crate::seam::Plain;
 
-    /// Whoever finds the ring full writes one piece of it, and a drain of all of it makes room with each piece.
+    /// A thread that finds the ring full writes one piece of it, and a full drain makes room with each piece.
     #[test]
     fn who_waits_for_room_waits_for_a_piece_of_the_ring_and_not_for_all_of_it() {
         let (sim, dir) = (SimFs::new(1), Path::new("/log"));

@@ -1,6 +1,7 @@
-//! The log without a manifest, for salvage: which segments there are, and what can be read from each on as far as it links.
+//! Reads the log without a manifest, for salvage: finds the segments, and reads from each of them as far as frames
+//! link.
 //!
-//! Nothing is judged here: nobody is left who could say where the log must end.
+//! Nothing is judged here: without the manifest there is no proof of where the log must end.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -17,27 +18,27 @@ use crate::names::Name;
 /// Bytes read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// What there is of a log.
+/// The segments found in a directory.
 #[derive(Debug, Default)]
 pub struct Segments {
-    /// Every segment whose first page is whole, by the offset at which it begins; each with the newest ring.
+    /// Every segment whose first page is intact, by its first offset; each is paired with the newest ring.
     pub starts: Vec<LogStart>,
-    /// One for each whose first page the device does not give: nobody can tell whether there was anything in it.
+    /// One error for each segment whose first page the device does not return: its contents are unknown.
     pub unread: Vec<Error>,
-    /// Segments whose first page is not whole.
+    /// Segments whose first page is damaged.
     pub damaged: Vec<Headless>,
 }
 
 /// A segment without a header: it was damaged, or a crash interrupted the creation of the segment.
 #[derive(Clone, Debug)]
 pub struct Headless {
-    /// What is wrong with its first page.
+    /// The damage of its first page.
     pub error: Error,
-    /// True if bytes other than zero follow the first page: frames may have been written there.
+    /// True if bytes other than zero follow the first page: the segment may have held frames.
     pub is_used: bool,
 }
 
-/// Looks at the first page of every segment.
+/// Reads the first page of every segment.
 pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let open = |name: Name| env.fs.open(&dir.join(name.to_string()), Open::Read);
@@ -55,7 +56,7 @@ pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
                         Ok(header) => Some(header),
                         Err(error) => {
                             let headless = headless(error, name);
-                            // Without a byte in it the segment is being created.
+                            // A file without a nonzero byte is a segment under creation.
                             if headless.is_used || page.iter().any(|byte| *byte != 0) {
                                 damaged.push(headless);
                             }
@@ -92,7 +93,7 @@ pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
     Ok(Segments { starts, unread, damaged })
 }
 
-/// True if the file has a byte other than zero behind its first page.
+/// True if the file has a nonzero byte after its first page.
 fn is_used(file: &dyn File) -> io::Result<bool> {
     let (length, mut piece) = (file.len()?, vec![0; PIECE_BYTES]);
     let mut at = PAGE_BYTES as u64;
@@ -108,12 +109,13 @@ fn is_used(file: &dyn File) -> io::Result<bool> {
 }
 
 fn of_segment(error: Error, name: Name) -> Error {
-    // A bit of the version may have been hit: then it seems to be too new.
+    // A bit flip in the version number makes the file look too new: report it as damage.
     let error = if error.is_corruption() { error } else { Error::structural(&error.to_string()) };
     error.in_file(&name.to_string(), 0)
 }
 
-/// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
+/// Reads batches, starting at a segment, as long as each frame links to its predecessor. Returns the numbers of the
+/// segments read.
 pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
     let facts = Facts::default();
     let mut reading = Reading::begin((env, dir), from, &facts, Machine::default(), false)?;

@@ -1,17 +1,18 @@
-//! Ends of frames in the ring: where a drain may stop before it has all that is whole.
+//! Ends of frames in the ring: offsets where a drain may stop before it has drained everything.
 //!
-//! In:     the ends of frames, in the order of the log. Out: the last one up to an offset.
-//! Holds:  one for each so many bytes, as many as the ring has room for: who waits for room waits for a piece of the ring and not for all of it.
+//! In:     the ends of frames, in log order. Out: the last end up to an offset.
+//! Holds:  one end per `spacing` bytes, as many as the ring has room for, so a thread that waits for room waits for a
+//! piece of the ring, not for all of it.
 
 use std::collections::VecDeque;
 
 use super::Limits;
 use super::segment::PAGE;
 
-/// Ends of frames in the ring, one for each so many bytes: where a drain may stop, and the ring has room again.
+/// Frame ends in the ring, one per `spacing` bytes, at which a drain may stop and free room.
 pub(super) struct FrameEnds {
     spacing: u64,
-    /// A frame that ends here or behind is marked.
+    /// The next end to record is at or above this offset.
     next: u64,
     ends: VecDeque<u64>,
 }
@@ -22,7 +23,7 @@ impl FrameEnds {
         FrameEnds { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
     }
 
-    /// True if a frame that ends there is marked.
+    /// True if a frame end at this offset is to be recorded.
     #[inline(always)]
     pub(super) fn wants(&self, end: u64) -> bool {
         end >= self.next
@@ -34,7 +35,7 @@ impl FrameEnds {
         self.next = end + self.spacing;
     }
 
-    /// The last one that is not behind an offset.
+    /// Returns the last recorded end at or below an offset.
     pub(super) fn last_up_to(&self, offset: u64) -> Option<u64> {
         let behind = self.ends.partition_point(|end| *end <= offset);
         self.ends.get(behind.checked_sub(1)?).copied()

@@ -1,4 +1,4 @@
-//! A way in for fuzzers: arbitrary bytes as a log, recovered.
+//! Fuzzing entry point: recovers arbitrary bytes as a log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use super::{Facts, LogStart, recover, set_aside};
 const NONCE: u64 = 7;
 const MACHINE: Machine = Machine { boot_id: Some([1; 16]), device: 1 };
 
-/// Recovers a log of one segment and a ring made of `data`. The first byte says how: with sums and links mended, so that
-/// frames pass; under another kernel; accepting a loss; with a ring. It must not panic, and take no more memory than the files.
+/// Recovers a log made of `data`, with one segment and a ring. The bits of the first byte choose the variant: checksums
+/// and links corrected so that frames pass; another kernel; accepting a loss; with a ring. Recovery must not panic, and
+/// must not use more memory than the files' size.
 pub fn log(data: &[u8]) {
     let Some((flags, data)) = data.split_first() else { return };
     let (mended, moved, accept_loss, has_ring) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 8 != 0);
@@ -73,7 +74,7 @@ pub fn log(data: &[u8]) {
     }
 }
 
-/// Gives every frame that its length allows the sums and the link it should have.
+/// Corrects the checksums and link of every frame whose length permits it.
 fn mend(frames: &mut [u8]) {
     let (mut offset, mut link) = (0, NONCE);
     while let Some(bytes) = frames.get(offset..).and_then(|rest| rest.first_chunk::<FRAME_HEADER_BYTES>()) {
@@ -100,7 +101,7 @@ mod tests {
             log(&[&[flags][..], &bytes].concat());
         }
 
-        /// Headers of every kind with any seqno and body, so that mended frames follow each other.
+        /// Headers of every kind with any seqno and body, so that corrected frames follow each other.
         #[test]
         fn any_frames_are_recovered_or_refused(flags: u8, frames in proptest::collection::vec((0usize..5, 0u64..4, proptest::collection::vec(any::<u8>(), 0..5000)), 0..8), tail: Vec<u8>) {
             let mut bytes = vec![flags | 1];

@@ -1,45 +1,47 @@
-//! Whether a group is synced now, or a moment later with more in it.
+//! Decides whether a group is synced immediately or waits briefly for more commits.
 //!
-//! Those who sync in turn come back as soon as they are let go, while the next group is on its way to the disk already: two halves that take turns,
-//! and twice as many syncs as need be. So the first of a group waits for as many as were there when the last one was synced, at most as long as a
-//! sync takes, and whoever comes last leads. Where that comes to nothing, since they think between their commits, it is tried ever more rarely.
-//! One writer alone waits for nobody.
+//! Without a wait, threads that sync in a loop return while the next group is already on its way to the disk. They then
+//! split into two halves that alternate, which doubles the number of syncs. So the first member of a group waits until
+//! the group is as large as the previous one, for at most the duration of a sync, and the last thread to arrive leads.
+//! If the threads think between their commits the wait fails; it is then tried ever more rarely. A single writer never
+//! waits.
 
 use std::time::Duration;
 
-/// Nobody watches longer at a time, however slow the disk is.
+/// Upper limit of one wait, however slow the disk is.
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// After so many waits in vain the groups between two tries are no more than before: 64.
+/// After this many failed waits in a row, the number of groups between two tries stops growing: 64.
 const MOST_MISSES: u32 = 6;
 
-/// What is known of those who come.
+/// Statistics on the threads that sync.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
-    /// As many as were there when the last group was synced, its leader among them.
+    /// Size of the previous group when it was synced, its leader included.
     expected: usize,
-    /// How long the last sync took.
+    /// Duration of the last sync.
     sync: Duration,
-    /// Somebody sees to it that the group does not wait for ever.
+    /// True if a member limits the group's wait with a timeout.
     watched: bool,
-    /// Waits in vain, one after the other, and how many groups are not to be waited for.
+    /// Failed waits in a row, and the number of groups that are not waited for.
     misses: u32,
     skips: u32,
 }
 
-/// What one who waits for a sync does while nobody leads.
+/// The action of a thread that waits for a sync while no thread leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// Leads.
+    /// Lead the group.
     Lead,
-    /// Waits for whoever leads, and no longer than that: then it leads.
+    /// Wait for a leader, at most this long; then lead.
     Watch(Duration),
-    /// Waits for whoever leads.
+    /// Wait for a leader.
     Wait,
 }
 
 impl Gathering {
-    /// What one of so many who are `present` does; it may be the one that watched, and was woken before its time was up.
+    /// Returns the action of a thread when `present` threads are in the group. The thread may be the timed waiter,
+    /// woken before its timeout.
     pub(super) fn next(&mut self, present: usize, watched: bool) -> Next {
         if present >= self.expected || self.skips > 0 || self.sync.is_zero() {
             return Next::Lead;
@@ -50,8 +52,8 @@ impl Gathering {
         }
     }
 
-    /// Somebody leads now, so many being `present`, or since the time was up. A group that was all there halves what waits in vain have taught, so
-    /// that where half of them are, they are waited for; one alone teaches nothing.
+    /// Records that a thread leads now, with `present` members or because the timeout ended. A complete group halves
+    /// the penalty of failed waits, so waiting continues if half of the waits succeed. A single thread changes nothing.
     pub(super) fn led(&mut self, present: usize, time_is_up: bool) {
         self.watched = false;
         if self.skips > 0 {
@@ -64,7 +66,7 @@ impl Gathering {
         }
     }
 
-    /// A group was synced, in so much time; so many were there then.
+    /// Records that a group of `there` threads was synced in this time.
     pub(super) fn synced(&mut self, there: usize, took: Duration) {
         (self.expected, self.sync) = (there, took);
     }
@@ -115,7 +117,7 @@ mod tests {
         while gathering.next(1, false) == Next::Lead {
             gathering.led(1, false);
         }
-        // Those in vain were more than six: one that helps leaves three, and the next in vain is the fourth.
+        // More than six waits had failed: a success leaves three, and the next failure is the fourth.
         for (present, skipped) in [(2, 0), (1, 16), (2, 0), (2, 0), (1, 4)] {
             assert_eq!(gathering.next(1, true), Next::Watch(SYNC));
             gathering.led(present, present == 1);

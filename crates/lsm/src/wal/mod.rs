@@ -1,29 +1,30 @@
-//! The log: what was committed, in one chained stream of frames. docs/format.md, section 5.
+//! The log: all commits, in one chained stream of frames. docs/format.md, section 5.
 //!
 //! ```text
 //! order    short mutex: seqno, place and link of a frame                          order.rs
 //! copy     each thread its own frame, into the ring or (plain mode, large) the segment   append.rs
 //! take     frames that are whole, with all before them, in order: the db applies them    append.rs
-//! alone    the three at once, where nothing waits to be taken                     append.rs
+//! alone    fast path: the three in one step, if no frame waits to be taken         append.rs
 //! drain    ring -> segment, whole pages                                           drain.rs
-//! gather   those who come back at once come into the same group                   gather.rs
+//! gather   waits briefly so that concurrent syncs share one group                  gather.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
-//! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
+//! prepare  makes the next segment ahead of its use; recycles retired segments      prepare.rs
 //! reserve  blocks of the ring and of the first segment, ahead of the log          reserve.rs, blocks.rs
-//! trim     a short segment, and nothing kept beside it, where nobody writes;
-//!          nothing beside the next one where the disk is full                 trim.rs
+//! trim     shrinks an idle log to one short segment, and removes spare segments
+//!          when the disk is full                                                  trim.rs
 //! recover  segments and ring -> bodies of batches, in order; where the log ends   recover.rs, scan.rs
 //! ```
 //!
-//! Before: the manifest names the first segment and the ring. After: I01 (a commit is whole only with all before it), I15
-//! (older segments are synced first). It knows no families and no memtables: a payload `T` rides through the queue.
+//! Before: the manifest names the first segment and the ring. After: I01 (a commit is whole only if all commits before
+//! it are), I15 (older segments are synced first). The log knows no families and no memtables: each batch carries an
+//! opaque payload `T` through the queue.
 //!
-//! Failures (I09): a write or sync of the log that failed halts it. Whoever waits gets the error, every later write `Halted`;
-//! nothing more is acknowledged, synced, marked or sealed. What fails *before* a frame is ordered (no space for the next
-//! segment) fails that commit alone.
+//! Failures (I09): a failed write or sync of the log halts it. Waiting threads get the error, every later write gets
+//! `Halted`, and nothing more is acknowledged, synced, marked or sealed. A failure *before* a frame is ordered (no
+//! space for the next segment) fails that commit alone.
 //!
-//! Waiting: a thread that needs room or a segment drains or prepares itself unless another is at it. So the log is alive
-//! without background threads (`work::Mode::Stepped`), and only faster with them.
+//! Waiting: a thread that needs room or a segment drains or prepares itself unless another thread is doing so. So the
+//! log works without background threads (`work::Mode::Stepped`); they only make it faster.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -72,10 +73,11 @@ use ring::Ring;
 use segment::{Maker, PAGE, Refusal};
 use sync::Group;
 
-/// Frames that may be ordered and not taken yet: more threads than this commit at once only by waiting.
+/// Maximum number of frames that are ordered and not taken: more threads than this cannot commit at once without
+/// waiting.
 const DEPTH: usize = 4096;
 
-/// Where recovery begins: what the manifest names. docs/format.md, section 6, tag 12.
+/// Start of recovery, as the manifest names it. docs/format.md, section 6, tag 12.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogStart {
     /// The first segment; `link` is its nonce.
@@ -86,18 +88,18 @@ pub struct LogStart {
     pub ring_nonce: u64,
 }
 
-/// How much of a segment behind a short one is written before it is used: little, so that writing on costs little. Where commits are synced the
-/// log goes on behind it in a segment that is written all over, as soon as there is one.
+/// Bytes of a segment that are zero-filled before use if it follows a short segment: few, so that resuming writes is
+/// cheap. If commits are synced, the log leaves it early for a fully zero-filled segment, as soon as one is ready.
 fn written_first(segment_bytes: u64) -> u64 {
     (segment_bytes / 16 / PAGE * PAGE).max(4 * PAGE).min(segment_bytes)
 }
 
-/// Whole pages that are due, and the zeros behind them.
+/// Size of the drain buffer: the whole pages of one run, and the zeros after them.
 fn staging_bytes(settings: &Settings) -> usize {
     settings.drain_bytes.next_multiple_of(PAGE as usize).max(PAGE as usize) + AHEAD as usize
 }
 
-/// Gives the number of the next file.
+/// Returns the number of the next file.
 pub type Numbers = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Counters of one log.
@@ -131,71 +133,72 @@ pub struct Wal<T> {
     maker: Maker,
     limits: Limits,
     ring: Ring,
-    /// Places and the queue; held for no I/O.
+    /// The frame order and the queue. Never held during I/O.
     order: Signal<Order<T>>,
     /// Held while blocks are reserved.
     reserving: Mutex<()>,
     /// Slot `sequence % DEPTH` holds `sequence + 1` once that frame is copied.
     slots: Box<[AtomicU64]>,
-    /// How far frames are whole and drained, for a look without the lock.
+    /// Offsets up to which frames are whole and drained, readable without the lock.
     whole: AtomicU64,
     drained: AtomicU64,
-    /// Pages on their way from ring to segment; held by the one that drains.
+    /// Drain buffer: pages on their way from ring to segment. Held by the draining thread.
     staging: Mutex<Vec<u8>>,
-    /// Up to here zeros went out ahead of the log, or are on their way; changes under the order lock.
+    /// End of the zeros written ahead of the log, or in flight. Changes under the order lock.
     ahead: AtomicU64,
-    /// The witness stored last.
+    /// The last witness stored.
     witness: AtomicU64,
     /// The greatest acknowledged mark stored.
     acknowledged: AtomicU64,
     rules: Alone,
-    /// The time of the last batch that says one. It changes under the order lock only.
+    /// Time of the last batch that has one. Changes only under the order lock.
     last_time: Arc<AtomicU64>,
     group: Mutex<Group>,
-    /// Those who wait for the group under way, and for the one after it, in turn.
+    /// Wake-up channels of the current group and of the next one, alternating.
     bells: [Bell; 2],
     /// Held while a segment is prepared.
     retired: Mutex<Retired>,
-    /// Somebody has waited for a commit to be durable. Where nobody does, zeros are a second writing of the whole log, and save nothing.
+    /// Set once a thread has waited for a durable commit. Without syncs, zero-filling would write the whole log twice
+    /// and save nothing.
     expects_syncs: AtomicBool,
-    /// How much of the file that is in the making is written.
+    /// Bytes written of the segment file under creation.
     made: AtomicU64,
-    /// How many next segments are wanted where nobody waits for syncs.
+    /// Number of segments to keep ready if commits are not synced.
     ready_wanted: AtomicUsize,
-    /// How many waited beside the leader when the last group was synced.
+    /// Number of threads that waited beside the leader when the last group was synced.
     crowd: AtomicUsize,
-    /// Whoever synced last saw that the next segment is to be gone on with.
+    /// Set by the last sync if work on the next segment is due.
     wanted: AtomicBool,
-    /// Makes durable what frames point to, before they are said to be.
+    /// Syncs the files that frames point to, before those frames count as durable.
     syncs_first: OnceLock<SyncsFirst>,
     failed: OnceLock<Error>,
     metrics: Metrics,
 }
 
-/// Makes durable what was written beside the log before the call.
+/// Syncs everything written outside the log before the call.
 pub type SyncsFirst = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// A word that every writer reads and hardly anybody writes, on cache lines of its own.
+/// A word that every writer reads and that changes rarely, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
-/// Sizes that decide where a frame goes.
+/// Sizes that decide whether a frame goes to the ring, and to which segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Length of an ordinary segment's file.
     pub segment_bytes: u64,
     /// Bytes of the ring; 0 in plain mode.
     pub ring_bytes: u64,
-    /// The ring is to be drained at this many bytes.
+    /// A drain is due at this many bytes.
     pub drain_bytes: u64,
-    /// A batch up to this long is a short one, whatever segment and ring are.
+    /// A batch up to this length is short for any segment and ring.
     pub easy_bytes: u64,
 }
 
 impl Limits {
-    /// Length of the segment that an idle log stands in: an eighth of the usual one, which whoever begins to write does not use up before the
-    /// next is there.
+    /// File length of the segment of an idle log: 1/8 of the usual length. When writes resume, the next segment is
+    /// ready before this one is full.
     pub(super) fn short_bytes(&self) -> u64 {
         (self.segment_bytes / 8 / PAGE * PAGE).max(4 * PAGE)
     }
@@ -208,8 +211,9 @@ impl<T> std::fmt::Debug for Wal<T> {
 }
 
 impl<T> Wal<T> {
-    /// A fresh log that begins at `start` (a multiple of 4096 above every offset used before) with `seqno`: one segment and
-    /// a ring, durable with their directory entries. Nothing may be ordered before the manifest names them durably.
+    /// Creates a log that begins at `start` (a multiple of 4096 above every offset used before) with `seqno`: one
+    /// segment and a ring, durable with their directory entries. No frame may be ordered before the manifest names them
+    /// durably.
     pub fn create(
         env: &Env,
         dir: &Path,
@@ -272,13 +276,14 @@ impl<T> Wal<T> {
         Ok((wal, log_start))
     }
 
-    /// Frames will point to what stands beside the log: from now on each group is durable only when that is. Said once, before the first such
-    /// frame is ordered; what a frame points to is written before it is.
+    /// Registers a sync of files outside the log that frames point to: from then on a group is durable only after that
+    /// sync. Called once, before the first such frame is ordered. Data is written before the frame that points to it is
+    /// ordered.
     pub fn syncs_first(&self, first: SyncsFirst) {
         let _ = self.syncs_first.set(first);
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -288,52 +293,53 @@ impl<T> Wal<T> {
         self.limits.ring_bytes > 0
     }
 
-    /// Number and nonce of the ring.
+    /// Returns the number and nonce of the ring.
     pub fn ring(&self) -> (u64, u64) {
         (self.ring.number, self.ring.nonce)
     }
 
-    /// The word of rules under which batches are ordered: its upper half counts what this store's own keeper of the log says, its
-    /// lower half is the caller's. It changes under the order lock only.
+    /// Returns the epoch word under which batches are ordered. Its upper half counts the changes that this store makes
+    /// itself; its lower half belongs to the caller. It changes only under the order lock.
     #[inline]
     pub fn rules(&self) -> u64 {
         self.rules.0.load(Ordering::Acquire)
     }
 
-    /// From now on the lower half of the word is this.
+    /// Replaces the lower half of the epoch word.
     pub fn set_rules(&self, low: u32) {
         let mut order = self.order.lock();
         self.turn_rules(&mut order, Then::Low(low));
     }
 
-    /// The upper half of the word is another from now on: what was made under it so far is handed back.
+    /// Increments the upper half of the epoch word: batches made under the old one are rejected for retry.
     pub fn renew_rules(&self) {
         let mut order = self.order.lock();
         self.turn_rules(&mut order, Then::NextHigh);
     }
 
-    /// Shows the time of the last batch that says one (`Under::time`); 0: none did.
+    /// Returns the time of the last batch that has one (`Under::time`); 0 if none had.
     pub fn last_time(&self) -> &Arc<AtomicU64> {
         &self.last_time
     }
 
-    /// Offset up to which frames were seen to be whole.
+    /// Returns the published offset up to which all frames are whole.
     pub fn whole_up_to(&self) -> u64 {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// The failure that halted the log, as every later write reports it.
+    /// Returns the failure that halted the log, in the form in which later writes report it.
     pub fn failed(&self) -> Option<Error> {
         self.failed
             .get()
             .map(|cause| Error::of(ErrorKind::Halted, format!("the store failed earlier, reopen it to write: {cause}")))
     }
 
-    /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays. Answers what the caller is to hear: the cause, but that a
-    /// device is full only where nothing has happened, so that it may be tried again.
+    /// Halts the log because of a failure outside it, such as a failed manifest sync (I09). The first cause is kept.
+    /// Returns the error for the caller: the cause, or `Halted` if the cause is a full device, since an out-of-space
+    /// error promises that nothing was changed and that a retry may succeed.
     pub fn halt(&self, cause: Error) -> Error {
         let _ = self.failed.set(cause.clone());
-        // Under their locks, so that nobody goes to sleep on the old state.
+        // Notify under the locks, so that no thread goes to sleep on the old state.
         drop(self.order.lock());
         self.order.notify_all();
         drop(lock(&self.group));

@@ -1,8 +1,9 @@
-//! The ordered section: every frame's seqno, place and link, decided under one short mutex.
+//! The ordered section: assigns every frame's seqno, place and link under one short mutex.
 //!
-//! Nothing that a commit calls here faults, allocates or calls the system. What a frame may have to wait for (room in the ring, the next segment)
-//! it waits for before it is ordered; `next_step` decides which, from values alone. Fillers (padding before a large frame,
-//! the turnover at a segment's end) are frames of the log's own, ordered by whoever needs them.
+//! The code that a commit runs here takes no page faults, allocates no memory and makes no system calls. A frame waits
+//! for its preconditions (room in the ring, the next segment) before it is ordered; `next_step` decides which apply,
+//! from values alone. Fillers (padding before a large frame, the turnover at a segment's end) are frames of the log's
+//! own, ordered by the thread that needs them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,30 +20,30 @@ use super::prepare::{MOST_READY, Way};
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
 
-/// The least that a turnover frame takes; every frame leaves this much room behind it in its segment.
+/// Minimum length of a turnover frame. Every frame leaves this much room after it in its segment.
 const TURNOVER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 24;
 
-/// The least that a padding frame takes.
+/// Minimum length of a padding frame.
 pub(super) const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
-/// The longest body of a filler.
+/// Maximum length of a filler's body.
 pub(super) const FILLER_BODY_BYTES: usize = PAGE_BYTES + TURNOVER_BYTES as usize;
 
-/// Pieces that may wait to be drained; one more for each large frame and turnover.
+/// Maximum number of pieces waiting to be drained. Each large frame and each turnover adds one.
 const PIECES: usize = 64;
 
-/// One frame that is ordered and not taken yet.
+/// A frame that is ordered and not yet taken.
 pub(super) struct Entry<T> {
     pub seqno: Seqno,
     pub count: u64,
     pub offset: u64,
-    /// Behind the frame: its end, or the start of the next segment behind a turnover.
+    /// The place after the frame: its end, or the start of the next segment after a turnover.
     pub after: Place,
-    /// None: a filler.
+    /// `None` for a filler.
     pub payload: Option<T>,
 }
 
-/// A run of bytes in one segment: through the ring, or written to the segment by the committing threads.
+/// A run of bytes in one segment, either in the ring or written directly to the segment by the committing threads.
 pub(super) struct Piece {
     pub segment: Arc<Segment>,
     pub start: u64,
@@ -50,109 +51,111 @@ pub(super) struct Piece {
     pub direct: bool,
 }
 
-/// What a frame got in the ordered section.
+/// The header and position that a frame receives in the ordered section.
 pub(super) struct Spot {
     pub sequence: u64,
     pub header: FrameHeader,
     pub offset: u64,
-    /// The segment to write it to; None: it goes to the ring.
+    /// The segment to write the frame to; `None` if it goes to the ring.
     pub direct: Option<Arc<Segment>>,
 }
 
-/// A frame of the log's own, still to be copied.
+/// A frame of the log's own, not yet copied.
 pub(super) struct Filler {
     pub spot: Spot,
     /// The body's first bytes; zeros follow.
     pub head: [u8; 24],
 }
 
-/// Everything that is ordered.
+/// State of the ordered section.
 pub(super) struct Order<T> {
     pub next_seqno: Seqno,
-    /// The word of rules under which batches are ordered now.
+    /// The current epoch word.
     pub rules: u64,
     /// Where the next frame begins.
     pub end: u64,
     link: u64,
     pub current: Arc<Segment>,
-    /// The next segments, durable and empty, each behind the limit of the one before.
+    /// The segments to use next, durable and empty, each beginning at the limit of the previous one.
     pub next: VecDeque<Arc<Segment>>,
-    /// Every segment that is not retired, oldest first, the next ones last.
+    /// All segments that are not retired, oldest first, including the next ones at the end.
     pub live: VecDeque<Arc<Segment>>,
     queue: VecDeque<Entry<T>>,
-    /// Frames ordered, seen whole, and taken, since the log was created.
+    /// Counts of frames ordered, found whole, and taken, since the log was created.
     pub ordered: u64,
     whole_count: u64,
     taken: u64,
-    /// Behind the last whole frame.
+    /// The end of the last whole frame.
     pub whole: Place,
     pub pieces: VecDeque<Piece>,
-    /// Everything below is in the segments.
+    /// Everything below this offset is in the segments.
     pub drained: u64,
-    /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
+    /// Every frame that begins below this offset is whole in its segment. The ring must keep the bytes from this page
+    /// on.
     pub kept: u64,
     pub blocks: Blocks,
     ends: FrameEnds,
-    /// Someone drains.
+    /// True while a thread drains.
     pub draining: bool,
-    /// Threads that wait for a change here.
+    /// Number of threads that wait for a change of this state.
     pub waiting: usize,
     pub closed: bool,
-    /// The log has left a segment.
+    /// True once the log has left a segment.
     has_turned: bool,
-    /// Commits are synced, and this segment is to be left early (`Segment::good_until`).
+    /// Commits are synced, so the current segment should be left early (`Segment::good_until`).
     pub wants_written: bool,
-    /// Up to here a short batch of whoever is alone needs no more than its place: the log would not have it turn, and the ring has room. What
-    /// makes it less makes it 0; what makes it more is found when it is reached.
+    /// End of the fast path's range: a short uncontended batch that ends at or below this offset needs no step but its
+    /// placement, because the ring has room and no turnover is due. Any change that could shrink the range resets it to
+    /// 0. A grown range is found when its end is reached.
     pub easy_until: u64,
-    /// A filler's body is put together here, to be hashed.
+    /// Buffer in which a filler's body is assembled and hashed.
     scratch: Box<[u8]>,
 }
 
-/// What has to happen before a frame can be ordered, or that it can be.
+/// The next step for a frame: a precondition to meet, or its placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The frame goes to `end`, in its kind.
+    /// Place the frame at `end`, as this kind.
     Place(FrameKind),
-    /// A padding frame first, up to this offset.
+    /// Order a padding frame first, up to this offset.
     Pad(u64),
-    /// A turnover first, up to this offset.
+    /// Order a turnover first, up to this offset.
     Turn(u64),
-    /// Wait until this much of the log is drained.
+    /// Wait until the log is drained up to this offset.
     AwaitDrain(u64),
     /// Wait until blocks are reserved up to this offset.
     AwaitBlocks(u64),
-    /// Wait until the next segment is there, with a file at least this long.
+    /// Wait for the next segment, with a file at least this long.
     AwaitSegment(u64),
     /// Wait until frames are taken.
     AwaitTake,
 }
 
-/// The end of a filler that begins at `from`: a page boundary, at least `least` bytes on.
+/// Returns the end of a filler that begins at `from`: a page boundary, at least `least` bytes later.
 pub(super) fn filler_end(from: u64, least: u64) -> u64 {
     (from + least).next_multiple_of(PAGE)
 }
 
-/// The values that decide where a frame goes.
+/// The values that decide where a frame is placed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
     pub end: u64,
-    /// The ring keeps what stands from here on, a page boundary.
+    /// The ring must keep the bytes from this offset on, a page boundary.
     pub kept: u64,
     /// First offset and limit of the current segment.
     pub first: u64,
     pub limit: u64,
-    /// A batch that would end behind this goes to the next segment, at the limit at the latest.
+    /// A batch that would end after this offset goes to the next segment. At most the limit.
     pub turn_at: u64,
-    /// Length of the next segment's file, if there is one.
+    /// File length of the next segment; `None` if there is none.
     pub next_length: Option<u64>,
-    /// Blocks are reserved up to here, a page boundary.
+    /// End of the reserved blocks, a page boundary.
     pub reserved: u64,
     pub limits: Limits,
 }
 
 impl Situation {
-    /// What comes next for a batch of `length` bytes.
+    /// Returns the next step for a batch of `length` bytes.
     #[inline]
     pub(super) fn next_step(&self, length: u64) -> Step {
         let small = extent(FrameKind::Batch, length);
@@ -177,13 +180,14 @@ impl Situation {
         self.with_blocks(self.end + bytes + BEHIND, step)
     }
 
-    /// Where a short frame may end at the most that goes to the ring and has nothing before it.
+    /// Returns the highest end offset of a short frame that goes to the ring without a preceding step.
     fn easy_until(&self) -> u64 {
         let before_turn = self.turn_at.saturating_sub(TURNOVER_BYTES);
         before_turn.min(self.reserved.saturating_sub(BEHIND)).min(self.kept + self.limits.ring_bytes)
     }
 
-    /// The end of a padding frame that may be ordered now without waiting, if the log does not end at a page boundary.
+    /// Returns the end of a padding frame that can be ordered without waiting; `None` if the log already ends at a page
+    /// boundary or the frame would have to wait.
     pub(super) fn padding(&self) -> Option<u64> {
         let padded = filler_end(self.end, PADDING_BYTES);
         let fits = padded + TURNOVER_BYTES <= self.limit;
@@ -203,13 +207,14 @@ impl Situation {
         }
     }
 
-    /// The step, once blocks are reserved up to `end`.
+    /// Returns `step` if blocks are reserved up to `end`, otherwise the wait for them.
     #[inline]
     fn with_blocks(&self, end: u64, step: Step) -> Step {
         if end <= self.reserved || planted::active(Bug::BlocksNotReserved) { step } else { Step::AwaitBlocks(end) }
     }
 
-    /// The step, once the ring has room up to `end` without overwriting what it keeps.
+    /// Returns `step` if the ring has room up to `end` without overwriting bytes it must keep, otherwise the wait for a
+    /// drain.
     #[inline]
     fn with_room(&self, end: u64, step: Step) -> Step {
         let ring = self.limits.ring_bytes;
@@ -270,16 +275,16 @@ impl<T> Order<T> {
         }
     }
 
-    /// More blocks are reserved. The change is given them and the log's end.
+    /// Applies a change of the reserved blocks, which receives them and the log's end.
     pub(super) fn reserved(&mut self, change: impl FnOnce(&mut Blocks, u64)) {
         change(&mut self.blocks, self.end);
         self.easy_until = 0;
     }
 
-    /// What comes next for a batch of `length` bytes.
+    /// Returns the next step for a batch of `length` bytes.
     #[inline]
     pub(super) fn next_step(&self, length: u64, limits: Limits) -> Step {
-        // Two entries and two pieces are left for the fillers that one batch may need.
+        // Two entries and two pieces stay free for the fillers that one batch may need.
         if self.queue.len() + 2 >= DEPTH {
             return Step::AwaitTake;
         }
@@ -289,19 +294,19 @@ impl<T> Order<T> {
         self.situation(limits).next_step(length)
     }
 
-    /// True if a batch of `length` bytes, of whoever is alone, goes to the ring and nothing comes before it. Where much room is left a
-    /// comparison tells.
+    /// True if an uncontended batch of `length` bytes goes to the ring without a preceding step. One comparison decides
+    /// if enough room is left.
     #[inline(always)]
     pub(super) fn is_easy(&mut self, length: u64, limits: &Limits) -> bool {
         let end = self.end + extent(FrameKind::Batch, length);
         end <= self.easy_until && length <= limits.easy_bytes || self.is_placed(length, limits)
     }
 
-    /// The same by all the rules. If it is, how long it stays so.
+    /// Decides the same with the full rules, and on success recomputes the range of the fast path.
     #[inline(never)]
     fn is_placed(&mut self, length: u64, limits: &Limits) -> bool {
         let is_placed = self.next_step(length, *limits) == Step::Place(FrameKind::Batch);
-        // Another piece of the log may be begun by a frame that does not follow on the last one.
+        // A frame that does not directly follow the last piece may begin a new piece.
         let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
         if is_placed && follows && limits.ring_bytes > 0 {
             self.easy_until = self.situation(*limits).easy_until();
@@ -309,7 +314,7 @@ impl<T> Order<T> {
         is_placed
     }
 
-    /// What comes next for whoever wants to turn to the next segment, whatever room is left in this one.
+    /// Returns the next step for a turnover to the next segment, regardless of the room left in the current one.
     pub(super) fn turn_step(&self, limits: Limits) -> Step {
         match self.has_room() {
             true => self.situation(limits).turn(0),
@@ -318,7 +323,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Takes the next segments back, which no frame has entered, but for so many.
+    /// Removes the next segments, which no frame has entered, except the first `but_for`.
     pub(super) fn take_next(&mut self, but_for: usize) -> Vec<Arc<Segment>> {
         let taken = self.next.split_off(but_for.min(self.next.len()));
         self.live.truncate(self.live.len() - taken.len());
@@ -326,41 +331,42 @@ impl<T> Order<T> {
         taken.into()
     }
 
-    /// True if the next segment is none that the log would leave this one early for. One that was made longer for a frame that waits for it is
-    /// left to that, a short one to whoever trims.
+    /// True if the next segment was not zero-filled, so the log would not leave the current one early for it. A segment
+    /// extended for a large frame is left for that frame, a short one for the trim.
     pub(super) fn is_next_unwritten(&self, limits: Limits) -> bool {
         self.next.front().is_some_and(|next| !next.is_good() && next.length() == limits.segment_bytes)
     }
 
-    /// Adds one to the next segments.
+    /// Appends a segment to the next segments.
     pub(super) fn add_next(&mut self, next: Arc<Segment>) {
         self.live.push_back(next.clone());
         self.next.push_back(next);
         self.easy_until = 0;
     }
 
-    /// Where the segment begins that is made next.
+    /// Returns the first offset of the segment that will be made next.
     pub(super) fn next_first(&self) -> u64 {
         self.next.back().unwrap_or(&self.current).limit()
     }
 
-    /// Where the first batch begins that waits to be taken; where the next will, if there is none.
+    /// Returns the offset of the first batch that waits to be taken; if none waits, the offset of the next batch.
     pub(super) fn taken_up_to(&self) -> u64 {
         let waiting = self.queue.iter().find(|entry| entry.payload.is_some());
         waiting.map_or(self.end, |entry| entry.offset)
     }
 
-    /// True if the queue takes one more filler.
+    /// True if the queue has room for one more filler.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() + 2 < DEPTH && self.pieces.len() + 2 < PIECES
     }
 
-    /// True if every frame that was ordered is whole.
+    /// True if every ordered frame is whole.
     pub(super) fn all_whole(&self) -> bool {
         self.whole_count == self.ordered
     }
 
-    /// Where a group ends that is gathered now, and the segment that holds it; none if nothing is whole behind `synced`.
+    /// Returns the end of a group formed now and the segment that holds that end; the segment is `None` if no whole
+    /// frame lies after `synced`.
     pub(super) fn group(&self, synced: Place) -> (Place, Option<Arc<Segment>>) {
         let mut unsynced = self.live.iter().skip_while(|segment| segment.synced.load(Ordering::Relaxed));
         let (oldest, next) = (unsynced.next(), unsynced.next());
@@ -371,32 +377,34 @@ impl<T> Order<T> {
         }
     }
 
-    /// True if the next group ends with a segment that was left behind.
+    /// True if the next group ends with a segment that the log has left.
     pub(super) fn leaves_behind(&self) -> bool {
         let mut unsynced = self.live.iter().skip_while(|segment| segment.synced.load(Ordering::Relaxed));
         unsynced.nth(1).is_some_and(|next| self.whole.offset >= next.first)
     }
 
-    /// Says that commits are synced: a segment is wanted whose blocks were written before, since a sync of others costs a
-    /// commit of the file system's journal too. One that was made longer for a frame of its own is left to that.
+    /// Notes that commits are synced: the log wants a segment whose blocks were written before, since syncing unwritten
+    /// blocks also costs a commit of the file system's journal. A segment that was extended for a large frame is left
+    /// to that frame.
     pub(super) fn want_written(&mut self, limits: Limits) {
         let is_ordinary = self.current.length() == limits.segment_bytes;
         self.easy_until = 0;
         self.wants_written = is_ordinary && self.current.good_until() < self.current.limit();
     }
 
-    /// How far the log is on its way to a next segment; none where there is one, or where none will be needed.
+    /// Returns the log's progress toward its next segment; `None` if the next segment exists already or will not be
+    /// needed.
     pub(super) fn way(&self) -> Option<Way> {
         let (first, limit) = (self.current.first, self.current.limit());
-        // What has zeros from the beginning is little; those that go out ahead of the log come until then.
+        // The initial zeros cover little of the segment; zeros written ahead of the log cover the rest of this range.
         let good = self.current.good_until().max(first + (limit - first) / 16);
         let good_until = if self.wants_written { good } else { limit };
         let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
         (self.next.is_empty() && !self.closed).then_some(way)
     }
 
-    /// True if there is a next segment, fewer than so many, and the log will soon need those behind it too, should it go on as it did: it has
-    /// filled one already, and an eighth of this one.
+    /// True if a next segment exists, fewer than `wanted` do, and at the current pace the log will soon need more: it
+    /// has filled one segment already, and an eighth of the current one.
     pub(super) fn wants_more(&self, wanted: usize, limits: Limits) -> bool {
         let current = &self.current;
         let is_on_its_way =
@@ -404,7 +412,7 @@ impl<T> Order<T> {
         is_on_its_way && self.has_turned && (1..wanted).contains(&self.next.len()) && !self.closed
     }
 
-    /// Gives a batch its seqnos, place and link.
+    /// Assigns a batch its seqnos, place and link.
     pub(super) fn place(
         &mut self,
         kind: FrameKind,
@@ -425,7 +433,7 @@ impl<T> Order<T> {
         self.fill(FrameKind::Padding, head, until, limits)
     }
 
-    /// Orders the turnover frame, up to `until`, and goes on in the next segment.
+    /// Orders the turnover frame, up to `until`, and continues in the next segment.
     pub(super) fn turn(&mut self, until: u64, limits: Limits) -> Option<Filler> {
         let next = self.next.pop_front()?;
         let mut head = [0; 24];
@@ -469,7 +477,7 @@ impl<T> Order<T> {
         direct: bool,
     ) -> Spot {
         if direct {
-            self.easy_until = 0; // the next one begins a piece
+            self.easy_until = 0; // the next frame begins a new piece
         }
         let (seqno, sequence) = (self.next_seqno, self.ordered);
         let (header, offset, after) = self.chain(kind, count, length, body_hash, direct);
@@ -477,8 +485,8 @@ impl<T> Order<T> {
         Spot { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
     }
 
-    /// Gives a batch its place in the ring where nothing that was ordered waits to be taken. It is whole and taken as soon as the caller has
-    /// stored it there, under the lock that it has now; so no other place needs to know of it.
+    /// Places a batch in the ring while no ordered frame waits to be taken. It is whole and taken as soon as the caller
+    /// has stored it under the lock it already holds, so no other record of it is needed.
     #[inline]
     pub(super) fn place_alone(&mut self, count: u64, length: u32, body_hash: u64) -> (FrameHeader, u64) {
         debug_assert!(self.taken == self.ordered || planted::active(Bug::AlonePassesOthers));
@@ -489,7 +497,7 @@ impl<T> Order<T> {
         (header, offset)
     }
 
-    /// Makes a frame the last one of the log: its header, where it begins, and the place behind it.
+    /// Appends a frame to the chain: returns its header, its offset, and the place after it.
     #[inline(always)]
     fn chain(
         &mut self,
@@ -523,7 +531,7 @@ impl<T> Order<T> {
         (header, offset, after)
     }
 
-    /// True if nothing that was ordered waits to be taken. Fillers that are whole are taken here, since nobody applies them. As with
+    /// True if no ordered frame waits to be taken. Whole fillers are taken here, since they are not applied. As with
     /// `take`, one thread at a time.
     #[inline]
     pub(super) fn is_all_taken(&mut self, is_copied: impl Fn(u64) -> bool) -> bool {
@@ -541,7 +549,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Looks how far frames are whole now. `is_copied` tells of one frame.
+    /// Advances the whole offset over all frames for which `is_copied` is true.
     pub(super) fn advance(&mut self, is_copied: impl Fn(u64) -> bool) {
         while self.whole_count < self.ordered && is_copied(self.whole_count) {
             let at = (self.whole_count - self.taken) as usize;
@@ -552,7 +560,7 @@ impl<T> Order<T> {
         self.skip_written();
     }
 
-    /// Takes the next frame that is whole.
+    /// Takes the next frame if it is whole.
     pub(super) fn take(&mut self) -> Option<Entry<T>> {
         if self.taken == self.whole_count {
             return None;
@@ -561,8 +569,8 @@ impl<T> Order<T> {
         self.queue.pop_front()
     }
 
-    /// Counts as drained what was written up to the end of a frame. A frame that is half in the segment needs its other half
-    /// in the ring; the page of the last end is written again later, from the ring.
+    /// Marks the log as drained up to `offset`. The ring keeps a frame until all of it is in the segment, and keeps the
+    /// page of the last frame end, which is written again later.
     pub(super) fn drained_to(&mut self, offset: u64, is_end: bool) {
         self.drained = self.drained.max(offset);
         if is_end {
@@ -571,12 +579,12 @@ impl<T> Order<T> {
         }
     }
 
-    /// The end of a frame behind `drained`, the last one up to an offset, as far as one is known.
+    /// Returns the last known frame end above `drained` and at or below an offset.
     pub(super) fn frame_end_up_to(&self, offset: u64) -> Option<u64> {
         self.ends.last_up_to(offset).filter(|end| *end > self.drained)
     }
 
-    /// Counts as drained what committing threads wrote to the segments themselves, and gaps between segments.
+    /// Marks as drained the frames that committing threads wrote to the segments directly, and gaps between segments.
     pub(super) fn skip_written(&mut self) {
         let whole = self.whole.offset;
         while let Some((end, direct)) = self.pieces.front().map(|piece| (piece.end, piece.direct)) {
@@ -602,12 +610,13 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
-        /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
+        /// From any state: with everything drained and a sufficiently long next segment, a batch is placed after at
+        /// most two fillers, within its segment, with room for a turnover after it, and without overwriting bytes that
+        /// the ring keeps.
         #[test]
         fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool, early in 0u64..31, reserved in 0u64..40) {
             let limits = limits(if mapped { ring } else { 0 });
-            // A batch before this one, which may end within a page, has left blocks behind it.
+            // The previous batch, which may end within a page, has left blocks reserved.
             let least = if words % 512 == 0 { 0 } else { (words * 8 + BEHIND).next_multiple_of(PAGE) };
             let reserved = least.max(reserved * PAGE);
             let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, turn_at: (31 - early) * PAGE, next_length: None, reserved, limits };
@@ -651,7 +660,7 @@ mod tests {
             prop_assert!(false, "no place");
         }
 
-        /// What a comparison tells whoever is alone is what all the rules say.
+        /// The one-comparison fast path agrees with the full rules.
         #[test]
         fn an_easy_place_is_one_by_all_the_rules(words in 0u64..31 * 512, length in 0u64..4 * PAGE, kept in 0u64..40, early in 0u64..31, reserved in 0u64..40) {
             let limits = limits(32);
@@ -677,7 +686,7 @@ mod tests {
         };
         assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
         assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
-        // A large frame does not go through the ring.
+        // A large frame bypasses the ring.
         assert_eq!(at.next_step(5000), Step::Place(FrameKind::LargeBatch));
     }
 }

@@ -1,13 +1,17 @@
-//! Segments before and after their use: the next one made ready, retired ones used again.
+//! Prepares the next segment and recycles retired ones.
 //!
-//! `prepare` keeps one empty segment ready, durable and named in the directory, so that a turnover costs no I/O. Its first
-//! logical offset is where the current segment's file ends, whatever part of that is used. Where nobody waits for syncs, and so no zeros are
-//! written, the one behind it is made before its turn as well, and as many as the log fills in half a second: a fast log does not wait for a busy disk.
-//! A new one is made in pieces, for its zeros take the disk from whoever syncs. Where few do, each sync of blocks that were written before costs its
-//! commit half, so the next segment is made as fast as it goes. Where a crowd shares every sync the journal's share of it is small and the
-//! disk is what all wait for: then it is made no faster than the present one is used up, so that it is there in time and not before. `Way::due` decides.
-//! A segment is retired in two steps: `retirable` tells which ones nobody needs below an offset, and only after the manifest
-//! says so durably does `recycle` let them go.
+//! `prepare` keeps one empty segment ready, durable and named in the directory, so that a turnover costs no I/O. Its
+//! first logical offset is the end of the current segment's file, however much of that file is used. If no thread waits
+//! for syncs, no zeros are written, and further segments are made in advance: as many as the log fills in half a
+//! second, so a fast log does not wait for a busy disk.
+//!
+//! A new segment is made in pieces, because writing its zeros takes disk time from syncs. With few syncing threads,
+//! syncing blocks that were written before halves the cost of each commit, so the next segment is made as fast as
+//! possible. With many threads sharing each sync, the journal's share is small and the disk is the bottleneck. Then the
+//! segment is made no faster than the current one fills, so that it is ready just in time. `Way::due` decides.
+//!
+//! A segment is retired in two steps: `retirable` returns the segments that are not needed below an offset, and
+//! `recycle` releases them only after the manifest has durably dropped them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,52 +24,54 @@ use super::order::Order;
 use super::segment::{Made, Making, PAGE, Refusal, Segment, ZERO_BYTES};
 use super::{LogStart, Wal, written_first};
 
-/// Retired segments that are kept to be used again.
+/// Maximum number of retired segments kept for reuse.
 const POOL: usize = 3;
 
-/// Next segments that a log has at least which goes on as it did, and at most.
+/// Minimum and maximum number of next segments of a log in continuous use.
 pub(super) const LEAST_READY: usize = 2;
 pub(super) const MOST_READY: usize = 8;
 
-/// How long a sync may take on a busy disk, and so how long next segments are to last; how often the log's pace is looked at.
+/// How long the next segments should last, which is how long a sync may take on a busy disk; and how often the log's
+/// pace is measured.
 const LASTING_NANOS: u64 = 500_000_000;
 const LOOK_NANOS: u64 = 100_000_000;
 
-/// So many who wait beside the leader of a group are a crowd.
+/// Number of waiting threads beside a group's leader from which on they count as a crowd.
 const CROWD: usize = 4;
 
-/// What the next segment can be made of.
+/// Sources of the next segment.
 #[derive(Debug, Default)]
 pub(super) struct Retired {
-    /// Segments that are retired, and not used again yet.
+    /// Segments that are retired and not yet reused.
     segments: Vec<Arc<Segment>>,
-    /// A new one, as far as it is made.
+    /// A new segment under construction.
     pub(super) making: Option<Making>,
-    /// There was no room for one ahead while the segment that begins here was written.
+    /// First offset of the segment during which the disk had no room for a segment ahead.
     pub(super) no_room_at: Option<u64>,
-    /// The time when the log's pace was looked at last, and the turnovers until then.
+    /// Time of the last pace measurement, and the number of turnovers until then.
     pace: (u64, u64),
 }
 
-/// How many next segments a log wants that has turned so often in so many nanoseconds.
+/// Returns how many next segments a log wants after `turnovers` turnovers in `nanos` nanoseconds.
 fn ready_wanted(turnovers: u64, nanos: u64) -> usize {
     let lasting = u128::from(turnovers) * u128::from(LASTING_NANOS) / u128::from(nanos.max(1));
     (lasting.min(MOST_READY as u128) as usize).max(LEAST_READY)
 }
 
-/// How far the log is on its way to its next segment: bytes of the current one.
+/// Progress of the log through its current segment, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub used: u64,
-    /// Up to here it is used gladly, if there is a next one (`Segment::good_until`).
+    /// End of the part that is preferred while a next segment exists (`Segment::good_until`).
     pub good: u64,
-    /// Up to here it can be used.
+    /// End of the usable part.
     pub room: u64,
 }
 
 impl Way {
-    /// How much of a next segment of so many bytes is to be written by now, where so many waited beside the leader of the last group. All
-    /// of it, once half of what is good is used. In a crowd a share that grows with what is used of all the room: none at an eighth of it, all at seven.
+    /// Returns how many bytes of a next segment of `length` bytes should be written by now, given the number of threads
+    /// that waited beside the last group's leader. Without a crowd: all of them, once half of the preferred part is
+    /// used. With a crowd the share grows with the used part of the segment, from none at 1/8 to all at 7/8.
     pub(super) fn due(&self, length: u64, crowd: usize) -> u64 {
         if crowd < CROWD {
             return if self.used >= self.good / 2 { length } else { 0 };
@@ -76,7 +82,7 @@ impl Way {
     }
 }
 
-/// What nobody needs any more, and where the log begins without it.
+/// The segments that are no longer needed, and the log's start without them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retirable {
     /// Numbers of the segments, oldest first.
@@ -86,35 +92,36 @@ pub struct Retirable {
 }
 
 impl<T> Wal<T> {
-    /// True if it is time to go on with what comes next: a store that is hardly written keeps one segment.
+    /// True if work on the next segment is due. A store with few writes keeps one segment.
     pub fn prepare_due(&self) -> bool {
         self.is_wanted(&self.order.lock(), LEAST_READY)
     }
 
-    /// True if it is time to go on with what comes behind that.
+    /// True if work on the segments after the next one is due.
     pub fn prepare_more_due(&self) -> bool {
         self.is_wanted(&self.order.lock(), MOST_READY)
     }
 
-    /// True if one more of the next segments is to be gone on with, where so many are enough.
+    /// True if work on one more next segment is due, given that `enough` suffice.
     fn is_wanted(&self, order: &Order<T>, enough: usize) -> bool {
         let is_of_no_use = order.is_next_unwritten(self.limits) && self.expects_syncs.load(Ordering::Relaxed);
         let more = || order.wants_more(self.ready_wanted().min(enough), self.limits);
         is_of_no_use || order.way().map_or_else(more, |way| self.is_due(&way))
     }
 
-    /// The same as whoever looked last saw it; said once. A load, mostly.
+    /// Returns whether the last check found work due, and resets the flag. In most calls this is one atomic load.
     #[inline]
     pub fn prepare_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// Says to whoever looks without a lock whether the next segment is to be gone on with.
+    /// Publishes whether work on the next segment is due, for readers without the lock.
     pub(super) fn note_wanted(&self, order: &Order<T>) {
         self.wanted.store(self.is_wanted(order, LEAST_READY), Ordering::Relaxed);
     }
 
-    /// The same where nobody drains, and who does not sync would look for nobody: a look for each sixteenth of a segment, from an offset on.
+    /// Runs this check once per sixteenth of a segment, counted from an offset: without drains and syncs nothing else
+    /// triggers it.
     pub(super) fn note_way(&self, order: &Order<T>, from: u64) {
         let step = self.limits.segment_bytes / 16;
         if from / step != order.end / step {
@@ -125,18 +132,19 @@ impl<T> Wal<T> {
     fn is_due(&self, way: &Way) -> bool {
         let length = self.limits.segment_bytes;
         if way.room + PAGE < length {
-            return way.used >= way.room / 8; // the rest of a short one lasts until the next is there
+            return way.used >= way.room / 8; // the rest of a short segment lasts until the next one is ready
         }
         let (made, crowd) = (self.made.load(Ordering::Relaxed), self.crowd.load(Ordering::Relaxed));
         way.due(length, crowd) >= length.min(made + ZERO_BYTES as u64)
     }
 
-    /// How many next segments are wanted. Where zeros are written one takes the disk's time as it is; those behind it are not begun before their turn.
+    /// Returns how many next segments are wanted. If zeros are written, making one already takes enough disk time;
+    /// further ones are not begun before their turn.
     fn ready_wanted(&self) -> usize {
         if self.expects_syncs.load(Ordering::Relaxed) { 1 } else { self.ready_wanted.load(Ordering::Relaxed) }
     }
 
-    /// Looks how fast the log grows.
+    /// Measures how fast the log grows.
     fn look_at_pace(&self, retired: &mut Retired) {
         let (now, turnovers) = (self.env.clock.monotonic_nanos(), self.metrics.turnovers.load(Ordering::Relaxed));
         let (since, before) = retired.pace;
@@ -146,8 +154,8 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Goes on with the next segment: a piece of a new file, or else the rest of it; or, if that is there, with another behind it. True
-    /// if something was done. A failure leaves the log as it was, except that a failed sync halts it.
+    /// Continues work on the next segment: writes one piece of a new file, finishes it, or begins the segment after it.
+    /// Returns true if it did any work. A failure leaves the log unchanged, except that a failed sync halts it.
     pub fn prepare_some(&self) -> Result<bool> {
         let mut retired = lock(&self.retired);
         self.check()?;
@@ -163,7 +171,7 @@ impl<T> Wal<T> {
             }
             let made = self.make(&mut retired, first, self.limits.segment_bytes);
             return match self.unless_halted(made) {
-                // Nobody needs it yet: what does need room goes on.
+                // The segment is not needed yet: other work that needs room continues.
                 Err(error) if error.is_out_of_space() && self.failed.get().is_none() => {
                     retired.no_room_at = Some(at);
                     Ok(false)
@@ -198,7 +206,7 @@ impl<T> Wal<T> {
         self.prepare()
     }
 
-    /// What was made; a sync that failed halts the log.
+    /// Returns the result of making a segment; a failed sync halts the log.
     pub(super) fn unless_halted<A>(&self, made: Made<A>) -> Result<A> {
         made.map_err(|refusal| match refusal {
             Refusal::Plain(error) => error,
@@ -206,7 +214,8 @@ impl<T> Wal<T> {
         })
     }
 
-    /// Lets go of next segments that were made while nobody waited for syncs, now that somebody does: their blocks were never written.
+    /// Discards next segments that were made before any thread waited for syncs: their blocks were never written, which
+    /// makes syncs slow.
     fn drop_unwritten(&self) {
         if !self.expects_syncs.load(Ordering::Relaxed) {
             return;
@@ -217,13 +226,13 @@ impl<T> Wal<T> {
         unwritten.iter().for_each(|segment| self.remove(segment.number));
     }
 
-    /// Makes the next segment ready, all of it. True if it was not.
+    /// Makes the whole next segment ready. Returns true if it was not ready before.
     pub fn prepare(&self) -> Result<bool> {
         self.prepare_at_least(self.limits.segment_bytes)
     }
 
-    /// Makes the next segment ready, with a file at least `length` bytes long. A failure leaves the log as it was, except
-    /// that a failed sync halts it.
+    /// Makes the next segment ready, with a file at least `length` bytes long. A failure leaves the log unchanged,
+    /// except that a failed sync halts it.
     pub(super) fn prepare_at_least(&self, length: u64) -> Result<bool> {
         let mut retired = lock(&self.retired);
         self.check()?;
@@ -232,14 +241,14 @@ impl<T> Wal<T> {
             if order.next.front().is_some_and(|next| next.length() >= length) {
                 return Ok(false);
             }
-            // Those behind one that is made longer would begin elsewhere.
+            // The segments after an extended one would have to begin at other offsets.
             let keeps = if planted::active(Bug::BehindLongerKept) { MOST_READY } else { 1 };
             retired.segments.extend(order.take_next(keeps));
             (order.next.pop_front(), order.current.limit())
         };
         let made = match &short {
             Some(next) => {
-                self.shed(&mut retired, 0); // it may need their room
+                self.shed(&mut retired, 0); // the extension may need their disk space
                 self.maker.extend(&self.env, next, length).map(|()| next.clone())
             }
             None => self.make(&mut retired, first, length),
@@ -277,7 +286,7 @@ impl<T> Wal<T> {
         if !making.is_used_again {
             self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
         }
-        // One that is a frame's own is hardly used again.
+        // A segment made for one large frame is rarely reused.
         let is_filled = length == self.limits.segment_bytes && self.expects_syncs.load(Ordering::Relaxed);
         let filled = match is_filled {
             true if self.is_short() => written_first(length),
@@ -291,25 +300,25 @@ impl<T> Wal<T> {
         self.maker.finish(&self.env, &self.dir, making, first, length, filled).map(Arc::new)
     }
 
-    /// Takes a retired segment to be used again.
+    /// Takes a retired segment for reuse.
     fn reuse(&self, retired: &mut Retired, at: usize) -> Result<Making> {
         let old = retired.segments.swap_remove(at);
         self.metrics.segments_recycled.fetch_add(1, Ordering::Relaxed);
         self.maker.reuse(&self.env, &self.dir, &old, (self.numbers)())
     }
 
-    /// Publishes how far the file that is in the making has come.
+    /// Publishes how much of the file under construction is written.
     pub(super) fn note_making(&self, retired: &Retired) {
         let made = retired.making.as_ref().map_or(0, |making| making.filled);
         self.made.store(made, Ordering::Relaxed);
     }
 
-    /// Which retired segment may be used again for one of this length.
+    /// Returns the index of a retired segment of this length.
     fn fitting(&self, retired: &Retired, length: u64) -> Option<usize> {
         retired.segments.iter().position(|segment| segment.length() == length)
     }
 
-    /// Removes retired segments but for so many that are worth keeping; answers how many went.
+    /// Removes retired segments except up to `most` of the standard length. Returns the number removed.
     pub(super) fn shed(&self, retired: &mut Retired, most: usize) -> usize {
         let (mut kept, before) = (0, retired.segments.len());
         retired.segments.retain(|segment| {
@@ -323,8 +332,9 @@ impl<T> Wal<T> {
         before - retired.segments.len()
     }
 
-    /// The segments that lie entirely below an offset, and the log's start without them; none: None. What of one still waits in the ring is written to
-    /// it first: behind its next header that would go over what was written there since.
+    /// Returns the segments that lie entirely below an offset, and the log's start without them; `None` if there are
+    /// none. Their bytes that are still only in the ring are drained first: a drain after the file has been recycled
+    /// would overwrite its new contents.
     pub fn retirable(&self, below: u64) -> Option<Retirable> {
         let mut order = self.order.lock();
         self.look(&mut order);
@@ -336,7 +346,7 @@ impl<T> Wal<T> {
         (!segments.is_empty()).then_some(Retirable { segments, start })
     }
 
-    /// Lets retired segments go: the manifest no longer names them, durably.
+    /// Releases retired segments. The manifest must have durably dropped them.
     pub fn recycle(&self, numbers: &[u64]) {
         let mut retired = lock(&self.retired);
         let mut order = self.order.lock();
@@ -348,7 +358,7 @@ impl<T> Wal<T> {
         self.shed(&mut retired, POOL);
     }
 
-    /// Bytes of log that are live: from the oldest segment's start to the end.
+    /// Returns the live size of the log in bytes: from the oldest segment's start to the end.
     pub fn live_bytes(&self) -> u64 {
         let order = self.order.lock();
         order.live.front().map_or(0, |oldest| order.end - oldest.first)
@@ -378,8 +388,8 @@ mod tests {
         assert!(largest.due(u64::MAX, CROWD) < u64::MAX && Way { room: 0, ..largest }.due(7, CROWD) == 7);
     }
 
-    /// A log of 4 MiB segments on a simulated disk, and what a lane does for it behind each commit of 3 kB: of those from a number on, each is
-    /// synced, with so many who wait for it.
+    /// Runs a log with 4 MiB segments on a simulated disk, and the log lane's work after each commit of 3 kB. Commits
+    /// from `synced_from` on are synced, each with `crowd` waiting threads.
     fn live(crowd: usize, commits: (u64, u64), look: impl FnMut(&Wal<()>, u64)) {
         live_on(&SimFs::new(1), crowd, commits, look);
     }
@@ -405,7 +415,7 @@ mod tests {
             wal.acknowledge(ticket.end).unwrap();
             if n >= synced_from {
                 wal.sync(ticket.end).unwrap();
-                wal.crowd.store(crowd, Ordering::Relaxed); // there is one thread here
+                wal.crowd.store(crowd, Ordering::Relaxed); // simulated: the test has one thread
             }
             while wal.drain_due() {
                 wal.drain().unwrap();
@@ -442,7 +452,8 @@ mod tests {
                 ready = Some(used);
             }
         });
-        // The first segment has 256 KiB that were written before, half of which are used when it begins; and each commit takes a page.
+        // The first segment has 256 KiB of written blocks, half of which are used when preparation begins; each commit
+        // takes a page.
         let pieces = 4 * MIB as u64 / ZERO_BYTES as u64;
         assert!(ready.unwrap() <= 128 * 1024 + (pieces + 2) * PAGE, "{ready:?}");
     }
@@ -463,7 +474,7 @@ mod tests {
             let Some((segment, before)) = again.as_ref().filter(|(segment, _)| Arc::ptr_eq(segment, &current)) else {
                 return;
             };
-            // Zeros go out as soon as a page is one that was never written.
+            // Zeros are written as soon as a page was never written before.
             assert!(end + PAGE > segment.written || ahead == *before, "{end}");
             assert!(end <= segment.written || ahead > *before, "{end}");
         });
@@ -485,12 +496,13 @@ mod tests {
                 (made, zeroed, synced) =
                     (count(&metrics.segments_made), count(&metrics.zeroed_bytes), count(&metrics.syncs));
             });
-            // Full segments are synced, by nobody's wish.
+            // Full segments are synced by the log itself.
             assert!(made >= 3 && synced >= 2 && (zeroed > 0) == is_zeroed, "{made} {synced} {zeroed}");
         }
     }
 
-    /// Whoever writes on after a trim never waits for a segment, and writes no more zeros for the first one than a fresh log does.
+    /// A writer that resumes after a trim never waits for a segment, and writes no more zeros for the first one than a
+    /// new log does.
     #[test]
     fn behind_a_trim_the_next_segment_is_there_before_the_short_one_is_used_up() {
         for (crowd, synced_from) in [(0, 0), (CROWD, 0), (0, u64::MAX)] {
@@ -533,7 +545,7 @@ mod tests {
             let limit = order.current.limit();
             drop(order);
             if first != last {
-                turned += 1; // one was ready, and another comes with each step of the lane
+                turned += 1; // one was ready, and the lane makes another with each step
                 last = first;
             }
             assert!(turned <= 1 || firsts.first() == Some(&limit), "{firsts:?} behind {limit}");
@@ -549,7 +561,7 @@ mod tests {
     fn as_many_are_ready_as_half_a_second_takes() {
         let wanted = [(0, 1), (1, 0), (2, 1_000_000_000), (20, 2_000_000_000), (9, 500_000_000), (u64::MAX, 1)];
         assert_eq!(wanted.map(|(turns, nanos)| ready_wanted(turns, nanos)), [2, 8, 2, 5, 8, 8]);
-        // 1,398 commits fill a segment: so many microseconds each, and how many are ready in the end.
+        // 1,398 commits fill a segment: microseconds per commit, and the number of ready segments at the end.
         for (micros, ready) in [(20, 8), (90, 4), (1000, 2)] {
             let (sim, mut most) = (SimFs::new(1), 0);
             live_on(&sim, 0, (14_000, u64::MAX), |wal, _| {
@@ -563,7 +575,7 @@ mod tests {
         }
     }
 
-    /// Segments that were made while nobody waited for syncs have no block that was written before: whoever syncs does not turn to them.
+    /// Segments made while no thread waited for syncs have unwritten blocks: a syncing thread does not turn to them.
     #[test]
     fn a_first_sync_behind_a_fast_fill_turns_to_a_segment_that_was_written_before_and_to_no_other() {
         let (sim, mut before, mut most) = (SimFs::new(1), None, 0);
@@ -572,7 +584,7 @@ mod tests {
             let mut order = wal.order.lock();
             most = most.max(order.next.len());
             if most == MOST_READY && before.is_none() {
-                // Whoever syncs first, before the lane has had a step.
+                // The first sync, before the lane has run.
                 order.want_written(wal.limits);
                 assert_eq!(order.situation(wal.limits).turn_at, order.current.limit());
                 order.wants_written = false;
@@ -588,7 +600,8 @@ mod tests {
         assert_eq!(most, MOST_READY);
     }
 
-    /// A frame that needs a segment of its own gets the next one made longer; those behind it, which would begin elsewhere, are made anew.
+    /// A frame that needs a segment of its own has the next one extended; the segments after it, which would begin
+    /// elsewhere, are made again.
     #[test]
     fn what_stands_behind_a_segment_that_grows_is_made_again() {
         let (mut dropped, mut made_again) = (None, false);
@@ -610,7 +623,7 @@ mod tests {
         assert!(made_again);
     }
 
-    /// The frame that waits for it would have it made again.
+    /// Otherwise the frame that waits for it would have it made again.
     #[test]
     fn a_segment_that_was_made_longer_for_a_frame_is_not_let_go_by_a_first_sync() {
         let mut looked = false;
@@ -628,7 +641,8 @@ mod tests {
         assert!(looked);
     }
 
-    /// A full disk: nobody needs the file behind the next one yet, so that all else goes on, and it is tried again a segment later.
+    /// A full disk: the file after the next one is not needed yet, so all other work continues, and the attempt is
+    /// repeated one segment later.
     #[test]
     fn a_file_ahead_that_finds_no_room_keeps_nobody_from_anything() {
         let sim = SimFs::new(1);
@@ -640,7 +654,7 @@ mod tests {
             let order = wal.order.lock();
             tried += u32::from(order.wants_more(LEAST_READY, wal.limits));
             segments = order.live.len();
-            // The ring and the first segment grow until then.
+            // The ring and the first segment are still growing until then.
             let is_grown = order.blocks.until() == u64::MAX;
             sim.set_free_space(order.next.front().filter(|_| is_grown).map(|_| 0));
         });

@@ -1,8 +1,9 @@
-//! Recovery: the bodies of all batches in order, and where the log ends. It writes nothing. docs/format.md, section 5.5.
+//! Recovery: reads the bodies of all batches in order and finds the end of the log. It writes nothing. docs/format.md,
+//! section 5.5.
 //!
-//! Frames are taken offset by offset from whichever of segment and ring holds a whole one whose link fits. Where neither does
-//! the log ends, and the end is judged: *damage* if something proves that a frame stood there which cannot be gone, else a
-//! *torn tail*, which is cut and reported. What proves it:
+//! Frames are read offset by offset from the segment or the ring, whichever holds a whole frame with the expected link.
+//! The log ends where neither does. That end is then judged. It is *damage* if a proof shows that a durable frame stood
+//! there; otherwise it is a *torn tail*, which is cut and reported. The proofs:
 //!
 //! | proof | reaches to |
 //! |---|---|
@@ -11,12 +12,12 @@
 //! | a witness: ring, manifest, padding frames | the offset it names |
 //! | same kernel and device: no page can have been lost | the acknowledged mark |
 //!
-//! A frame that points to values counts as whole without those that are damaged, if something proves that it was: such a value is lost by itself
-//! (`Tolerates`). Without a proof the frame was not whole, and the log ends there.
+//! A frame that points to values counts as whole without its damaged values if a proof shows that it was whole: then
+//! each such value is lost individually (`Tolerates`). Without a proof the frame was not whole, and the log ends there.
 //!
-//! A ring that is missing, or a mark of which no copy checks, takes proofs away, so it is damage too, unless the last segment
-//! is sealed. A page that cannot be read is damage. With `accept_loss` the log is cut at the damage instead, and the damage
-//! is told with the cut.
+//! A missing ring, or a mark with no valid copy, removes proofs. So either is damage too, unless the last segment is
+//! sealed. An unreadable page is damage. With `accept_loss` the log is cut at the damage instead, and the damage is
+//! reported with the cut.
 
 use std::path::Path;
 
@@ -36,22 +37,22 @@ use super::{LogStart, scan};
 /// What the manifest proves about the log.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Segments that were sealed: where each ends.
+    /// Segments that are sealed: the end of each.
     pub sealed: Vec<Place>,
     /// The log was durable up to here before an edit made commits permanent.
     pub permanent: u64,
-    /// The witness that edits carry.
+    /// The witness that manifest edits carry.
     pub witness: u64,
     /// No frame from `permanent` on has a lower seqno.
     pub seqno: Seqno,
 }
 
-/// One batch, read back.
+/// One batch read from the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Replayed<'a> {
     /// Logical offset of its frame.
     pub offset: u64,
-    /// Logical offset behind it.
+    /// Logical offset of the end of its frame.
     pub end: u64,
     /// Seqno of its first operation.
     pub seqno: Seqno,
@@ -61,12 +62,12 @@ pub struct Replayed<'a> {
     pub tolerates: Tolerates,
 }
 
-/// The values that a whole frame may point to in vain: each of them is lost by itself.
+/// Kinds of values that may be missing from a whole frame: each of them is lost individually.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerates {
-    /// Damaged or missing values: a proof says that the frame was whole.
+    /// Damaged or missing values are tolerated: a proof shows that the frame was whole.
     pub damaged: bool,
-    /// Values that the device does not return now.
+    /// Values that the device does not return now are tolerated.
     pub unread: bool,
 }
 
@@ -75,46 +76,47 @@ pub struct Tolerates {
 pub struct Cut {
     /// Logical offset of the first byte that was cut.
     pub offset: u64,
-    /// Bytes from there to the last sign of a commit.
+    /// Bytes from there to the last trace of a commit.
     pub bytes: u64,
-    /// The file that holds them, and where.
+    /// The file that holds the cut bytes.
     pub file: String,
     /// Position in the file.
     pub position: u64,
-    /// Commits above the cut had been acknowledged up to this offset; not above `offset`: none that is known of.
+    /// Commits above the cut had been acknowledged up to this offset. At or below `offset`, no acknowledged commit is
+    /// known to be lost.
     pub acknowledged: u64,
-    /// The damage that the operator accepted; None: a torn tail.
+    /// The damage that the operator accepted; `None` for a torn tail.
     pub accepted: Option<Error>,
-    /// The ring wraps round at this many bytes behind its first page; 0: the file is a segment.
+    /// The ring wraps around at this many bytes after its first page; 0 if the file is a segment.
     capacity: u64,
 }
 
-/// Where the log ends, and what was found.
+/// The end of the log, and the findings of recovery.
 #[derive(Clone, Debug)]
 pub struct LogEnd {
-    /// Behind the last whole frame.
+    /// The end of the last whole frame.
     pub place: Place,
-    /// The seqno behind the last operation; None if there was no frame.
+    /// The seqno after the last operation; `None` if there was no frame.
     pub next_seqno: Option<Seqno>,
-    /// What was cut, if anything.
+    /// The part that was cut off; `None` if there was none.
     pub cut: Option<Cut>,
     /// The acknowledged mark.
     pub acknowledged: u64,
-    /// The log was written under another kernel or on another device, or nobody can tell, and it was not closed.
+    /// The log was not closed, and it was written under another kernel or on another device, or the origin is unknown.
     pub may_lack_unsynced: bool,
-    /// A multiple of 4096 above every offset that this log can have used: where the next log begins.
+    /// A multiple of 4096 above every offset that this log can have used: the start of the next log.
     pub next_start: u64,
     /// Numbers of the segments that were read.
     pub segments: Vec<u64>,
-    /// Batches read.
+    /// Number of batches read.
     pub batches: u64,
-    /// Frames that were taken from the ring, because the segment did not hold them.
+    /// Number of frames that were taken from the ring because the segment did not hold them.
     pub from_ring: u64,
     /// True if the last segment was sealed: the store was closed.
     pub closed: bool,
 }
 
-/// Reads the log that the manifest names. `machine` is the kernel and device now.
+/// Reads the log that the manifest names. `machine` is the current kernel and device.
 pub fn recover(
     env: &Env,
     dir: &Path,
@@ -134,50 +136,51 @@ pub fn recover(
 pub(super) struct Reading<'a> {
     from: LogStart,
     facts: &'a Facts,
-    /// The kernel and device now.
+    /// The current kernel and device.
     machine: Machine,
-    /// Values that the device does not return are lost, instead of the log from their frame on.
+    /// If true, values that the device does not return are given up individually, instead of ending the log at their
+    /// frame.
     pub(super) gives_up_unread: bool,
-    /// The frames behind the one at the place were followed for a witness.
+    /// True once the frames after the current place were followed for a witness.
     looked_ahead: bool,
-    /// A value file was missing, or another one.
+    /// True if a value file was missing or replaced.
     is_value_file_gone: bool,
-    /// The damage is that the device does not return a value.
+    /// True if the damage is a value that the device does not return.
     is_value_unread: bool,
-    /// Nothing from this offset on is read or judged (beside a writer).
+    /// Frames from this offset on are neither read nor judged (reading beside a writer).
     pub(super) stop: Option<u64>,
     pub(super) ring: Result<RingSource>,
-    /// Segments opened, the last one is being read.
+    /// The segments opened so far; the last one is being read.
     pub(super) segments: Vec<SegmentSource>,
     place: Place,
     expected: Option<Seqno>,
     witness: u64,
     batches: u64,
     from_ring: u64,
-    /// What stopped the reading, if it was not just the end.
+    /// The damage that stopped the reading; `None` at an ordinary end.
     damage: Option<Error>,
-    /// What the frame at the place points to and is not there: then it is no whole frame.
+    /// The error for values that the frame at the place points to and that are missing: such a frame is not whole.
     missed: Option<Error>,
     body: Vec<u8>,
 }
 
-/// Why reading a frame's body stopped. An error that a visitor hands on is one of its own.
+/// Why reading a frame's body stopped. Errors that a visitor passes on have their own variants.
 #[derive(Debug)]
 pub enum Stop {
-    /// The frame is not what it must be.
+    /// The frame is damaged.
     Damage(Error),
-    /// What it points to is not what it must be: it was not whole on the disk, or is not any more.
+    /// The data that the frame points to is damaged: it was never completely on the disk, or no longer is.
     NotWhole(Error),
-    /// The device does not return what it points to.
+    /// The device does not return the data that the frame points to.
     Unread(Error),
-    /// The visitor refused.
+    /// The visitor rejected the frame.
     Refused(Error),
-    /// The visitor failed at something else than the frame.
+    /// The visitor failed for a reason other than the frame.
     Failed(Error),
 }
 
 impl Stop {
-    /// An error of what a frame points to.
+    /// Classifies an error in the data that a frame points to.
     pub fn of(error: Error) -> Stop {
         if error.is_corruption() { Stop::NotWhole(error) } else { Stop::Refused(error) }
     }
@@ -189,12 +192,12 @@ impl From<Error> for Stop {
     }
 }
 
-/// Who is shown the batches of a log, in order.
+/// Visitor that receives the batches of a log, in order.
 pub type Visit<'v> = dyn FnMut(Replayed<'_>) -> std::result::Result<(), Stop> + 'v;
 
 impl<'a> Reading<'a> {
-    /// Beside a writer takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
-    /// An error of the operating system is one; damage is kept to be judged.
+    /// Beside a writer it copies the ring first and then opens the first segment: bytes that the drain moves meanwhile
+    /// are seen twice, never missed. Errors of the operating system are returned; damage is kept to be judged.
     pub(super) fn begin(
         (env, dir): (&Env, &Path),
         from: &LogStart,
@@ -237,7 +240,7 @@ impl<'a> Reading<'a> {
         Ok(reading)
     }
 
-    /// Reads frames until there is none that fits.
+    /// Reads frames until the next offset has no fitting frame.
     pub(super) fn run(&mut self, env: &Env, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
         while self.damage.is_none() && self.missed.is_none() && self.stop.is_none_or(|stop| self.place.offset < stop) {
             let (header, in_ring) = match self.next_frame() {
@@ -267,7 +270,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// The frame at the place, from the segment if it is whole there, else from the ring.
+    /// Returns the frame at the current place: from the segment if it is whole there, otherwise from the ring.
     fn next_frame(&mut self) -> (Look, bool) {
         let (offset, link) = (self.place.offset, self.place.link);
         let in_segment = match self.segments.last_mut() {
@@ -289,8 +292,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes a frame whose own sums hold. Values that it points to and that are damaged do not end the log where something proves that the frame was
-    /// whole: then the visitor is shown the frame again, and loses them one by one.
+    /// Takes a frame whose own checksums are valid. If it points to damaged values and a proof shows that it was whole,
+    /// the log does not end: the visitor receives the frame again and loses those values individually.
     fn take_tolerantly(
         &mut self,
         (env, dir): (&Env, &Path),
@@ -310,14 +313,15 @@ impl<'a> Reading<'a> {
                 Err(Stop::Unread(_)) if self.gives_up_unread && !tolerates.unread => tolerates.unread = true,
                 outcome => return outcome,
             }
-            self.next_frame(); // its body is in the buffer again
+            self.next_frame(); // reloads its body into the buffer
         }
     }
 
-    /// Whether something proves that the frame at the place was whole.
+    /// Returns whether a proof shows that the frame at the current place was whole.
     fn is_promised(&mut self, of: (&Env, &Path)) -> bool {
         let at = self.place.offset;
-        // Without the ring nobody can tell, and the end of the log is refused or accepted anyway: the loss of one value is the smaller one.
+        // Without the ring the proof cannot be evaluated, and the end of the log is refused or accepted anyway. Losing
+        // one value is the smaller loss.
         if self.ring.is_err() || at < self.proof().0 {
             return true;
         }
@@ -328,7 +332,8 @@ impl<'a> Reading<'a> {
         at < self.proof().0
     }
 
-    /// Follows the frames behind the place to their end, and keeps the greatest witness that they carry. Nothing is visited.
+    /// Follows the frames after the current place to their end, and keeps the greatest witness that they carry. No
+    /// batch is visited.
     fn look_ahead(&mut self, of: (&Env, &Path)) {
         let (place, expected, opened, counts) =
             (self.place, self.expected, self.segments.len(), (self.batches, self.from_ring));
@@ -344,7 +349,7 @@ impl<'a> Reading<'a> {
         (self.batches, self.from_ring) = counts;
     }
 
-    /// Takes a whole frame: visits its batch, or follows it to the next segment.
+    /// Processes a whole frame: visits its batch, or follows it to the next segment.
     fn take(
         &mut self,
         (env, dir): (&Env, &Path),
@@ -378,7 +383,7 @@ impl<'a> Reading<'a> {
                         "a segment that begins before the one it follows ends",
                     )));
                 }
-                // Its header and its name were durable before this frame was: a missing one is damage.
+                // The segment's header and name were durable before this frame was, so a missing segment is damage.
                 let source = SegmentSource::open(env, dir, segment, nonce, first).map_err(Stop::Damage)?;
                 self.segments.push(source);
                 next = Place { segment, nonce, offset: first, link: nonce };
@@ -390,7 +395,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Names file and frame in an error that has none yet.
+    /// Adds file and frame to an error that names none yet.
     fn in_frame(&self, error: Error, in_ring: bool) -> Error {
         let source = self.source(in_ring);
         source.map_or(error.clone(), |source| error.in_file(source.name(), source.position(self.place.offset)))
@@ -403,8 +408,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// True if what is there of the frame at the place is in the ring: what was synced is in the segment, and else it is where
-    /// there is a trace of it.
+    /// True if the trace of the frame at the current place is in the ring. Synced bytes are in the segment; otherwise
+    /// it is the source in which a trace is found.
     fn is_in_ring(&mut self) -> bool {
         let (offset, expected) = (self.place.offset, self.expected);
         let Ok(ring) = &mut self.ring else { return false };
@@ -415,14 +420,14 @@ impl<'a> Reading<'a> {
         !in_segment && scan::is_torn_frame(ring, offset, expected)
     }
 
-    /// Whether the log was written under this kernel and on this device: then no page of it can have been lost.
+    /// Returns whether the log was written under this kernel and on this device: then no page of it can have been lost.
     fn is_same_machine(&self) -> bool {
         let is_same = |written: &Machine| self.machine.is_same_kernel(written);
         let ring = self.ring.as_ref().is_ok_and(|ring| is_same(&ring.header.machine));
         ring && self.segments.last().is_some_and(|last| is_same(&last.header.machine))
     }
 
-    /// The offset up to which frames must be there, and why.
+    /// Returns the offset up to which frames must exist, and the reason.
     fn proof(&self) -> (u64, &'static str) {
         let sealed = self.facts.sealed.iter().map(|seal| seal.offset).max().unwrap_or(0);
         let mut proofs = vec![
@@ -441,27 +446,27 @@ impl<'a> Reading<'a> {
         (reach.min(self.stop.unwrap_or(u64::MAX)), why)
     }
 
-    /// The seal of the segment where the reading ended, if it ended exactly there.
+    /// Returns the seal of the segment where the reading ended, if the reading ended exactly at it.
     fn seal(&self) -> Option<&Place> {
         let at = &self.place;
         let is_here = |seal: &&Place| (seal.segment, seal.nonce, seal.offset) == (at.segment, at.nonce, at.offset);
         self.facts.sealed.iter().find(is_here)
     }
 
-    /// True if the store was closed here, and the ring says of nothing behind it: then what is in that need not be read.
+    /// True if the store was closed here and the ring's marks reach no further: then the ring need not be read.
     fn is_closed_here(&self) -> bool {
         let at = self.place.offset;
         let is_last = self.facts.sealed.iter().all(|seal| seal.offset <= at);
         is_last && self.seal().is_some() && self.ring.as_ref().is_ok_and(|ring| ring.marks.acknowledged <= at)
     }
 
-    /// True if a file was not there, or was another one: beside a writer it may have been used again.
+    /// True if a file was missing or replaced: beside a writer it may have been recycled.
     pub(super) fn is_file_gone(&self) -> bool {
         let found = [self.damage.as_ref(), self.missed.as_ref(), self.ring.as_ref().err()];
         self.is_value_file_gone || found.into_iter().flatten().any(is_of_another_file)
     }
 
-    /// What is wrong with this end, if anything is.
+    /// Returns the fault at this end; `None` if the end is sound.
     pub(super) fn fault(&mut self) -> Option<Error> {
         let at = self.place.offset;
         if let Some(damage) = self.damage.take() {
@@ -489,7 +494,7 @@ impl<'a> Reading<'a> {
         self.ring.as_ref().err().cloned()
     }
 
-    /// Signs of frames behind the end, and whether the ring has them.
+    /// Returns the traces of frames after the end, and whether the ring holds them.
     fn signs(&mut self) -> (scan::Signs, bool) {
         let (at, expected) = (self.place.offset, self.expected);
         let least = expected.unwrap_or(self.facts.seqno);
@@ -508,7 +513,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Judges the end: an error for damage, else where the log ends and what is cut.
+    /// Judges the end: returns an error for damage, otherwise the end of the log and the cut.
     pub(super) fn judge(mut self, accept_loss: bool) -> Result<LogEnd> {
         let is_value_unread = self.is_value_unread;
         let mut fault = self.fault();
@@ -560,7 +565,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What the caller of a refused open can do, the least lossy way first.
+/// Returns the advice for the caller of a refused open, the least lossy option first.
 fn way_on(is_value_unread: bool, is_proof_alone_missing: bool) -> &'static str {
     if is_value_unread {
         "open it again once the device returns the value; with `accept_loss` the values that it does not return are lost, and no others"
@@ -572,13 +577,13 @@ fn way_on(is_value_unread: bool, is_proof_alone_missing: bool) -> &'static str {
     }
 }
 
-/// Whether damage is that a file is not there, or is not the one that it must be.
+/// True if the damage is a missing file, or another file in its place.
 fn is_of_another_file(error: &Error) -> bool {
     error.damage().is_some_and(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
 }
 
-/// Hands out the bytes that were cut, piece by piece, as they stand in the file (zeros where they cannot be read).
-/// Behind the end of a segment's file there is nothing to hand out.
+/// Passes the cut bytes to `keep` piece by piece, as they stand in the file (zeros for unreadable bytes). Nothing is
+/// passed beyond the end of a segment's file.
 pub fn set_aside(env: &Env, dir: &Path, cut: &Cut, keep: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let file = match env.fs.open(&dir.join(&cut.file), Open::Read) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

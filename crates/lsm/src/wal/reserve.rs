@@ -1,8 +1,9 @@
-//! Reserves blocks for the log to go on in: zeroed parts of the ring, and the front of a sparse segment.
+//! Reserves blocks for the growing log: zeroed parts of the ring, and the front of a sparse segment.
 //!
-//! In:    the offset that a batch needs (`Step::AwaitBlocks`), or the log lane's look ahead. Out: `Order::blocks` grown.
-//! Holds: blocks count only after the file system has given them. A failure leaves the log as it was.
-//! Waits: the batch that needs blocks reserves them itself, unless the log lane did before (`reserve_ahead`).
+//! In:    the offset that a batch needs (`Step::AwaitBlocks`), or the log lane's look-ahead. Out: a larger
+//! `Order::blocks`.
+//! Holds: blocks count as reserved only after the file system has allocated them. A failure leaves the log unchanged.
+//! Waits: a batch that needs blocks reserves them itself, unless the log lane did so earlier (`reserve_ahead`).
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::blocks::ahead_bytes;
 use super::order::Order;
 
 impl<T> Wal<T> {
-    /// Reserves blocks up to an offset, and more for later where the disk has room for more.
+    /// Reserves blocks up to an offset, and further blocks in advance if the disk has room.
     pub(super) fn reserve(&self, until: u64) -> Result<()> {
         let ahead = self.ahead(&self.order.lock());
         match self.reserve_up_to(until, until + ahead) {
@@ -23,8 +24,8 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Reserves blocks before a batch needs them. Returns true if it did. A full disk is no error here: the batch that
-    /// lacks the blocks reports it.
+    /// Reserves blocks before a batch needs them. Returns true if it did. A full disk is not an error here: the batch
+    /// that lacks the blocks reports it.
     pub fn reserve_ahead(&self) -> Result<bool> {
         let until = {
             let order = self.order.lock();
@@ -44,7 +45,7 @@ impl<T> Wal<T> {
         ahead_bytes(order.end - order.current.first, self.limits.segment_bytes)
     }
 
-    /// Reserves blocks up to `goal`, unless another thread has reserved them up to `until` meanwhile.
+    /// Reserves blocks up to `goal`, unless another thread has meanwhile reserved them up to `until`.
     pub(super) fn reserve_up_to(&self, until: u64, goal: u64) -> Result<()> {
         let _one_at_a_time = lock(&self.reserving);
         self.check()?;

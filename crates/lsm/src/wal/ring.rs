@@ -1,8 +1,8 @@
 //! The tail ring: the newest bytes of the log in a mapped file, and the two marks. docs/format.md, section 5.4.
 //!
-//! A frame stored here survives the process without a system call. What the ring holds is written to the segment by the
-//! drain before it is overwritten. Where the file system declines a mapping the file is page 0 alone, for the marks, and
-//! commits write their frames to the segment themselves.
+//! A frame stored here survives the death of the process without a system call. The drain writes the ring's contents to
+//! the segment before they are overwritten. If the file system declines a mapping, the file has only page 0, for the
+//! marks, and commits write their frames to the segment themselves.
 
 use std::fmt;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::planted::{Bug, active};
 
 use super::segment::{PAGE, decode_machine};
 
-/// Bytes of page 0 that the check covers; the check follows.
+/// Bytes of page 0 that the check covers; the check follows them.
 const CHECKED_BYTES: usize = 112;
 
-/// Where the two copies of each mark stand, in two sectors.
+/// Positions of the two copies of each mark, in two sectors.
 const ACKNOWLEDGED_AT: [usize; 2] = [512, 1536];
 const SYNCED_AT: [usize; 2] = [520, 1544];
 
-/// A frame up to this long is stored at once.
+/// A frame up to this length is stored with one copy.
 const JOINED_BYTES: usize = 256;
 
 /// Positions of the copies of a mark in page 0.
@@ -46,19 +46,19 @@ pub struct Marks {
     pub synced: u64,
 }
 
-/// What page 0 of a ring says.
+/// The contents of a ring's page 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingHeader {
     pub number: u64,
-    /// Bytes behind page 0; 0: no mapped ring.
+    /// Bytes after page 0; 0 without a mapped ring.
     pub capacity: u64,
-    /// Where it was written.
+    /// The kernel and device that it was created under.
     pub machine: Machine,
     pub nonce: u64,
 }
 
 impl RingHeader {
-    /// Page 0 with both marks at one offset.
+    /// Returns page 0 with both marks at one offset.
     pub(super) fn encode(&self, uid: Uid, marks: u64) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
         page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Ring, uid).encode());
@@ -96,7 +96,7 @@ impl RingHeader {
         Ok(RingHeader { number, capacity, machine, nonce })
     }
 
-    /// The marks in page 0. An error names the position of the mark of which no copy checks.
+    /// Reads the marks in page 0. The error names the position of a mark with no valid copy.
     pub(super) fn marks(&self, page: &[u8], file: &str) -> Result<Marks> {
         let newest = |mark: Mark| {
             let copies = mark_positions(mark).map(|at| {
@@ -111,7 +111,7 @@ impl RingHeader {
     }
 }
 
-/// The ring of a log that is being written.
+/// The ring of a log open for writing.
 pub(super) struct Ring {
     pub number: u64,
     pub nonce: u64,
@@ -128,8 +128,8 @@ impl fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A fresh ring, its header and both marks (at `start`) durable; its directory entry is the caller's to sync.
-    /// `capacity` 0 asks for marks alone; a file system that declines the mapping gives that too.
+    /// Creates a ring whose header and both marks (at `start`) are durable; the caller syncs its directory entry. With
+    /// `capacity` 0, or if the file system declines the mapping, the ring holds only the marks.
     pub(super) fn create(
         env: &Env,
         dir: &Path,
@@ -164,16 +164,16 @@ impl Ring {
         Ok(Ring { number, nonce, capacity, file, mapped })
     }
 
-    /// Makes a range of the ring ready for frames: reserves its blocks, writes zeros, and brings its pages into memory. It
-    /// is not synced: the page cache outlives the process, and after a crash of the machine recovery reads none of it.
-    /// No frame may be in the range.
+    /// Prepares a range of the ring for frames: reserves its blocks, writes zeros, and loads its pages into memory. The
+    /// range is not synced: the page cache outlives the process, and after a crash of the machine recovery does not
+    /// read it. The range must hold no frame.
     pub(super) fn prepare(&self, at: u64, length: u64) -> Result<()> {
         let Some(mapped) = &self.mapped else { return Ok(()) };
         let prepared = mapped.prepare((PAGE + at) as usize, length as usize);
         prepared.during(|| format!("reserve {length} bytes of {}", Name::Ring(self.number)))
     }
 
-    /// Stores a mark, both copies. Only where there is no mapping can it fail.
+    /// Stores both copies of a mark. It can fail only without a mapping.
     #[inline]
     pub(super) fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
         let word = mark.encode(self.nonce, offset);
@@ -194,7 +194,8 @@ impl Ring {
         })
     }
 
-    /// Copies a frame to its place: header, body, zeros up to whole words. The place is the caller's alone.
+    /// Copies a frame to its offset: header, body, and zeros up to a multiple of the word size. The caller has
+    /// exclusive use of the range.
     #[inline]
     pub(super) fn store_frame(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
         let length = FRAME_HEADER_BYTES + body.len();
@@ -208,7 +209,7 @@ impl Ring {
         self.store_parts(offset, header, body);
     }
 
-    /// The same for a frame that is long, or that the ring's end cuts.
+    /// Stores a long frame, or one that wraps around the ring's end.
     #[inline(never)]
     fn store_parts(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
         let length = FRAME_HEADER_BYTES + body.len();
@@ -240,7 +241,7 @@ impl Ring {
         }
     }
 
-    /// Copies log bytes out again; only bytes that are whole and not drained yet.
+    /// Copies log bytes out of the ring. They must be whole and not yet drained.
     pub(super) fn load(&self, offset: u64, out: &mut [u8]) {
         let Some(mapped) = &self.mapped else { return };
         let at = offset % self.capacity;

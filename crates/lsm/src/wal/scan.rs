@@ -1,8 +1,9 @@
-//! Signs of frames behind the point where the log stopped making sense.
+//! Searches for traces of frames after the point where the log stopped being readable.
 //!
-//! Recovery never takes a frame from here. It looks whether commits were lost, so that a cut is reported, and whether a later
-//! frame proves that the point had been synced, so that damage is not taken for a torn tail. Left-over frames of an earlier
-//! life have lower seqnos than any frame that could stand here, and are no sign.
+//! Recovery never replays a frame found here. The search finds out whether commits were lost, so that a cut is
+//! reported. It also finds out whether a later frame proves that the point had been synced, so that damage is not
+//! mistaken for a torn tail. Stale frames of an earlier use have lower seqnos than any frame that could be here, and do
+//! not count.
 
 use crate::checksum::hash;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark};
@@ -10,36 +11,36 @@ use crate::record::{MAX_SEQNO, Seqno};
 
 use super::source::Source;
 
-/// Bytes looked at in one piece.
+/// Bytes searched in one piece.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// What was found behind a point.
+/// The traces found after a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Signs {
-    /// End of the last frame, or of the torn one at the point itself; 0: none.
+    /// End of the last frame, or of the torn one at the point itself; 0 if there is none.
     pub end: u64,
-    /// The greatest witness in a padding frame that follows the frame before it.
+    /// The greatest witness in a padding frame that directly follows its predecessor.
     pub witness: u64,
 }
 
-/// True if a frame means that a commit was here. Fillers with the next seqno are none: the last of them stand before the point,
-/// and in the ring they come round again.
+/// True if a frame is evidence of a commit here. A filler with the next seqno is not: the last fillers before the point
+/// carry it, and they reappear in the ring.
 fn is_sign(header: &FrameHeader, least: Seqno) -> bool {
     matches!(header.kind, FrameKind::Batch | FrameKind::LargeBatch) || header.seqno > least
 }
 
-/// True if the bytes at `offset` look like the frame that was expected there, damaged or torn.
+/// True if the bytes at `offset` look like a damaged or torn copy of the expected frame.
 pub(super) fn is_torn_frame(source: &mut dyn Source, offset: u64, expected: Option<Seqno>) -> bool {
     let Some(seqno) = seqno_at(source, offset) else { return false };
     match expected {
         Some(expected) if expected != 0 && seqno == expected => true,
-        // The seqno itself may be hit.
+        // The seqno itself may have flipped bits.
         Some(expected) => (seqno ^ expected).count_ones() <= 2 && has_whole_body(source, offset),
         None => has_whole_body(source, offset),
     }
 }
 
-/// The seqno in a header at `offset`, whatever else stands there.
+/// Reads the seqno field of a header at `offset` without checking the rest.
 fn seqno_at(source: &mut dyn Source, offset: u64) -> Option<Seqno> {
     let mut bytes = [0; FRAME_HEADER_BYTES];
     let room = source.limit(offset).saturating_sub(offset) >= FRAME_HEADER_BYTES as u64;
@@ -49,7 +50,7 @@ fn seqno_at(source: &mut dyn Source, offset: u64) -> Option<Seqno> {
     })
 }
 
-/// True if a frame stands at `offset` whose body is as its header says, wherever the frame belongs.
+/// True if the frame at `offset` has a body that matches its header, wherever the frame belongs.
 fn has_whole_body(source: &mut dyn Source, offset: u64) -> bool {
     match source.header(offset) {
         Ok(Some(header)) => read_body(source, offset, &header).is_some(),
@@ -63,16 +64,16 @@ fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Opti
     (hash(&body) as u32 == header.body_sum).then_some(body)
 }
 
-/// Looks for frames from `from` on with seqnos not below `least`.
+/// Searches for frames from `from` on with seqnos at or above `least`.
 pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, least: Seqno) -> Signs {
     let mut signs = Signs::default();
     let limit = source.limit(from);
     if limit < from + FRAME_HEADER_BYTES as u64 {
         return signs;
     }
-    // An operation takes four bytes at least, so no frame here can have a higher seqno.
+    // An operation takes at least four bytes, so no frame here can have a higher seqno.
     let seqnos = least..=least.saturating_add((limit - from) / 4);
-    // Bodies hashed in all: honest frames lie side by side.
+    // Limit on the total length of hashed bodies: real frames do not overlap.
     let mut budget = 4 * (limit - from);
     let mut before: Option<(u64, u64)> = None;
     let mut piece = vec![0; PIECE_BYTES as usize + FRAME_HEADER_BYTES - 8];

@@ -1,19 +1,19 @@
 //! Scripts of the log: `scripts/log`.
 //!
 //! ```text
-//! log [plain]                begins one on an empty disk: a ring of 16 KiB (or none), segments of 32 KiB
-//! order a 100 [ops=3]        gives a batch its place; its first value has 100 bytes
-//! copy a                     copies its frame there
-//! take                       takes what is whole, in order, and acknowledges it
+//! log [plain]                begins a log on an empty disk: a ring of 16 KiB (or none), segments of 32 KiB
+//! order a 100 [ops=3]        orders a batch; its first value has 100 bytes
+//! copy a                     copies its frame to its offset
+//! take                       takes the whole frames, in order, and acknowledges them
 //! commit a 100 [ops=3]       all three
-//! alone a 100 [ops=3]        the same by the way of whoever is alone, or says that it is not
+//! alone a 100 [ops=3]        uses the fast path, or reports that it does not apply
 //! drain, sync, prepare, close
 //! seal                       the manifest seals the segments that are full and durable
-//! frames                     what stands in the files now
+//! frames                     lists the frames in the files
 //! files
-//! flip a                     one bit of the body of frame `a` turns over, in every file that has it
+//! flip a                     flips one bit of the body of frame `a`, in every file that has it
 //! crash                      the process is killed
-//! power-cut [keeping-all]    the machine loses all that was not synced; by luck nothing, but nobody can know
+//! power-cut [keeping-all]    the machine loses all unsynced data; or by luck none, which recovery cannot know
 //! recover [accept-loss]      what a reader finds from the manifest's start on
 //! ```
 
@@ -39,7 +39,7 @@ use crate::seam::Plain;
 
 const DIR: &str = "/log";
 
-/// A disk, the log on it, and what a manifest would know.
+/// A disk, its log, and the facts that a manifest would hold.
 struct Stage {
     sim: SimFs,
     wal: Option<Wal<String>>,
@@ -48,13 +48,13 @@ struct Stage {
     pending: BTreeMap<String, (Ticket, Body)>,
 }
 
-/// A frame as it stands in a file, or in two.
+/// A frame as found in a file, or in two.
 struct Found {
     offset: u64,
     header: FrameHeader,
     /// The key of its first operation.
     name: String,
-    /// The files, and where in each.
+    /// The files that hold it, and its position in each.
     places: Vec<(String, u64)>,
 }
 
@@ -165,14 +165,14 @@ impl Stage {
         if out.is_empty() { "nothing to seal\n".to_owned() } else { out }
     }
 
-    /// Kills the log: nothing of it reaches the disk any more.
+    /// Kills the log: no later write of it reaches the disk.
     fn reboot(&mut self, crash: Crash) {
         self.sim.reboot(crash);
         self.wal = None;
         self.pending.clear();
     }
 
-    /// The frames from the start on, wherever each stands.
+    /// Returns the frames from the start on, with the places of each.
     fn frames(&self) -> Result<Vec<Found>> {
         let (env, dir) = (self.sim.env(2), Path::new(DIR));
         let mut ring = RingSource::open(&env, dir, &self.start)?;

@@ -1,7 +1,8 @@
 //! A segment: one preallocated file of the log. docs/format.md, section 5.3.
 //!
-//! Its page 0 says which logical offsets it holds and which link comes before its first frame (the nonce). Page 0 and the
-//! directory entry are durable before a frame enters the file, so whatever a turnover frame names is there after any crash.
+//! Page 0 holds the range of logical offsets in the file and the link before its first frame (the nonce). Page 0 and
+//! the directory entry are durable before a frame enters the file, so the file named by a turnover frame exists after
+//! any crash.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,13 +20,14 @@ use crate::planted::{self, Bug};
 /// A page as an offset.
 pub(super) const PAGE: u64 = PAGE_BYTES as u64;
 
-/// Bytes of page 0 that the check covers; the check follows.
+/// Bytes of page 0 that the check covers; the check follows them.
 const CHECKED_BYTES: usize = 120;
 
 /// Zeros are written to a fresh file in pieces of this many bytes.
 pub(super) const ZERO_BYTES: usize = 256 * 1024;
 
-/// A place in the log: a segment, an offset in it, and the link of the frame that ends there (the nonce at its start).
+/// A place in the log: a segment, an offset in it, and the link of the frame that ends there (at the segment's start,
+/// its nonce).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Number of the segment's file.
@@ -38,14 +40,14 @@ pub struct Place {
     pub link: u64,
 }
 
-/// What page 0 of a segment says.
+/// The contents of a segment's page 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub number: u64,
     pub nonce: u64,
     /// Logical offset of the first frame, a multiple of the page.
     pub first: u64,
-    /// Where it was written.
+    /// The kernel and device that it was written under.
     pub machine: Machine,
     /// Length of the file.
     pub length: u64,
@@ -86,12 +88,12 @@ impl SegmentHeader {
     }
 }
 
-/// Boot id and device as they stand in a file; zeros: none.
+/// Decodes a boot id and device; a boot id of zeros means `None`.
 pub(super) fn decode_machine(boot_id: [u8; 16], device: u64) -> Machine {
     Machine { boot_id: (boot_id != [0; 16]).then_some(boot_id), device }
 }
 
-/// A segment that frames are written to, or will be, or were in this life of the log.
+/// A segment in this session of the log: written to now, before, or later.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub number: u64,
@@ -99,34 +101,36 @@ pub(super) struct Segment {
     pub first: u64,
     pub file: Arc<dyn File>,
     length: AtomicU64,
-    /// Blocks below this logical offset were reserved when it was made; `u64::MAX` if all were. `Order::blocks` counts
-    /// what came later.
+    /// Blocks below this logical offset were reserved when the segment was made; `u64::MAX` if all were.
+    /// `Order::blocks` counts the later reservations.
     pub reserved: u64,
-    /// Blocks below this logical offset were written before the segment was used, as far as that saves anything; else the limit.
+    /// Blocks below this logical offset were written before the segment was used. Equal to the limit if written blocks
+    /// save nothing.
     pub written: u64,
-    /// It held other frames before.
+    /// True if the file held other frames before.
     pub is_used_again: bool,
-    /// Set by the turnover that left it: where its last frame ends, and that frame's link.
+    /// Set by the turnover that left the segment: the end of its last frame, and that frame's link.
     pub closed: OnceLock<(u64, u64)>,
-    /// Closed, and durable to its end.
+    /// True if the segment is closed and durable to its end.
     pub synced: AtomicBool,
-    /// Sealed in the manifest.
+    /// True if it is sealed in the manifest.
     pub sealed: AtomicBool,
 }
 
 impl Segment {
-    /// Logical offset behind the last byte that the file can hold.
+    /// Returns the logical offset after the last byte that the file can hold.
     pub(super) fn limit(&self) -> u64 {
         self.first + self.length() - PAGE
     }
 
-    /// Where commits are synced the log leaves it here for the next one: where its zeros end. One that is used again is used to its end, so that
-    /// the next time all of it was written; from the ring zeros go out ahead until then (`drain`).
+    /// Returns where the log leaves this segment early if commits are synced: the end of its zeros. A recycled segment
+    /// is used to its end, so that the next time all its blocks are written; until then the drain writes zeros ahead of
+    /// the log (`drain`).
     pub(super) fn good_until(&self) -> u64 {
         if self.is_used_again { self.limit() } else { self.written }
     }
 
-    /// Some of it is.
+    /// True if part of the segment has written blocks.
     pub(super) fn is_good(&self) -> bool {
         self.good_until() > self.first
     }
@@ -135,8 +139,8 @@ impl Segment {
         self.length.load(Ordering::Relaxed)
     }
 
-    /// Reserves blocks up to a logical offset, and returns how far they go then: a page boundary, or `u64::MAX` where the
-    /// file has all.
+    /// Reserves blocks up to a logical offset, and returns the new end of the reservation: a page boundary, or
+    /// `u64::MAX` if the whole file is reserved.
     pub(super) fn reserve(&self, until: u64) -> Result<u64> {
         let until = until.next_multiple_of(PAGE).min(self.limit());
         let bytes = PAGE + until - self.first;
@@ -144,13 +148,13 @@ impl Segment {
         Ok(if until == self.limit() { u64::MAX } else { until })
     }
 
-    /// Writes log bytes that begin at a logical offset.
+    /// Writes log bytes at a logical offset.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
         debug_assert!(offset >= self.first && offset + bytes.len() as u64 <= self.limit());
         self.file.write_at(bytes, PAGE + offset - self.first)
     }
 
-    /// The place at its start.
+    /// Returns the place at its start.
     pub(super) fn start(&self) -> Place {
         Place { segment: self.number, nonce: self.nonce, offset: self.first, link: self.nonce }
     }
@@ -160,14 +164,14 @@ impl Segment {
     }
 }
 
-/// What making a segment answers.
+/// Result of making a segment.
 pub(super) type Made<T> = std::result::Result<T, Refusal>;
 
 /// Why a segment could not be made.
 pub(super) enum Refusal {
-    /// Nothing that counts was touched; the same call may succeed later.
+    /// Nothing relevant was changed; the same call may succeed later.
     Plain(Error),
-    /// A sync failed: nothing is known of what was written (I09).
+    /// A sync failed: the state of the written data is unknown (I09).
     Sync(Error),
 }
 
@@ -189,31 +193,32 @@ impl Refusal {
     }
 }
 
-/// The file of a segment to be. Nothing points to it before it is finished: what a crash leaves of it is swept at the next open.
+/// The file of a future segment. It is not referenced before it is finished: the next open deletes what a crash leaves
+/// of it.
 #[derive(Debug)]
 pub(super) struct Making {
     file: Arc<dyn File>,
     pub number: u64,
     pub length: u64,
-    /// Its blocks are reserved up to here, its length at most.
+    /// End of its reserved blocks, at most its length.
     reserved: u64,
-    /// It was written up to here.
+    /// End of its written bytes.
     pub filled: u64,
-    /// It held frames before.
+    /// True if the file held frames before.
     pub is_used_again: bool,
 }
 
-/// Makes segments in one directory; every one it returns is durable, header and directory entry.
+/// Makes segments in one directory. Every segment it returns is durable: header and directory entry.
 #[derive(Debug)]
 pub(super) struct Maker {
     pub machine: Machine,
-    /// Whether blocks once written stay reserved, so that zeros written now save metadata at each later sync.
+    /// True if written blocks stay reserved, so that zeros written in advance save metadata at each later sync.
     pub reserves: bool,
 }
 
 impl Maker {
-    /// A new file with blocks for its first `blocks` bytes behind the header alone, written with zeros if `is_filled`. The
-    /// log reserves the others as it grows (`Segment::reserve`).
+    /// Creates a file with blocks for its header and the first `blocks` bytes after it only, filled with zeros if
+    /// `is_filled`. The log reserves the other blocks as it grows (`Segment::reserve`).
     pub(super) fn sparse(
         &self,
         env: &Env,
@@ -227,7 +232,7 @@ impl Maker {
         self.finish(env, dir, making, first, length, if is_filled { reserved } else { 0 })
     }
 
-    /// A new file, its space reserved.
+    /// Creates a file and reserves its space.
     pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<Making> {
         self.begin_with(env, dir, number, length, length)
     }
@@ -245,8 +250,8 @@ impl Maker {
         }
     }
 
-    /// An old file under a new number; what it held means nothing to the new nonce. Its blocks were written as far as they were before it was
-    /// used, and as far as it was.
+    /// Renames an old file to a new number; the new nonce makes its old contents meaningless. Its written blocks are
+    /// those written before its last use and during it.
     pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<Making> {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
@@ -257,9 +262,10 @@ impl Maker {
         Ok(Making { file, number, length, reserved, filled, is_used_again: true })
     }
 
-    /// Writes the next zeros of a file: a sync of data in blocks that were never written waits for the file system's journal too, which is
-    /// as much again. A piece at a time, and each but the last, which `finish` sees to, made durable: every other sync waits for what the disk has
-    /// been given. On an error the file is gone. Answers how many bytes.
+    /// Writes the next zeros of a file. A sync of data in unwritten blocks also waits for the file system's journal,
+    /// which doubles its cost. Zeros are written one piece at a time, and each piece but the last (which `finish`
+    /// syncs) is made durable, because every other sync waits for the disk's queued writes. On an error the file is
+    /// removed. Returns the number of bytes written.
     pub(super) fn fill_some(&self, env: &Env, dir: &Path, mut making: Making) -> Made<(Making, u64)> {
         let to = making.length.min(making.filled + ZERO_BYTES as u64);
         let name = Name::Segment(making.number).to_string();
@@ -276,12 +282,13 @@ impl Maker {
         Ok((making, bytes))
     }
 
-    /// True if there is something to be filled of a file: where blocks are not reserved, zeros save nothing.
+    /// True if zeros are still to be written. If blocks do not stay reserved, zeros save nothing.
     pub(super) fn has_to_fill(&self, making: &Making) -> bool {
         self.reserves && making.filled < making.length && !making.is_used_again
     }
 
-    /// Makes a segment of a file, at least as long as it was made, with zeros up to `filled` or as far as it has them.
+    /// Finishes a file as a segment, at least as long as it was made, with zeros up to `filled` or as far as it has
+    /// them.
     pub(super) fn finish(
         &self,
         env: &Env,
@@ -330,7 +337,7 @@ impl Maker {
         made
     }
 
-    /// Makes a segment that no frame has entered longer.
+    /// Extends a segment that no frame has entered.
     pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> Made<()> {
         let name = segment.name();
         segment.file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
@@ -352,18 +359,18 @@ fn sync(file: &dyn File, name: &str) -> Made<()> {
     file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)
 }
 
-/// The same, and the directory that it is named in.
+/// Syncs a file and the directory that names it.
 fn sync_named(env: &Env, dir: &Path, file: &dyn File, name: &str) -> Made<()> {
     sync(file, name)?;
     env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::Sync)
 }
 
-/// Removes a file that nobody names; it is swept at the next open if this fails too.
+/// Removes a file that is not referenced. If this fails too, the next open deletes it.
 fn remove(env: &Env, dir: &Path, name: &str) {
     let _ = env.fs.remove(&dir.join(name));
 }
 
-/// Writes zeros from one position of a file to another.
+/// Fills a range of a file with zeros.
 pub(super) fn fill(file: &dyn File, from: u64, to: u64) -> std::io::Result<()> {
     let zeros = vec![0; ZERO_BYTES.min((to - from) as usize)];
     let mut at = from;

@@ -1,7 +1,8 @@
-//! Where recovery reads frames from: a segment through a window, the ring as a picture taken once: beside a writer at once, else when it is needed.
+//! The sources of frames for recovery: a segment, read through a window, and the ring, copied once. Beside a writer the
+//! copy is taken immediately, otherwise when it is first needed.
 //!
-//! A page that cannot be read is damage of whatever frame needs it, never an end. Every length is checked against what the
-//! file holds before memory is taken for it (I10).
+//! An unreadable page is damage to the frame that needs it, never the end of the log. Every length is checked against
+//! the file's size before memory is allocated for it (I10).
 
 use std::io;
 use std::path::Path;
@@ -21,13 +22,13 @@ use super::segment::{PAGE, SegmentHeader};
 /// Bytes of a segment read at once.
 const WINDOW_BYTES: u64 = 256 * 1024;
 
-/// What stands at an offset.
+/// The state of the frame at an offset.
 pub(super) enum Look {
     /// A whole frame whose link fits; its body is in the buffer.
     Whole(FrameHeader),
-    /// Nothing that fits.
+    /// No fitting frame.
     Nothing,
-    /// Nobody can tell.
+    /// The bytes cannot be read.
     Unreadable(Error),
 }
 
@@ -37,7 +38,7 @@ pub(super) trait Source {
     fn name(&self) -> &str;
     /// Position in the file of a logical offset.
     fn position(&self, offset: u64) -> u64;
-    /// Offset behind the last byte that can be read, seen from `offset`.
+    /// Offset after the last byte that can be read from `offset` on.
     fn limit(&self, offset: u64) -> u64;
     /// Copies bytes out. The caller has checked the limit.
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()>;
@@ -62,7 +63,7 @@ pub(super) trait Source {
         if fits { Look::Whole(header) } else { Look::Nothing }
     }
 
-    /// The header at `offset`, if there is one of a frame that the file can hold.
+    /// Reads the header at `offset`; `None` if there is none or its frame does not fit in the file.
     fn header(&mut self, offset: u64) -> io::Result<Option<FrameHeader>> {
         let left = self.limit(offset).saturating_sub(offset);
         if left < FRAME_HEADER_BYTES as u64 {
@@ -73,13 +74,13 @@ pub(super) trait Source {
         Ok(FrameHeader::peek(&bytes).filter(|header| header.extent() <= left))
     }
 
-    /// Damage at the frame that begins at `offset`.
+    /// Returns the damage for a frame at `offset` that cannot be read.
     fn unreadable(&self, offset: u64, error: io::Error) -> Error {
         missing(self.name(), self.position(offset), format!("the log cannot be read here: {error}"))
     }
 }
 
-/// Damage: something that must be there is not.
+/// Returns the damage for a required object that is missing.
 pub(super) fn missing(file: &str, offset: u64, message: impl Into<String>) -> Error {
     let damage = Damage { file: file.to_owned(), offset, verdict: Verdict::Missing, ..Damage::default() };
     Error::corruption(damage, message)
@@ -90,7 +91,7 @@ fn misplaced(file: &str, message: &str) -> Error {
     Error::corruption(damage, message)
 }
 
-/// Opens a log file that must be there, and reads its page 0.
+/// Opens a log file that must exist, and reads its page 0.
 fn open(env: &Env, dir: &Path, name: &str) -> Result<(Arc<dyn File>, u64, Vec<u8>)> {
     let file = match env.fs.open(&dir.join(name), Open::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -119,7 +120,7 @@ pub(super) struct SegmentSource {
 }
 
 impl SegmentSource {
-    /// Opens the segment with this number, nonce and first offset: exactly that one, or damage.
+    /// Opens the segment with exactly this number, nonce and first offset; any other file is damage.
     pub(super) fn open(env: &Env, dir: &Path, number: u64, nonce: u64, first: u64) -> Result<SegmentSource> {
         let name = Name::Segment(number).to_string();
         let (file, length, page) = open(env, dir, &name)?;
@@ -162,7 +163,7 @@ impl Source for SegmentSource {
         }
         if at < self.window_at || end > self.window_at + self.window.len() as u64 {
             let from = at / PAGE * PAGE;
-            // A page that cannot be read must not hide those before it: then only what is asked for.
+            // An unreadable page must not hide the readable ones before it: fall back to the requested range.
             if self.load(from, (from + WINDOW_BYTES).max(end).min(self.length)).is_err() {
                 self.load(from, end.next_multiple_of(PAGE).min(self.length))?;
             }
@@ -173,7 +174,7 @@ impl Source for SegmentSource {
     }
 }
 
-/// The ring, as it was when it was read.
+/// The ring as of the moment it was read.
 pub(super) struct RingSource {
     pub header: RingHeader,
     pub marks: Marks,
@@ -182,15 +183,15 @@ pub(super) struct RingSource {
     picture: Option<Picture>,
 }
 
-/// What stood in a ring when it was read.
+/// The contents of a ring when it was read.
 pub(super) struct Picture {
     bytes: Vec<u8>,
-    /// Pages that could not be read, by number, and why.
+    /// Numbers of the unreadable pages, and why.
     unreadable: Vec<(u64, io::ErrorKind)>,
 }
 
 impl RingSource {
-    /// Opens the ring that the manifest names: exactly that one, or damage. Its frames are read when they are asked for.
+    /// Opens exactly the ring that the manifest names; any other file is damage. Frames are read on first use.
     pub(super) fn open(env: &Env, dir: &Path, from: &LogStart) -> Result<RingSource> {
         let name = Name::Ring(from.ring).to_string();
         let (file, length, page) = open(env, dir, &name)?;
@@ -206,7 +207,7 @@ impl RingSource {
         Ok(RingSource { header, marks, file, name, picture: None })
     }
 
-    /// Reads all of it, unless that was done.
+    /// Copies the whole ring, unless that was done before.
     pub(super) fn take_picture(&mut self) -> &Picture {
         let (file, capacity) = (&*self.file, self.header.capacity);
         self.picture.get_or_insert_with(|| Picture::of(file, capacity))

@@ -1,10 +1,12 @@
-//! Group sync: one leader makes what is whole durable, for all who wait. One fdatasync a group, never two: a group ends with
-//! its segment at the latest, so that an older segment is synced before anything behind it (I15).
+//! Group sync: one leader makes all whole frames durable, for all waiting threads. Each group takes one fdatasync,
+//! never two: a group ends with its segment at the latest, so an older segment is synced before anything after it
+//! (I15).
 //!
-//! The leader pads to a page boundary when nobody else is writing, syncs what frames point to, drains, syncs, stores the witness, and only then does anyone
-//! return. No lock that a commit needs is held over the I/O. Who is woken has something to do: those of the group return, and one of
-//! those who came later leads the next, or sees to it that somebody does once the others are back (`gather`).
-//! A sync that fails halts the log: nothing is known of the pages, so nothing is synced again (I09).
+//! The leader pads to a page boundary if no other thread is writing, syncs the files that frames point to, drains,
+//! syncs, and stores the witness. Only then do the waiting threads return. No lock that a commit needs is held during
+//! the I/O. Only threads with work to do are woken: the group's members return, and one of the later arrivals leads the
+//! next group, or waits with a timeout for the others to come back (`gather`). A failed sync halts the log: the state
+//! of the pages is unknown, so they are not synced again (I09).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,15 +23,15 @@ use super::append::LOOK_AGAIN;
 use super::gather::{Gathering, Next};
 use super::segment::{Place, Segment};
 
-/// Who syncs, and how far it is done.
+/// State of the group sync: its leader and its progress.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Durable up to here.
+    /// The log is durable up to this place.
     synced: Place,
     leading: bool,
-    /// The group under way ends here; none while it gathers: then it holds whatever is whole.
+    /// The end of the group being synced. `None` while the group gathers: it then covers all whole frames.
     end: Option<u64>,
-    /// The bell of the group under way.
+    /// Index of the current group's wake-up channel.
     turn: usize,
     gathering: Gathering,
 }
@@ -39,7 +41,7 @@ impl Group {
         Group { synced, leading: false, end: None, turn: 0, gathering: Gathering::default() }
     }
 
-    /// The bell of the group that makes `upto` durable, while one is under way.
+    /// Returns the wake-up channel of the group that makes `upto` durable.
     fn bell(&self, upto: u64) -> usize {
         match self.end {
             Some(end) if end < upto => 1 - self.turn,
@@ -49,14 +51,15 @@ impl Group {
 }
 
 impl<T> Wal<T> {
-    /// Makes the log durable up to `upto`, which is whole (the commit was taken). Returns when it is, with whoever leads. Whoever waits so for one
-    /// commit will for others: from now on the log is kept on blocks that were written before.
+    /// Makes the log durable up to `upto`, which must be whole (the commit was taken). Returns once it is durable, as
+    /// leader or as a member of a group. A thread that waits for one commit will wait for others: from now on the log
+    /// prefers segments whose blocks were written before.
     pub fn sync(&self, upto: u64) -> Result<()> {
         self.expect_syncs();
         self.sync_once(upto)
     }
 
-    /// Commits are synced here.
+    /// Notes that commits are synced.
     #[inline]
     pub fn expect_syncs(&self) {
         if !self.expects_syncs.load(Ordering::Relaxed) {
@@ -64,7 +67,7 @@ impl<T> Wal<T> {
         }
     }
 
-    /// `sync`, for what comes once in many commits: an edit, a full segment.
+    /// Makes the log durable like `sync`, for events that come once in many commits: an edit, a full segment.
     pub fn sync_once(&self, upto: u64) -> Result<()> {
         let mut group = lock(&self.group);
         let (mut watches, mut time_is_up) = (false, false);
@@ -115,7 +118,8 @@ impl<T> Wal<T> {
                 group.synced = *place;
             }
             drop(group);
-            // Of those who came later one leads, and their bell is that of its group; then those of this group return.
+            // One of the later arrivals leads; their wake-up channel becomes that of its group. Then this group's
+            // members return.
             self.bells[1 - turn].wake_one();
             self.bells[turn].wake_all();
             let place = outcome.inspect_err(|_| self.bells.iter().for_each(Bell::wake_all))?;
@@ -126,7 +130,7 @@ impl<T> Wal<T> {
         }
     }
 
-    /// Makes durable everything that is whole now, and returns the place up to which the log is durable.
+    /// Makes everything that is whole now durable, and returns the place up to which the log is durable.
     pub fn sync_all(&self) -> Result<Place> {
         self.check()?;
         let whole = {
@@ -138,13 +142,13 @@ impl<T> Wal<T> {
         Ok(self.synced())
     }
 
-    /// The place up to which the log is durable.
+    /// Returns the place up to which the log is durable.
     pub fn synced(&self) -> Place {
         lock(&self.group).synced
     }
 
-    /// The ends of the segments that are full and durable and not sealed yet, oldest first, to be sealed in the manifest; `sealed` takes them
-    /// off the list.
+    /// Returns the ends of the segments that are full, durable and not yet sealed, oldest first, to be sealed in the
+    /// manifest. `sealed` removes them from this list.
     pub fn seals_due(&self) -> Vec<Place> {
         if self.failed.get().is_some() {
             return Vec::new();
@@ -159,20 +163,21 @@ impl<T> Wal<T> {
         ends.collect()
     }
 
-    /// The manifest has sealed these segments durably.
+    /// Marks these segments as sealed. The manifest must have sealed them durably.
     pub fn sealed(&self, seals: &[Place]) {
         let order = self.order.lock();
         let is_of = |segment: &&Arc<Segment>| seals.iter().any(|seal| seal.segment == segment.number);
         order.live.iter().filter(is_of).for_each(|segment| segment.sealed.store(true, Ordering::Relaxed));
     }
 
-    /// Syncs the segments that were left behind, so that they can be sealed. Background work; true if there was something.
+    /// Syncs the segments that the log has left, so that they can be sealed. Background work; returns true if it synced
+    /// any.
     pub fn sync_full(&self) -> Result<bool> {
         self.check()?;
         let behind = {
             let order = self.order.lock();
             let unsynced = order.live.iter().filter(|segment| !segment.synced.load(Ordering::Relaxed));
-            // The place behind a turnover is the start of the next segment; the log is whole up to there at least.
+            // The place after a turnover is the start of the next segment; the log is whole at least up to there.
             unsynced.filter(|segment| segment.closed.get().is_some()).map(|segment| segment.limit()).max()
         };
         let Some(next_start) = behind.filter(|next_start| self.whole_up_to() >= *next_start) else { return Ok(false) };
@@ -183,12 +188,13 @@ impl<T> Wal<T> {
         Ok(before < next_start)
     }
 
-    /// Ends the log: nothing can be ordered any more, everything is durable. The place seals the last segment.
+    /// Closes the log: no frame can be ordered any more, and all frames are durable. The returned place seals the last
+    /// segment.
     pub fn close(&self) -> Result<Place> {
         let mut order = self.order.lock();
         order.closed = true;
         self.order.notify_all();
-        // Frames that were ordered are on their way: their commits return, so the seal must lie behind them.
+        // Ordered frames are still being copied and their commits return, so the seal must lie after them.
         self.look(&mut order);
         while !order.all_whole() && self.failed.get().is_none() {
             order.waiting += 1;
@@ -202,14 +208,14 @@ impl<T> Wal<T> {
         Ok(place)
     }
 
-    /// Frees the buffer between ring and segment: the log is closed.
+    /// Frees the drain buffer, once the log is closed.
     pub fn release(&self) {
         *lock(&self.staging) = Vec::new();
     }
 
-    /// The witness as padding frames carry it.
+    /// Returns the witness in the encoding of padding frames.
     pub(super) fn witness_word(&self) -> u64 {
-        // Read without the group's lock: an older witness is a witness too.
+        // Read without the group's lock: an older witness is also valid.
         Mark::Synced.encode(0, self.witness.load(Ordering::Relaxed))
     }
 
@@ -224,7 +230,7 @@ impl<T> Wal<T> {
             self.sync_segment(&segment, place)?;
         }
         if let Some(first) = self.syncs_first.get() {
-            first().map_err(|error| self.halt(error))?; // what is whole was written before it was ordered
+            first().map_err(|error| self.halt(error))?; // that data was written before its frames were ordered
         }
         self.drain_through(place.offset)?;
         if !planted::active(Bug::SyncBeforeDrain) {
@@ -238,15 +244,16 @@ impl<T> Wal<T> {
         Ok(place)
     }
 
-    /// What was synced counts only while the lock is this store's: a process that took a new lock file may have removed the log.
+    /// A sync counts only while this store holds the lock: a process that took a new lock file may have removed the
+    /// log.
     fn check_lock(&self) -> Result<()> {
         names::check_lock(&self.env).map_err(|error| match error.kind() {
             ErrorKind::Halted => self.halt(error),
-            _ => error, // the directory did not answer; the next sync asks again
+            _ => error, // the directory did not respond; the next sync checks again
         })
     }
 
-    /// The one fdatasync of a group.
+    /// Runs a group's only fdatasync.
     fn sync_segment(&self, segment: &Segment, place: Place) -> Result<()> {
         let is_left = place.segment != segment.number;
         let forgets = planted::active(Bug::OlderSegmentNotSynced) && is_left;
@@ -263,8 +270,8 @@ impl<T> Wal<T> {
         Ok(())
     }
 
-    /// Where the group ends, and the segment that holds it; none if all that is whole is durable. At a page boundary, by a padding
-    /// frame, if everyone else is done.
+    /// Returns the end of the group and the segment that holds it; the segment is `None` if all whole frames are
+    /// durable. If all other threads are done, a padding frame moves the end to a page boundary.
     fn end_group(&self) -> Result<(Place, Option<Arc<Segment>>)> {
         let synced = self.synced();
         let filler = {

@@ -1,11 +1,14 @@
-//! Trim: the log gives back the disk that it holds in advance, for a store that nobody writes to; or most of it, on a disk that is full.
+//! Trim: releases disk space that the log holds in advance. For an idle store it releases all of it, on a full disk
+//! most of it.
 //!
-//! In:    a log that has settled: whoever knows the memtables says that it is worth it. Out: a short segment, empty, which the log goes on in, and
-//!        no file beside it but the ring, once what lies before it is retired as ever (`retirable`, the edit, `recycle`).
-//! Then:  the first frame behind it asks for a segment of the usual length, which is made like the first of a store: reserved, and written
-//!        at its front alone. Retired ones gather again as they come.
-//! Crash: files that go were never named (the next segments, one in the making) or are no longer (retired ones); what of them is left is
-//!        swept at the next open. The short segment is entered by a turnover like any other.
+//! In:    an idle log; the caller, which knows the memtables, decides that a trim is worthwhile. Out: the log continues
+//! in a short, empty segment, with no file beside it but the ring, once the segments before it are retired as usual
+//! (`retirable`, the edit, `recycle`).
+//! Then:  the first frame after it requests a segment of the usual length, which is made like the first one of a store:
+//! reserved, with only its front written. Retired segments accumulate again over time.
+//! Crash: the removed files were never named (the next segments, a file under construction) or are no longer named
+//! (retired segments); the next open deletes any that remain. The log enters the short segment by a turnover like any
+//! other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,14 +22,14 @@ use super::blocks::first_bytes;
 use super::order::Step;
 
 impl<T> Wal<T> {
-    /// Turns to a short segment, unless the log stands at the beginning of one; true if it did. Who commits
-    /// meanwhile is neither lost nor in the way. A failure leaves the log able to go on, except that a failed sync halts it.
+    /// Turns to a short segment, unless the log is at the beginning of one. Returns true if it did. Concurrent commits
+    /// are neither lost nor delayed. After a failure the log remains usable, except that a failed sync halts it.
     pub fn turn_short(&self) -> Result<bool> {
         let Some(first) = self.make_short()? else { return Ok(false) };
         let filler = loop {
             let mut order = self.order.lock();
             if order.closed || order.current.first >= first {
-                break None; // whoever commits has turned to it
+                break None; // a commit has turned to it already
             }
             match order.turn_step(self.limits) {
                 Step::Turn(until) => break order.turn(until, self.limits),
@@ -44,7 +47,7 @@ impl<T> Wal<T> {
         Ok(true)
     }
 
-    /// Makes a short segment the next one, and gives its first offset.
+    /// Makes a short segment the next one, and returns its first offset.
     fn make_short(&self) -> Result<Option<u64>> {
         let retired = lock(&self.retired); // one segment is made at a time
         self.check()?;
@@ -73,7 +76,8 @@ impl<T> Wal<T> {
         Ok(Some(first))
     }
 
-    /// Removes what is kept for what may be written: retired segments, the next ones, one in the making. The log makes others as it needs them.
+    /// Removes all files kept for future writes: retired segments, the next ones, and one under construction. The log
+    /// makes new ones as needed.
     pub fn give_back(&self) {
         let mut retired = lock(&self.retired);
         if let Some(making) = retired.making.take() {
@@ -85,8 +89,9 @@ impl<T> Wal<T> {
         self.shed(&mut retired, 0);
     }
 
-    /// Removes what is kept beside the next segment, or what that can be made of: commits may come to it at any time. What lacks the room is a
-    /// table, behind which the log needs less. No other is made ahead while the present segment is written. True if there was any.
+    /// Removes the files kept beyond the next segment, or beyond the file that it can be made of, since commits may
+    /// need it at any time. The room is needed by a table flush, after which the log needs less. No other segment is
+    /// made ahead while the current one is being written. Returns true if any file was removed.
     pub fn give_back_spare(&self) -> bool {
         let mut retired = lock(&self.retired);
         let mut order = self.order.lock();
@@ -98,17 +103,18 @@ impl<T> Wal<T> {
         self.shed(&mut retired, kept) > 0 || !behind.is_empty()
     }
 
-    /// Offset up to which no frame waits to be taken. For the one who takes (the db's apply lock).
+    /// Returns the offset up to which no frame waits to be taken. For the thread that takes frames (the db's apply
+    /// lock).
     pub fn taken_up_to(&self) -> u64 {
         self.order.lock().taken_up_to()
     }
 
-    /// True if the log stands in a short segment.
+    /// True if the current segment is a short one.
     pub(super) fn is_short(&self) -> bool {
         self.order.lock().current.length() < self.limits.segment_bytes
     }
 
-    /// Removes a segment that nobody names. One that cannot be removed is swept at the next open.
+    /// Removes a segment that is not referenced. If that fails, the next open deletes it.
     pub(super) fn remove(&self, number: u64) {
         let _ = self.env.fs.remove(&self.dir.join(Name::Segment(number).to_string()));
     }
