@@ -1,17 +1,18 @@
 #![expect(unsafe_code, reason = "fence 3: bytes of records, written once and lent for as long as the arena lives")]
-//! The bytes of a memtable's records: appended one after the other, never moved, never changed, freed all at once.
+//! The bytes of a memtable's records: append-only, never moved or changed, freed all at once.
 //!
 //! ```text
-//! record   seqno and kind 8, length of value 4, of companions 4, of key 2; key, value, companions; up to a whole word
-//! place    where a record begins, in words of 8 bytes: 32 bits reach over 32 GiB
-//! chunk    a run of records; one that is long for a chunk has a chunk of its own, and the places that it covers
+//! record   seqno and kind 8, length of value 4, of companions 4, of key 2; key, value, companions; padded to a whole word
+//! place    the offset of a record, in words of 8 bytes: 32 bits address 32 GiB
+//! chunk    a run of records; a record too long for a chunk has a chunk of its own, and the places that it covers
 //! ```
 //!
-//! In:     records, by the one `Appender` of an arena, which nobody can clone and whose calls need it alone.
-//! Out:    records by their place, for any number of readers beside it, without a lock. A place that was never given out, or is
-//!         no longer what it was, gives nothing, or bytes of records that are there: never anything else.
-//! Contract: bytes of a chunk below its `written` are initialised and are not written again while the arena lives; bytes above it are
-//!         touched by the appender alone. `written` is stored with Release behind the bytes, and read with Acquire before them.
+//! In:     records, from the arena's only `Appender`, which cannot be cloned and whose calls need exclusive access.
+//! Out:    records by their place, for any number of concurrent readers, without a lock. A place that was never issued,
+//! or is corrupted, returns nothing or bytes of existing records: never anything else.
+//! Contract: bytes of a chunk below its `written` are initialised and are not written again while the arena lives; only
+//! the appender touches bytes above it. `written` is stored with Release after the bytes, and read with Acquire before
+//! them.
 //! Proof:  the tests of this directory, under Miri too (`scripts/miri.sh`).
 
 use std::slice;
@@ -23,30 +24,30 @@ use crate::env::Pages;
 use crate::prefetch::{LINE, prefetch};
 use crate::record::{Kind, Record, Seqno, companion};
 
-/// Bytes of a record in front of its key.
+/// Length of the header before a record's key.
 const HEADER_BYTES: usize = 18;
-/// Places are counted in words of so many bytes.
+/// Bytes of a word, the unit of places.
 const WORD_BYTES: usize = 8;
-/// Lines of a record that are asked for.
+/// Cache lines of a record to prefetch.
 const LINES: usize = 3;
-/// Chunks are at least as long, and at most.
+/// Limits of a chunk's length, as powers of two.
 const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=20;
 
-/// Records that were appended.
+/// The appended records.
 #[derive(Debug)]
 pub(super) struct Arena {
     chunks: Growing<Chunk>,
-    /// A chunk holds two to this power bytes.
+    /// Binary logarithm of a chunk's length in bytes.
     log2: u32,
-    /// Chunks whose places are given out.
+    /// Number of chunks whose places are issued.
     numbers: AtomicUsize,
 }
 
-/// Appends to an arena; there is one for each.
+/// The appender of an arena; each arena has one.
 #[derive(Debug)]
 pub(super) struct Appender {
     arena: Arc<Arena>,
-    /// The chunk that is being filled, and how far; none before the first record.
+    /// The chunk being filled, and its length so far; `None` before the first record.
     open: Option<(usize, usize)>,
     /// The number of the next chunk.
     next: usize,
@@ -63,32 +64,34 @@ impl Chunk {
         Some(Chunk { pages: Pages::new(bytes)?, written: AtomicUsize::new(0) })
     }
 
-    /// What is written from `from` on; empty beyond it.
+    /// Returns the written bytes from `from` on; empty beyond their end.
     #[inline]
     fn written(&self, from: usize) -> &[u8] {
         let written = self.written.load(Ordering::Acquire);
         if from >= written {
             return &[];
         }
-        // SAFETY: `from < written <= pages.bytes()`, these bytes are initialised, and nobody writes them while `self` lives.
+        // SAFETY: `from < written <= pages.bytes()`, these bytes are initialised, and they are not written again while
+        // `self` lives.
         unsafe { slice::from_raw_parts(self.pages.base().as_ptr().add(from), written - from) }
     }
 }
 
 impl Arena {
-    /// An empty arena for about so many bytes, and its appender.
+    /// Creates an empty arena for about `budget` bytes, and its appender.
     pub(super) fn new(budget: usize) -> (Arc<Arena>, Appender) {
         let log2 = (budget / 64).max(1).ilog2().clamp(*CHUNK_LOG2.start(), *CHUNK_LOG2.end());
         let arena = Arc::new(Arena { chunks: Growing::new(), log2, numbers: AtomicUsize::new(0) });
         (arena.clone(), Appender { arena, open: None, next: 0 })
     }
 
-    /// Bytes over which the places reach that are given out: a long record takes those of whole chunks, up to four times its own.
+    /// Returns the size of the address range of all issued places, in bytes. A long record takes the places of whole
+    /// chunks, up to four times its own length.
     pub(super) fn reach(&self) -> u64 {
         (self.numbers.load(Ordering::Relaxed) as u64) << self.log2
     }
 
-    /// What stands from a place on.
+    /// Returns the written bytes from a place on.
     #[inline]
     fn from(&self, place: u32) -> &[u8] {
         let (word, log2) = (place as usize, self.log2 - WORD_BYTES.ilog2());
@@ -96,23 +99,24 @@ impl Arena {
         self.chunks.get(word >> log2).map_or(&[], |chunk| chunk.written(from))
     }
 
-    /// Asks for the lines in which the record at a place begins.
+    /// Prefetches the first cache lines of the record at a place.
     #[inline]
     pub(super) fn ask_for(&self, place: u32) {
         self.from(place).chunks(LINE).take(LINES).for_each(prefetch);
     }
 
-    /// Key and seqno of the record at a place.
+    /// Returns key and seqno of the record at a place.
     #[inline]
     pub(super) fn placed(&self, place: u32) -> Option<(&[u8], Seqno)> {
         let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
         let header = Header::decode(header);
-        // A length that was hit may reach beyond all that is there.
+        // A corrupted length may reach beyond the written bytes.
         Some((rest.get(..header.key).unwrap_or(rest), header.word >> 8))
     }
 
-    /// The record at a place. Where its kind or a length was hit, so that there is none to be shown, a fence of that place alone (`Fence::shown`): a
-    /// record stands here, and older ones do not answer for it.
+    /// Returns the record at a place. If its kind or a length is corrupted, so that the record cannot be shown, returns
+    /// a fence for that place alone (`Fence::shown`): a record exists here, so reads must not fall back to older
+    /// versions.
     #[inline]
     pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
         self.whole(place).or_else(|| self.fence(place))
@@ -125,8 +129,8 @@ impl Arena {
         let (key, rest) = rest.split_at_checked(header.key)?;
         let (value, rest) = rest.split_at_checked(header.value)?;
         let (beside, behind) = rest.split_at_checked(header.companion)?;
-        // A length that was hit may leave some of them out, each of the others whole. What really stands behind them is nothing, a zero, or the
-        // kind of the next record.
+        // A corrupted length may leave out some companions while the others stay whole. In a sound record the next byte
+        // does not exist, is a zero, or is the kind of the next record.
         let leaves_some = behind.first().is_some_and(|byte| companion::begins(*byte));
         if beside.len() > companion::MAX_BYTES || leaves_some {
             return None;
@@ -148,7 +152,7 @@ impl Arena {
 }
 
 impl Appender {
-    /// Appends a record and answers its place, and how many bytes it takes; none if the arena can hold no more.
+    /// Appends a record. Returns its place and its size in bytes, or `None` if the arena is full.
     pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
         let mut header = Header::of(record)?.encode();
         let (word, lengths) = header.split_at_mut(8);
@@ -161,13 +165,14 @@ impl Appender {
         let chunk = self.arena.chunks.get(number)?;
         debug_assert_eq!(chunk.written.load(Ordering::Relaxed).next_multiple_of(WORD_BYTES), from);
         assert!(from + bytes <= chunk.pages.bytes(), "room was found");
-        // What the parts leave of the last word is read by whoever comes to a place that is none.
+        // Clear the part of the last word that the record does not fill: a reader with an invalid place may read it.
         // SAFETY: as below, of the last word of the room, which is not empty; room begins and ends at whole words.
         unsafe { chunk.pages.base().as_ptr().add(from + bytes - WORD_BYTES).cast::<u64>().write(0) };
         let mut to = from;
         for part in parts {
-            // SAFETY: `to + part.len() <= from + bytes <= pages.bytes()`. Nobody else touches what is above `written`, which is not above
-            // `from`: this appender is the arena's only one, and is borrowed alone. The part is no memory of the chunk above `written`.
+            // SAFETY: `to + part.len() <= from + bytes <= pages.bytes()`. No other thread touches bytes above
+            // `written`, which is at most `from`: this appender is the arena's only one and is borrowed exclusively.
+            // The part does not overlap the chunk's memory above `written`.
             unsafe { part.as_ptr().copy_to_nonoverlapping(chunk.pages.base().as_ptr().add(to), part.len()) };
             to += part.len();
         }
@@ -175,7 +180,7 @@ impl Appender {
         Some((place, bytes))
     }
 
-    /// A chunk with room for so many bytes, and where they go.
+    /// Returns a chunk with room for `bytes` bytes, and the position of that room.
     fn room(&mut self, bytes: usize) -> Option<(usize, usize)> {
         let chunk_bytes = 1 << self.arena.log2;
         if let Some((number, from)) = self.open
@@ -184,7 +189,7 @@ impl Appender {
             self.open = Some((number, from + bytes));
             return Some((number, from));
         }
-        // A long record gets a chunk of its own, and the open one goes on being filled.
+        // A long record gets a chunk of its own; the open chunk continues to be filled.
         let is_long = bytes > chunk_bytes / 4;
         let number = self.next;
         let next = number + if is_long { bytes.div_ceil(chunk_bytes) } else { 1 };
@@ -204,7 +209,7 @@ impl Appender {
     }
 }
 
-/// What stands in front of a record's bytes.
+/// The header before a record's bytes.
 #[derive(Clone, Copy)]
 struct Header {
     /// Seqno and kind.
@@ -273,7 +278,7 @@ mod tests {
             assert_eq!(arena.placed(*place), Some((&n.to_le_bytes()[..], n as u64)));
         }
         let last = places.iter().max().unwrap() + 1000;
-        // What is no place of a record is nothing, or something that lies in the arena.
+        // A place that belongs to no record returns nothing, or bytes inside the arena.
         for place in (0..last).chain(u32::MAX - 1000..=u32::MAX) {
             let _ = (arena.record(place), arena.placed(place));
         }
@@ -286,7 +291,7 @@ mod tests {
         let (place, bytes) = appender.append(&record(b"key", 7, b"value")).unwrap();
         for bit in 0..8 * HEADER_BYTES {
             let chunk = arena.chunks.get(0).unwrap();
-            // SAFETY: nobody else has this arena, and no reference into it is alive.
+            // SAFETY: this test has the only handle to the arena, and no reference into it is alive.
             let turn = || unsafe { *chunk.pages.base().as_ptr().add(bit / 8) ^= 1 << (bit % 8) };
             turn();
             let (found, placed) = (arena.record(place).unwrap(), arena.placed(place).unwrap());
@@ -304,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_length_that_leaves_out_some_of_what_stands_beside_a_record_is_noticed() {
-        // Nine bytes of a seal, then sixteen of another companion: one bit of 25 is nine.
+        // Nine bytes of a seal, then sixteen of another companion: one bit flip turns the length 25 into 9.
         let seal = [&[companion::WORD8][..], &[7; 8]].concat();
         for other in companion::SKIPPABLE {
             let beside = [&seal[..], &[other, 14], &[9; 14]].concat();
@@ -314,7 +319,7 @@ mod tests {
             appender.append(&whole).unwrap();
             assert_eq!(arena.record(place), Some(whole));
             let chunk = arena.chunks.get(0).unwrap();
-            // SAFETY: nobody else has this arena, and no reference into it is alive.
+            // SAFETY: this test has the only handle to the arena, and no reference into it is alive.
             unsafe { *chunk.pages.base().as_ptr().add(12) ^= 25 ^ 9 };
             let found = arena.record(place).unwrap();
             assert_eq!((found.kind, found.seqno, found.key), (Kind::Fence, 7, &b"key"[..]));

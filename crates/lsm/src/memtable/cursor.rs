@@ -1,9 +1,11 @@
-//! A cursor over a memtable that owns what it stands on.
+//! A cursor over a memtable that owns its position.
 //!
-//! Where it stands is told by a `Walk` over the tree's leaves, or by `Runs` of the skip list's nodes; neither allocates once it has its room.
+//! A `Walk` over the tree's leaves, or `Runs` of the skip list's nodes, keeps the position. Neither allocates after its
+//! buffers exist.
 //!
-//! A user's cursor checks the record that it stands on, as often as its policy says. One that does not match its companion is shown as a fence over
-//! the places where it may have stood (`doubt`): older versions of its key do not decide, and no range that may have held it ends without an error.
+//! A user's cursor checks the record at its position as often as its policy requires. A record that does not match its
+//! companion is shown as a fence over all places where it may belong (`doubt`). So older versions of its key are not
+//! returned in its stead, and a range that may have held it does not end without an error.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,17 +28,17 @@ pub struct MemtableCursor {
     pub(super) table: Arc<Memtable>,
     pub(super) stand: Stand,
     pub(super) judge: Option<Judge>,
-    /// Somebody would check, but not this one: what it has seen is not told to others.
+    /// True if verification is enabled for the store but not for this cursor: its findings are not shared with others.
     looks_away: bool,
-    /// The fence that stands for a damaged record under the cursor; empty: the record is shown.
+    /// The fence that stands for a damaged record at the position; empty if the record itself is shown.
     fence: Vec<u8>,
-    /// The end of that fence by which the cursor came to it.
+    /// The end of that fence at which the cursor arrived.
     fence_place: (Vec<u8>, Seqno),
-    /// The group of records whose order was found to be right last.
+    /// The last group of records whose order was verified.
     believed: Option<(u32, u32)>,
 }
 
-/// Where it stands, in the list of its memtable.
+/// The position, in the memtable's kind of list.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "the usual one is the large one, and cursors are boxed")]
 pub(super) enum Stand {
@@ -44,7 +46,7 @@ pub(super) enum Stand {
     Nodes(Runs),
 }
 
-/// One move, in whichever list it is.
+/// Makes one move in either kind of list.
 macro_rules! go {
     ($stand:expr, $list:expr, $move:ident $(, $argument:expr)*) => {
         match (&mut $stand, $list) {
@@ -56,7 +58,7 @@ macro_rules! go {
 }
 
 impl Stand {
-    /// Nowhere.
+    /// Creates an invalid position.
     pub(super) fn new(table: &Memtable) -> Stand {
         match &table.list {
             List::Arena(_) => Stand::Leaves(Walk::new()),
@@ -64,12 +66,12 @@ impl Stand {
         }
     }
 
-    /// To the record at one end.
+    /// Moves to the first or last record.
     pub(super) fn go_to_end(&mut self, list: &List, is_last: bool) {
         go!(*self, list, end, is_last);
     }
 
-    /// One record on, or back; from nowhere to the end on that side.
+    /// Moves one record forward or back; from an invalid position, to the end on that side.
     pub(super) fn step(&mut self, list: &List, forward: bool) {
         match (self.valid(), forward) {
             (false, _) => self.go_to_end(list, !forward),
@@ -86,7 +88,7 @@ impl Stand {
         }
     }
 
-    /// The record there, as it is stored.
+    /// Returns the record at the position, as stored.
     #[inline]
     pub(super) fn record<'a>(&'a self, list: &'a List) -> Option<Record<'a>> {
         match (self, list) {
@@ -97,14 +99,14 @@ impl Stand {
     }
 }
 
-/// Who checks, and how often.
+/// The verification policy of a cursor: the record protector, and how often it checks.
 pub(super) struct Judge {
     keeper: Arc<dyn Companions>,
     protection: Protection,
-    /// Records until the next one is checked.
+    /// Number of records until the next check.
     left: u32,
     every: u32,
-    /// So many come in which one is known to be damaged.
+    /// Number of records to check without sampling because one of them is known to be damaged.
     closely: usize,
 }
 
@@ -140,14 +142,15 @@ impl MemtableCursor {
         MemtableCursor { judge, looks_away, ..MemtableCursor::new(table) }
     }
 
-    /// False if `pass_deleted` would not find anything new.
+    /// False if `pass_deleted` would find nothing new.
     #[inline]
     pub(crate) fn may_pass(&self) -> bool {
         matches!(&self.stand, Stand::Leaves(walk) if walk.may_pass())
     }
 
-    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key from there to some record behind, none of them behind `until`,
-    /// goes to that record and answers true. It is one that he could see, of a key that is hidden.
+    /// Skips deleted keys. The cursor must be at a tombstone that hides its key from a reader at `seqno`. If that
+    /// reader sees no key from there up to some later record, at most `until`, the cursor moves to that record and
+    /// returns true. The record is visible to the reader, and its key is hidden.
     pub(crate) fn pass_deleted(&mut self, seqno: Seqno, until: Option<(&[u8], Seqno)>) -> bool {
         let (Stand::Leaves(walk), List::Arena(tree)) = (&mut self.stand, &self.table.list) else { return false };
         let (table, judge) = (&self.table, &self.judge);
@@ -160,15 +163,15 @@ impl MemtableCursor {
         let until = until.map(|(key, seqno)| Probe { key, seqno });
         let has_moved = walk.pass_deleted(tree, seqno, until, (!self.looks_away).then_some(is_sound));
         if let Some(judge) = self.judge.as_mut().filter(|_| met_damage.get()) {
-            judge.closely = LEAF; // so that it is told of when the walk comes to it
+            judge.closely = LEAF; // so that the walk reports the damage when it reaches the record
         }
         if has_moved {
-            self.fence.clear(); // each was checked when it was found to be deleted
+            self.fence.clear(); // each record was checked when its deletion was recorded
         }
         has_moved
     }
 
-    /// Checks the record that the cursor has come to in a direction, if it is its turn.
+    /// Checks the record that the cursor has moved to, if the sampling selects it.
     #[inline]
     fn arrive(&mut self, forward: bool) {
         if let Some(judge) = &mut self.judge {
@@ -196,7 +199,7 @@ impl MemtableCursor {
         }
     }
 
-    /// Checks the other records of a group, whose order a hit record may have changed.
+    /// Checks the other records of a group, because a corrupted one may have changed their order.
     #[inline(never)]
     fn check_group(&mut self, name: (u32, u32), forward: bool) {
         let Stand::Leaves(walk) = &self.stand else { return };
@@ -220,7 +223,8 @@ impl MemtableCursor {
         self.fence_place = if forward { fence.from } else { fence.to };
     }
 
-    /// A search has ended here. Where every record is checked, what stands beside the place is too: a key that was hit may have led the search astray.
+    /// Checks the record at which a search ended. If every record is checked, its neighbour is checked too: a corrupted
+    /// key may have misled the search.
     #[inline]
     fn arrive_from_search(&mut self, place: (&[u8], Seqno), forward: bool) {
         self.arrive(forward);
@@ -231,7 +235,7 @@ impl MemtableCursor {
         }
     }
 
-    /// True if the record beside the cursor is what was written, and its group is in order, or there is none.
+    /// True if the neighbouring record is undamaged and its group is in order, or if there is no neighbour.
     #[inline]
     fn is_sound_beside(&self, forward: bool) -> bool {
         let Some(judge) = &self.judge else { return true };
@@ -248,7 +252,7 @@ impl MemtableCursor {
         judge.serves(&self.table, &record) && self.is_group_in_order(&beside, at)
     }
 
-    /// True if no record in the group of the one at a place of a leaf was hit and may have moved.
+    /// True if no record in the group of the one at this leaf position is corrupted and possibly misplaced.
     #[inline]
     fn is_group_in_order(&self, stand: &Stand, at: usize) -> bool {
         let Stand::Leaves(walk) = stand else { return true };
@@ -256,7 +260,7 @@ impl MemtableCursor {
             || stand.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
     }
 
-    /// The search met a record that was hit: looks at one record after the other, from the end on this side.
+    /// The search encountered a corrupted record: scans all records one by one from the end on this side.
     #[cold]
     #[inline(never)]
     fn search_anew(&mut self, place: (&[u8], Seqno), forward: bool) {
@@ -266,7 +270,7 @@ impl MemtableCursor {
         self.arrive(forward);
     }
 
-    /// The record under the cursor, as it is stored.
+    /// Returns the record at the position, as stored.
     #[inline]
     fn stored(&self) -> Option<Record<'_>> {
         self.stand.record(&self.table.list)
@@ -276,7 +280,7 @@ impl MemtableCursor {
 impl Judge {
     #[inline]
     pub(super) fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
-        // A record that came in later may be the first without a companion.
+        // A record inserted later may be the first without a companion.
         let protection = table.protection(self.protection);
         self.keeper.serves(record, protection)
     }
@@ -342,7 +346,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn source(&self) -> Source<'_> {
-        // As long as every record had companions when it came in, one without has lost them.
+        // As long as every inserted record had companions, a record without them has lost them.
         Source { protection: self.table.protection(Protection::Complete), ..Source::default() }
     }
 }

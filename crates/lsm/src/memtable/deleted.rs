@@ -1,14 +1,18 @@
-//! What a cursor found of a leaf in which every key is deleted, so that the next one passes it by with one look.
+//! Caches that every key of a leaf is deleted, so that the next cursor passes the leaf with one load.
 //!
-//! In:     a leaf that a cursor has put in order.
-//! Out:    a word that stands at the leaf: of how many records it tells, and the newest seqno among them.
-//! Holds:  a leaf is only ever appended to, so what was true of its first records stays true, and while it holds no more of them it is true of the
-//!         leaf. A reader to whom all of them are visible (whose seqno is not below the newest) sees no key there.
-//! Costs:  the leaf is looked through once for each time that something came to it, up to the first key that is not deleted. Where all are, each record
-//!         is checked, however few the cursor checks of those that it shows; one that checks none tells nothing. From then on a queue's head costs a look for each leaf in front of it, not two steps for each key.
+//! In:     a leaf that a cursor has sorted.
+//! Out:    a word stored in the leaf: the number of records it describes, and the newest seqno among them.
+//! Holds:  a leaf is append-only, so a statement about its first records stays true. While the leaf has no other
+//! records, the statement covers the leaf. A reader to whom all of them are visible (its seqno is at least the newest)
+//! sees no key there.
+//! Costs:  each time records were added, the leaf is scanned once, up to the first key that is not deleted. If all keys
+//! are deleted, each record is checked, even by a cursor that checks few of the records that it shows; a cursor that
+//! checks none stores nothing. From then on the head of a queue costs one load per leaf before it, not two steps per
+//! key.
 //!
-//! Versions of a key may stand in two leaves. What begins a leaf and is no tombstone may be an older version of a key that was deleted in the leaf before: that is
-//! told too, and so is whether the last key may go on in the leaf behind.
+//! Versions of a key may span two leaves. A leaf that begins with a record other than a tombstone may hold an older
+//! version of a key that was deleted in the previous leaf. The word records this, and whether the last key may continue
+//! in the next leaf.
 
 use super::node::{Leaf, NONE};
 use super::sorted::Sorted;
@@ -17,15 +21,15 @@ use super::tree::Tree;
 use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 
-/// All keys of the first `count` records of a leaf are deleted.
+/// States that all keys of the first `count` records of a leaf are deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Deleted {
     count: usize,
-    /// The newest of these records.
+    /// The newest seqno among these records.
     newest: Seqno,
-    /// It begins with versions of a key that is deleted only if the leaf before says so.
+    /// The leaf begins with versions of a key that is deleted only if the previous leaf says so.
     begins_inside: bool,
-    /// Its last key is that of the first record behind it.
+    /// The last key is also the key of the first record after the leaf.
     ends_inside: bool,
 }
 
@@ -33,7 +37,8 @@ const COUNT_BITS: u32 = 6;
 const _: () = assert!(LEAF < 1 << COUNT_BITS, "the count and two flags fill the byte beside a seqno");
 
 impl Deleted {
-    /// What is to be told of a leaf, in order in `run`; none if a key of it is not deleted, or a record is not sound.
+    /// Returns the statement about a leaf, sorted in `run`; `None` if one of its keys is not deleted or a record is
+    /// damaged.
     pub(super) fn of(
         tree: &Tree,
         leaf: &Leaf,
@@ -60,13 +65,13 @@ impl Deleted {
         records.all(|record| record.is_some_and(|record| is_sound(&record))).then_some(told)
     }
 
-    /// As one word; never 0.
+    /// Encodes the statement as one word; never 0.
     pub(super) fn word(self) -> u64 {
         let flags = u64::from(self.begins_inside) | u64::from(self.ends_inside) << 1;
         self.newest << (COUNT_BITS + 2) | flags << COUNT_BITS | self.count as u64
     }
 
-    /// From a word; none if it is 0, or tells of another number of records.
+    /// Decodes a word; `None` if it is 0 or describes another number of records.
     #[inline]
     pub(super) fn from_word(word: u64, count: usize) -> Option<Deleted> {
         let flag = |bit: u32| word >> (COUNT_BITS + bit) & 1 == 1;
@@ -79,8 +84,8 @@ impl Deleted {
         (word != 0 && (told.count == count || active(Bug::DeletedLeafGrewUnseen))).then_some(told)
     }
 
-    /// True if a reader at a seqno sees no key there. `before`: what is told of the leaf before it, if the reader passes that too; none if he stands in
-    /// this one, and knows what hides its first key.
+    /// True if a reader at a seqno sees no key in the leaf. `before`: the statement about the previous leaf if the
+    /// reader skips that leaf too; `None` if the reader is in this leaf and knows what hides its first key.
     #[inline]
     pub(super) fn hides_from(self, seqno: Seqno, before: Option<Deleted>) -> bool {
         let is_begun = !self.begins_inside || before.is_none_or(|before| before.ends_inside);

@@ -1,11 +1,13 @@
-//! Records of a memtable that are not what was written: where they may have stood.
+//! Determines where a damaged record of a memtable may belong.
 //!
-//! In:     a record that failed its check, among its neighbours.
-//! Out:    a fence over every place that it may have had; the place that a search which met it is to end at.
-//! Holds:  records stand in the order that their keys had when they came, whatever became of the bytes since. A damaged record lies between its
-//!         nearest neighbours that are whole. If the memtable's filter knows its key, and the key lies between theirs, the fence covers the versions
-//!         of that key alone; otherwise the fence covers everything between these neighbours.
-//! Costs:  nothing before a check fails; then a few steps beside the record, and for a search a walk from one end.
+//! In:     a record that failed its check, and its neighbours.
+//! Out:    a fence over every place that the record may have had, and the place where a search that encountered it must
+//! end.
+//! Holds:  records are ordered by the keys that they had on insertion, whatever became of their bytes since. So a
+//! damaged record lies between its nearest undamaged neighbours. If the memtable's filter contains its key, and the key
+//! lies between those neighbours, the fence covers only the versions of that key; otherwise the fence covers the whole
+//! range between the neighbours.
+//! Costs:  nothing before a check fails; then a few steps beside the record, and for a search a scan from one end.
 
 use std::cmp::Ordering;
 
@@ -17,27 +19,27 @@ use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 
-/// So many damaged neighbours are passed over before the fence is drawn to the end of the memtable.
+/// Number of damaged neighbours that are skipped before the fence is extended to the end of the memtable.
 const MOST_NEIGHBOURS: usize = 256;
 
 /// A place in internal order.
 type Place = (Vec<u8>, Seqno);
 
-/// Where a damaged record may have stood.
+/// The places where a damaged record may belong.
 pub(super) struct Doubt {
-    /// Its `offset` is the seqno of the record as it is stored, to tell one from another.
+    /// Its `offset` is the seqno of the stored record, to distinguish it from others.
     pub(super) fence: Fence,
-    /// The key is what was written, and the record where it belongs.
+    /// True if the key is undamaged and the record is in its place.
     is_in_place: bool,
 }
 
 impl Stand {
-    /// What is known of the damaged record here; none: there is no record.
+    /// Returns the findings about the damaged record here; `None` if there is no record.
     pub(super) fn doubt(&self, table: &Memtable, judge: Option<&Judge>) -> Option<Doubt> {
         let record = self.record(&table.list)?;
         let (before, behind) = (self.sound_beside(table, judge, false), self.sound_beside(table, judge, true));
         let order = &table.order;
-        // A key that became another one of the memtable stands beside that one.
+        // A key that was corrupted into another existing key is adjacent to that key.
         let is_between = before.as_ref().is_none_or(|place| order.compare(&place.0, record.key) == Ordering::Less)
             && behind.as_ref().is_none_or(|place| order.compare(record.key, &place.0) == Ordering::Less);
         let is_known = table.filter.as_ref().is_some_and(|filter| filter.may_hold(hash_key(record.key)));
@@ -54,7 +56,8 @@ impl Stand {
         Some(Doubt { fence, is_in_place })
     }
 
-    /// The fence for a group of the leaf in which a record was hit and may have changed the order; none: there is no such record.
+    /// Returns the fence for a group of the leaf in which a corrupted record may have changed the order; `None` if
+    /// there is no such record.
     pub(super) fn doubt_of_group(&self, table: &Memtable, judge: Option<&Judge>, at: usize) -> Option<Fence> {
         let Stand::Leaves(walk) = self else { return None };
         walk.group(at).find_map(|at| {
@@ -67,7 +70,8 @@ impl Stand {
         })
     }
 
-    /// What lies between the nearest whole records that are of other groups than the record here. The order of keys within a group goes by their bytes.
+    /// Returns the range between the nearest undamaged records of other groups than this record's. The order of keys
+    /// within a group depends on their bytes.
     fn around_group(&self, table: &Memtable, judge: Option<&Judge>, key: &[u8]) -> (Place, Place) {
         let (mut first, mut last) = (self.clone(), self.clone());
         if let Stand::Leaves(walk) = self {
@@ -79,7 +83,7 @@ impl Stand {
         (begin(before, &table.order, key), end(behind, &table.order, key))
     }
 
-    /// The nearest record in a direction that is what was written.
+    /// Returns the place of the nearest undamaged record in a direction.
     fn sound_beside(&self, table: &Memtable, judge: Option<&Judge>, forward: bool) -> Option<Place> {
         let mut at = self.clone();
         for _ in 0..MOST_NEIGHBOURS {
@@ -92,11 +96,11 @@ impl Stand {
         None
     }
 
-    /// Where a search in a direction is to end, by a look at each record: the first at or behind `place` that is whole, or before it a damaged one
-    /// that may have stood at or behind `place`.
+    /// Returns where a search must end, by examining every record: at the first undamaged record at or after `place` in
+    /// the direction, or at an earlier damaged record that may have been at or after `place`.
     pub(super) fn found(table: &Memtable, judge: &Judge, place: (&[u8], Seqno), forward: bool) -> Stand {
         let order = &table.order;
-        // Behind `place` in the direction, or at it.
+        // At or after `place`, in the direction.
         let is_reached = |other: (&[u8], Seqno)| {
             let compared = order.compare_internal(other, place);
             compared != if forward { Ordering::Less } else { Ordering::Greater }
@@ -121,10 +125,10 @@ impl Stand {
     }
 }
 
-/// The first place that a damaged record may have had, behind `before`. `key`: what its key is now.
+/// Returns the first place that a damaged record may have had, after `before`. `key` is its current key.
 fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
     match before {
-        // Versions of a key are put in order by their seqnos, one of which may have been hit.
+        // Versions of a key are ordered by their seqnos, one of which may be corrupted.
         Some((before, _)) if order.compare(&before, key).is_eq() => (before, MAX_SEQNO),
         Some((before, seqno)) => (before, seqno.saturating_sub(1)),
         None if order.is_bytewise() => (Vec::new(), MAX_SEQNO),
@@ -132,7 +136,7 @@ fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
     }
 }
 
-/// The last place, before `behind`.
+/// Returns the last place that it may have had, before `behind`.
 fn end(behind: Option<Place>, order: &Order, key: &[u8]) -> Place {
     match behind {
         Some((behind, _)) if order.compare(&behind, key).is_eq() => (behind, 0),

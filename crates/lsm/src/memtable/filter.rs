@@ -1,37 +1,37 @@
-//! Which keys are certainly not in a memtable: a read for old data does not search it.
+//! A filter of the keys in a memtable: a read for old data skips the search.
 //!
-//! A word of 64 bits for a key, four bits in it, all from the hash that the key has anyway: a look is one line of memory, wherever the
-//! answer is "no". Words are made a page at a time when first needed.
+//! Each key sets four bits in one 64-bit word, chosen by the hash that the key has anyway: a lookup that answers "no"
+//! costs one cache line. Pages of words are allocated on first use.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Words of a page, at most.
+/// Maximum number of words in a page.
 const PAGE_WORDS: usize = 512;
-/// Words of a filter, at least.
+/// Minimum number of words in a filter.
 const LEAST_WORDS: usize = 8;
-/// Bytes of a memtable for each byte of its filter: with records of 128 bytes, 16 bits for each.
+/// Bytes of a memtable per byte of its filter: 16 bits per record of 128 bytes.
 const BUDGET_SHARE: usize = 64;
 
 type Page = Box<[AtomicU64]>;
 
-/// Bits of keys.
+/// The bits of the inserted keys.
 #[derive(Debug)]
 pub(super) struct Filter {
     pages: Box<[OnceLock<Page>]>,
-    /// Words of a page: two to this power.
+    /// Binary logarithm of the number of words in a page.
     log2: u32,
 }
 
 impl Filter {
-    /// No key, for a memtable of about so many bytes.
+    /// Creates an empty filter for a memtable of about `budget` bytes.
     pub(super) fn new(budget: usize) -> Filter {
         let words = (budget / BUDGET_SHARE / 8).clamp(LEAST_WORDS, 1 << 24);
         let log2 = words.min(PAGE_WORDS).ilog2();
         Filter { pages: (0..words >> log2).map(|_| OnceLock::new()).collect(), log2 }
     }
 
-    /// Notes a key by its hash and answers how many bytes of memory that took. One thread at a time.
+    /// Adds a key by its hash and returns the number of bytes allocated for it. One thread at a time.
     #[inline]
     pub(super) fn add(&self, hash: u64) -> usize {
         let (page, word) = self.place(hash);
@@ -50,7 +50,7 @@ impl Filter {
         slot.get_or_init(|| (0..1 << self.log2).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// False if no such key was added.
+    /// False if no key with this hash was added.
     #[inline]
     pub(super) fn may_hold(&self, hash: u64) -> bool {
         let (page, word) = self.place(hash);
@@ -58,7 +58,7 @@ impl Filter {
         self.pages[page].get().is_some_and(|page| page[word].load(Relaxed) & bits == bits)
     }
 
-    /// Page and word of a key, by the upper half of its hash.
+    /// Returns page and word of a key, from the upper half of its hash.
     #[inline]
     fn place(&self, hash: u64) -> (usize, usize) {
         let words = (self.pages.len() << self.log2) as u64;
@@ -67,7 +67,7 @@ impl Filter {
     }
 }
 
-/// Four bits of a word, by the lower half.
+/// Returns the four bits in a word, from the lower half of the hash.
 #[inline]
 fn bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)

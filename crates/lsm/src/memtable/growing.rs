@@ -1,10 +1,12 @@
-//! An array that only grows: items are set once, in any order, by one thread, and lent to all for as long as it lives.
+//! A grow-only array: each item is set once, in any order, by one thread, and readers borrow it for the array's
+//! lifetime.
 //!
-//! Parts of doubling length, each made when an item of it is first set, so nothing ever moves and nobody waits.
+//! Its parts double in length, and each is allocated when one of its items is first set. So items never move and
+//! readers never wait.
 
 use std::sync::OnceLock;
 
-/// Items of the first part.
+/// Length of the first part.
 const FIRST: usize = 64;
 /// Enough for 2^32 items.
 const PARTS: usize = 28;
@@ -22,7 +24,7 @@ impl<T> Growing<T> {
         Growing { parts: [const { OnceLock::new() }; PARTS] }
     }
 
-    /// The part of an item, and its place there: counted from `FIRST` on, a part begins at every power of two.
+    /// Returns the part of an item, and its index there: counted from `FIRST` on, a part begins at every power of two.
     #[inline]
     fn part_of(index: usize) -> (usize, usize) {
         let index = index.saturating_add(FIRST);
@@ -39,7 +41,7 @@ impl<T> Growing<T> {
         self.parts.get(part)?.get()?.get(at)?.get()
     }
 
-    /// Sets an item; false if it is set already, or its number is beyond all that there can be.
+    /// Sets an item. Returns false if it is set already, or if its index exceeds the maximum.
     pub(super) fn set(&self, index: usize, item: T) -> bool {
         let (part, at) = Self::part_of(index);
         let Some(items) = self.parts.get(part) else { return false };
@@ -48,13 +50,13 @@ impl<T> Growing<T> {
     }
 }
 
-/// Nodes by number, which are there, empty, from the moment on that their number is given out.
+/// Nodes by number. A node exists, empty, from the moment its number is issued.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     chunks: Growing<Box<[T]>>,
-    /// A chunk holds two to this power.
+    /// Binary logarithm of the number of nodes in a chunk.
     log2: u32,
-    /// The bits of a number that tell the place in its chunk.
+    /// Mask of the bits that hold a node's index in its chunk.
     within: u32,
 }
 
@@ -68,7 +70,7 @@ impl<T: Default> Pool<T> {
         self.chunks.get(id as usize >> self.log2)?.get((id & self.within) as usize)
     }
 
-    /// The node of a number; numbers are asked for in order.
+    /// Returns the node with this number; numbers are requested in ascending order.
     pub(super) fn make(&self, id: u32) -> Option<&T> {
         if self.get(id).is_none() {
             let chunk = (0..1usize << self.log2).map(|_| T::default()).collect();

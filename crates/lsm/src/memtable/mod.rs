@@ -1,16 +1,19 @@
 //! Memtables: the newest records of a family, in order, in memory.
 //!
 //! In:     records whose frame is whole in the log, from the commit path or from recovery, by one thread at a time.
-//! Out:    point reads and cursors, beside the writer and without locks; at the end one pass of a cursor into a table.
-//! Holds:  a key (user key, seqno) is unique; nothing is ever replaced or removed, so a reader that found a place keeps it.
-//!         A record is in the list before `insert` returns, and a seqno is published after that (I01): a reader at a
-//!         published seqno finds every record up to it. A frozen memtable never changes (I03) because nobody inserts.
-//! Ledger: counts and sums of what came in, for the flush to balance against (I11). A record that the list did not take still
-//!         counts, so that the flush cannot hide it.
-//! Crash:  all of it is gone, and comes back from the log.
+//! Out:    point reads and cursors, concurrent with the writer and without locks; finally one pass of a cursor into a
+//! table.
+//! Holds:  a key (user key, seqno) is unique. Records are never replaced or removed, so a reader keeps the position it
+//! found. A record is in the list before `insert` returns, and its seqno is published after that (I01): a reader at a
+//! published seqno finds every record up to it. A frozen memtable never changes (I03) because no thread inserts into
+//! it.
+//! Ledger: counts and sums of the inserted records, for the flush to balance against (I11). A record that the list
+//! failed to take still counts, so that the flush cannot hide the loss.
+//! Crash:  the contents are lost, and are rebuilt from the log.
 //!
-//! `Memtable` is the front. Its records stand in one of two lists: `tree`, leaves in an `arena`, or `skiplist`, a node a record, which is slower, has
-//! no unsafe code of ours, and is what the other is held against. In front of either stands a `filter`, so that a read for old data does not search it.
+//! `Memtable` is the interface. Its records are in one of two lists: `tree`, leaves in an `arena`, or `skiplist`, one
+//! node per record. The skip list is slower, has no unsafe code of ours, and is the reference for testing the tree. A
+//! `filter` in front of both spares reads for old data the search.
 
 mod arena;
 mod cursor;
@@ -47,39 +50,39 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection};
 
-/// What the words of a tree are made of, and how many of them a node has. A test of their protocol has others in their place.
+/// The types of a tree's words, and the number of words per node. A test of their protocol substitutes others.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-    /// Records of a leaf.
+    /// Number of records in a leaf.
     pub(super) const LEAF: usize = 32;
-    /// Children of an inner node.
+    /// Number of children of an inner node.
     pub(super) const INNER: usize = 256;
 
-    /// Somebody else changed what is to be looked at once more.
+    /// Called in a retry loop, after a concurrent change.
     pub(super) fn look_again() {
         std::hint::spin_loop();
     }
 }
 
-/// The most that a memtable may hold before it is frozen, whatever its budget.
+/// Size at which a memtable is frozen, whatever its budget.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// And over how much the places of its arena may reach, of 32 GiB: behind it there is room for the largest batch, of 4 GiB, though its records
-/// take four times as much.
+/// Limit on the address range of the arena's places, of 32 GiB: the remainder has room for the largest batch, of 4 GiB,
+/// even if its records take four times their length.
 const MOST_REACH: u64 = 12 << 30;
 
-/// Records of one family in internal order, in memory.
+/// The records of one family in memory, in internal order.
 #[derive(Debug)]
 pub struct Memtable {
     order: Order,
     list: List,
-    /// None in an order in which keys of other bytes are equal.
+    /// `None` in an order in which keys with different bytes can be equal.
     filter: Option<Filter>,
     totals: Totals,
 }
 
-/// Where the records stand.
+/// The list that holds the records.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one, behind a reference")]
 enum List {
@@ -88,13 +91,13 @@ enum List {
 }
 
 impl Memtable {
-    /// An empty memtable of the usual kind, for about 64 MiB.
+    /// Creates an empty memtable of the default kind, for about 64 MiB.
     pub fn new(order: Order) -> Memtable {
         Memtable::of_kind(MemtableKind::default(), order, 64 * MIB)
     }
 
-    /// An empty memtable for about so many bytes: what it takes from the allocator comes in pieces of a sixty-fourth of them, at most 1 MiB. It
-    /// may grow beyond.
+    /// Creates an empty memtable for about `budget` bytes, which it may exceed. It allocates memory in pieces of 1/64
+    /// of the budget, at most 1 MiB.
     pub fn of_kind(kind: MemtableKind, order: Order, budget: usize) -> Memtable {
         let filter = order.is_hashable().then(|| Filter::new(budget));
         let list = match kind {
@@ -104,19 +107,19 @@ impl Memtable {
         Memtable { order, list, filter, totals: Totals::default() }
     }
 
-    /// Puts a record in its place. One thread at a time, each after the one before it; readers run beside it.
-    /// No record with the same key and seqno may be there. `term` is the record's term in the ledger. Errors: `Invalid` if a memtable that
-    /// was not frozen at its limit can hold no more.
+    /// Inserts a record. One thread at a time, each call after the previous one; readers run concurrently. No record
+    /// with the same key and seqno may exist. `term` is the record's term in the ledger. Returns `Invalid` if a
+    /// memtable that was not frozen at its limit is full.
     #[inline]
     pub fn insert(&self, record: &Record<'_>, term: u64) -> Result<()> {
         self.insert_hashed(record, term, || hash_key(record.key))
     }
 
-    /// The same, where the hash of the key (`checksum::hash_key`) is at hand.
+    /// Inserts a record whose key hash (`checksum::hash_key`) is known.
     #[inline]
     pub fn insert_hashed(&self, record: &Record<'_>, term: u64, key_hash: impl FnOnce() -> u64) -> Result<()> {
         if record.companion.is_empty() {
-            self.totals.unsealed(); // before a reader can meet it and miss its companion
+            self.totals.unsealed(); // before a reader can find the record and report its companion as missing
         }
         let forgets = planted::active(Bug::MemtableFilterForgetsTombstones) && record.kind == Kind::Delete;
         let page = self.filter.as_ref().filter(|_| !forgets).map_or(0, |filter| filter.add(key_hash()));
@@ -132,7 +135,8 @@ impl Memtable {
         if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
     }
 
-    /// What is promised of the records' companions, where a keeper promises `kept` of those that it writes.
+    /// Returns which protection the records' companions have, given that the protector guarantees `kept` for the
+    /// companions it writes.
     #[inline]
     pub fn protection(&self, kept: Protection) -> Protection {
         match kept {
@@ -141,7 +145,8 @@ impl Memtable {
         }
     }
 
-    /// Shows the newest version of a key that is not above `seqno`, be it a tombstone; false if there is none.
+    /// Passes the newest version of a key at or below `seqno` to `visit`, including a tombstone. Returns false if there
+    /// is none.
     #[inline]
     pub fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
         match &self.list {
@@ -150,14 +155,14 @@ impl Memtable {
         }
     }
 
-    /// False if certainly no version of a key is here. `key_hash` is `checksum::hash_key` of it; asked only in an order in which equal keys have
-    /// the same bytes.
+    /// False if the memtable certainly has no version of a key. `key_hash` is its `checksum::hash_key`. Call it only in
+    /// an order in which equal keys have the same bytes.
     #[inline]
     pub fn may_hold(&self, key_hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
     }
 
-    /// True if it is to be frozen: it takes more than its budget, or as much as one may.
+    /// True if the memtable should be frozen: it exceeds its budget or the fixed limit.
     #[inline]
     pub fn is_full(&self, budget: usize) -> bool {
         let reach = match &self.list {
@@ -167,29 +172,30 @@ impl Memtable {
         self.bytes() as u64 > (budget as u64).min(MOST_BYTES) || reach > MOST_REACH
     }
 
-    /// A cursor over all records. Records inserted after it was made may be met or missed: a reader holds a seqno that was
-    /// published before, and skips them either way.
+    /// Returns a cursor over all records. It may or may not see records inserted after its creation: a reader holds a
+    /// seqno published before, and skips them in both cases.
     pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
         MemtableCursor::new(self.clone())
     }
 
-    /// The same for a user: it checks records as `verify` says and shows one that is damaged as a fence at its own place.
+    /// Returns a cursor for a user. It checks records as `verify` requires, and shows a damaged one as a fence at its
+    /// own place.
     pub fn cursor_checked(self: &Arc<Self>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
         MemtableCursor::checked(self.clone(), keeper, verify)
     }
 
-    /// Memory in use, in bytes: records, nodes (those that were divided too), filter. What the allocator was asked for beyond that is one piece of
-    /// each at most. For a skip list: with the cost of allocations as far as it can be known.
+    /// Returns the memory in use, in bytes: records, nodes (including divided ones) and filter. The allocated memory
+    /// exceeds it by at most one piece of each. For a skip list it includes an estimate of the allocation overhead.
     pub fn bytes(&self) -> usize {
         self.totals.bytes.load(Relaxed)
     }
 
-    /// Counts and sums of what came in. Exact for the writer and once frozen.
+    /// Returns counts and sums of the inserted records. Exact for the writer and once frozen.
     pub fn ledger(&self) -> Ledger {
         self.totals.ledger()
     }
 
-    /// How many records came in.
+    /// Returns the number of inserted records.
     pub fn len(&self) -> usize {
         self.totals.records.load(Relaxed)
     }
@@ -199,32 +205,33 @@ impl Memtable {
         self.len() == 0
     }
 
-    /// The least seqno that came in.
+    /// Returns the lowest inserted seqno.
     pub fn least_seqno(&self) -> Option<Seqno> {
         (!self.is_empty()).then(|| self.totals.least.load(Relaxed))
     }
 
-    /// The greatest seqno that came in.
+    /// Returns the highest inserted seqno.
     pub fn greatest_seqno(&self) -> Option<Seqno> {
         (!self.is_empty()).then(|| self.totals.greatest.load(Relaxed))
     }
 }
 
-/// What came in. Written by one thread at a time, so a load and a store make an addition; read by anyone.
+/// Totals of the inserted records. One thread writes at a time, so a load and a store make an addition; any thread may
+/// read.
 #[derive(Debug)]
 struct Totals {
     records: AtomicUsize,
     bytes: AtomicUsize,
     least: AtomicU64,
     greatest: AtomicU64,
-    /// True while every record that came in had companions.
+    /// True while every inserted record had companions.
     sealed: AtomicBool,
     puts: Total,
     deletes: Total,
     others: Total,
 }
 
-/// A ledger entry in the making.
+/// A ledger entry being summed.
 #[derive(Debug, Default)]
 struct Total {
     count: AtomicU64,

@@ -1,21 +1,23 @@
-//! The nodes of a tree of leaves, as words that one thread writes and any number read beside it.
+//! The nodes of a tree of leaves, as words that one thread writes while any number of threads read them.
 //!
-//! A **leaf** holds a word for each of up to `LEAF` records: half a head of its key above, its place below. The first `sorted` of them stand in order; the
-//! others in the order in which they came. It is only ever appended to: word, then count. A full one is never touched again; two new
-//! ones take over from it, sorted. An **inner node** leads to nodes below, a word for each, sorted: half a head of its first key above, the child's number
-//! below. A word is inserted by moving those behind it up by one, from the last on, so that at every moment each stands somewhere, one of
-//! them twice. Behind the last all are `UNUSED`, above every word: a search asks nobody how many there are.
+//! A **leaf** holds one word for each of up to `LEAF` records: half of its key's head in the upper 32 bits, its place
+//! in the lower. The first `sorted` words are in order; the others are in insertion order. A leaf is append-only: first
+//! the word is written, then the count. A full leaf is never changed again; two new, sorted leaves replace it. An
+//! **inner node** holds one word per child, sorted: half of the head of the child's first key in the upper bits, the
+//! child's number in the lower. To insert a word, the writer moves the later ones up by one, starting with the last, so
+//! that every word is present at every moment, one of them twice. All slots after the last word are `UNUSED`, which
+//! compares above every word: a search needs no count.
 //!
 //! ```text
-//! half     four bytes of a key, as a number, behind the first `skip`
-//! range    from the record `low` on, up to the record `high`, which is the next node's; neither ever changes
-//! skip     how many bytes all keys of the range have in common. In an inner node with an open end: how many
-//!          its separators have in common; what begins otherwise lies before them all, or behind
+//! half     four bytes of a key, as a number, after the first `skip` bytes
+//! range    from the record `low` on, up to the record `high`, which belongs to the next node; neither ever changes
+//! skip     the length of the common prefix of all keys of the range. In an inner node with an open end: of its
+//! separators; keys with another prefix sort before or after all of them
 //! ```
 //!
-//! What a reader may do beside the writer: read slots below a count that it has loaded, of which the sorted ones may have become more; search
-//! words, with this in mind: the half at a place only ever gives way to a smaller one, so whatever a binary search ends at was not above what it looked for,
-//! and can only be too far to the left.
+//! A reader may do the following beside the writer. It may read slots below a count that it has loaded; the number of
+//! sorted ones may have grown. It may search words, because the half in a slot is only ever replaced by a smaller one.
+//! So the slot at which a binary search ends was not above the search key, and can only be too far to the left.
 
 use std::cmp::Ordering::{self, Greater};
 
@@ -24,21 +26,21 @@ use crate::order::head;
 use crate::planted::{self, Bug};
 use crate::prefetch::{LINE, prefetch};
 
-/// No record, no node: an open end.
+/// Marks the absence of a record or node: an open end.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where a node's records lie in the order, and what they share.
+/// The range of a node's records, and their common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// The place of its first record; `NONE`: it begins before all.
+    /// The place of its first record; `NONE` if the range is open below.
     pub(super) low: u32,
-    /// The place of the first record behind it; `NONE`: it ends behind all.
+    /// The place of the first record after it; `NONE` if the range is open above.
     pub(super) high: u32,
-    /// How many bytes of its keys heads leave out.
+    /// Number of leading key bytes that the heads omit.
     pub(super) skip: u32,
 }
 
-/// The range of a node, in words. Set before the node is shown to anybody.
+/// The range of a node, in words. Set before the node is published.
 #[derive(Debug, Default)]
 struct Bounds {
     low: AtomicU32,
@@ -59,37 +61,38 @@ impl Bounds {
     }
 }
 
-/// Four bytes of a key behind its first `skip`, as a number that orders as they do; padded with zeros.
+/// Returns four bytes of a key after its first `skip`, zero-padded, as a number with the same order.
 #[inline]
 pub(super) fn half(key: &[u8], skip: usize) -> u32 {
     let rest = key.get(skip..).unwrap_or_default();
     match (rest.first_chunk::<4>(), key.last_chunk::<4>()) {
         (Some(bytes), _) => u32::from_le_bytes(*bytes).swap_bytes(),
-        // The last four bytes of the key, without those in front of the rest.
+        // The last four bytes of the key, shifted to drop those before the rest.
         (None, Some(bytes)) if !rest.is_empty() => u32::from_le_bytes(*bytes).swap_bytes() << (8 * (4 - rest.len())),
         _ => (head(key, skip) >> 32) as u32,
     }
 }
 
-/// A half and what it stands for: the place of a record, the number of a node.
+/// Combines a half with the place of a record or the number of a node.
 #[inline]
 pub(super) fn word(half: u32, of: u32) -> u64 {
     u64::from(half) << 32 | u64::from(of)
 }
 
-/// The half of a word.
+/// Returns the half of a word.
 #[inline]
 pub(super) fn half_of(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// What a word stands for.
+/// Returns the place or node number in a word.
 #[inline]
 pub(super) fn of(word: u64) -> u32 {
     word as u32
 }
 
-/// How many of so many sorted words stand before a place, which has this half. `is_before` answers for one with the same half.
+/// Returns how many of `len` sorted words precede a place with this half. `is_before` decides for words with the same
+/// half.
 #[inline]
 pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_before: impl Fn(u32) -> bool) -> usize {
     let (mut from, mut left) = (0, len);
@@ -102,22 +105,22 @@ pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_befo
     from
 }
 
-/// Words of a line of memory.
+/// Number of words in a cache line.
 const WORDS_OF_A_LINE: usize = LINE / size_of::<u64>();
 
-/// Records that lie together.
+/// A leaf: up to `LEAF` records.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Leaf {
     count: AtomicU32,
-    /// So many slots stand in order. More only while they are all.
+    /// Number of leading slots that are in order. It grows only while all slots are.
     sorted: AtomicU32,
     bounds: Bounds,
     pub(super) next: AtomicU32,
     pub(super) prev: AtomicU32,
-    /// Of the first key behind the range.
+    /// The half of the first key after the range.
     high_half: AtomicU32,
-    /// What a reader found of it (`deleted.rs`), as a word; 0: nothing.
+    /// The cached word of `deleted.rs`; 0 if there is none.
     deleted: AtomicU64,
     slots: [AtomicU64; LEAF],
 }
@@ -138,7 +141,7 @@ impl Default for Leaf {
 }
 
 impl Leaf {
-    /// Fills a leaf that nobody has seen with words in order, at most as many as it has room for.
+    /// Fills an unpublished leaf with sorted words, at most as many as it has room for.
     pub(super) fn fill(&self, range: Range, high_half: u32, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
         self.high_half.store(high_half, Relaxed);
@@ -171,19 +174,20 @@ impl Leaf {
         self.high_half.load(Relaxed)
     }
 
-    /// How many slots are there to be read.
+    /// Returns the number of readable slots.
     #[inline]
     pub(super) fn len(&self) -> usize {
         (self.count.load(Acquire) as usize).min(LEAF)
     }
 
-    /// How many of the first `len` are known to stand in order.
+    /// Returns how many of the first `len` slots are known to be in order.
     #[inline]
     pub(super) fn sorted(&self, len: usize) -> usize {
         (self.sorted.load(Relaxed) as usize).min(len)
     }
 
-    /// Fills the next slot and shows it; false if all are taken. `is_behind`: it is known to stand behind the one that came before it.
+    /// Fills the next slot and publishes it. Returns false if the leaf is full. `is_behind`: the word is known to sort
+    /// after the previously inserted one.
     #[inline]
     pub(super) fn append(&self, word: u64, is_behind: bool) -> bool {
         let count = self.count.load(Relaxed);
@@ -196,47 +200,47 @@ impl Leaf {
         true
     }
 
-    /// The word of a slot that is there to be read.
+    /// Returns the word of a readable slot.
     #[inline]
     pub(super) fn slot(&self, at: usize) -> u64 {
         self.slots[at].load(Relaxed)
     }
 
-    /// Asks for its lines, before it is looked at.
+    /// Prefetches the cache lines of the leaf.
     pub(super) fn ask_for(&self) {
         prefetch(self);
         self.slots.iter().skip(WORDS_OF_A_LINE / 2).step_by(WORDS_OF_A_LINE).for_each(prefetch);
     }
 
-    /// The word that was left by whoever looked through it last.
+    /// Returns the cached word of the last scan.
     #[inline]
     pub(super) fn deleted(&self) -> u64 {
         self.deleted.load(Relaxed)
     }
 
-    /// Leaves a word for those who come next. Any reader may.
+    /// Caches a word for later readers. Any reader may call it.
     pub(super) fn tell_deleted(&self, word: u64) {
         self.deleted.store(word, Relaxed);
     }
 
-    /// The words of the first `len` slots.
+    /// Returns the words of the first `len` slots.
     #[inline]
     pub(super) fn slots(&self, len: usize) -> impl DoubleEndedIterator<Item = u64> {
         self.slots[..len.min(LEAF)].iter().map(|slot| slot.load(Relaxed))
     }
 }
 
-/// Behind the last word of an inner node: above all words, and none.
+/// Fills the slots after the last word of an inner node: above all words, and not a word.
 const UNUSED: u64 = u64::MAX;
 
-/// Nodes below that lie together.
+/// An inner node: up to `INNER` children.
 #[derive(Debug)]
 #[repr(align(16))]
 pub(super) struct Inner {
     count: AtomicU32,
     bounds: Bounds,
-    /// A record whose key begins with what all separators here have in common, in a node with an open end; else `NONE`: whatever is looked for here
-    /// begins so.
+    /// A record whose key has the common prefix of all separators here, in a node with an open end. `NONE` elsewhere:
+    /// there every search key has that prefix.
     witness: AtomicU32,
     /// The witness's first sixteen bytes.
     start: [AtomicU64; 2],
@@ -256,7 +260,8 @@ impl Default for Inner {
 }
 
 impl Inner {
-    /// Fills a node that nobody has seen. The first child begins where the node does, and its word is never compared. A witness is a record and its key.
+    /// Fills an unpublished node. The first child begins where the node does, and its word is never compared. A witness
+    /// is a record and its key.
     pub(super) fn fill(&self, range: Range, witness: Option<(u32, &[u8])>, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
         if let Some((place, key)) = witness {
@@ -287,8 +292,8 @@ impl Inner {
         self.witness.load(Relaxed)
     }
 
-    /// True if a key begins as all separators do, as far as can be told without a look at the witness: the zeros that a short key is padded with lie
-    /// before everything else that could stand there.
+    /// True if a key has the common prefix of all separators, as far as can be decided without reading the witness: the
+    /// zeros that pad a short key sort before every other byte.
     #[inline]
     pub(super) fn begins(&self, key: &[u8], skip: usize) -> bool {
         let differ = |word: usize| head(key, 8 * word) ^ self.start[word].load(Relaxed);
@@ -300,7 +305,7 @@ impl Inner {
         }
     }
 
-    /// The writer's: how many words there are.
+    /// Returns the number of words. For the writer only.
     #[inline]
     pub(super) fn len(&self) -> usize {
         (self.count.load(Relaxed) as usize).min(INNER)
@@ -315,7 +320,7 @@ impl Inner {
         self.words[at].load(Acquire)
     }
 
-    /// Puts a word in its place, in a node that is not full. All others stand somewhere at every moment.
+    /// Inserts a word into a node that is not full. All other words are present at every moment.
     pub(super) fn insert(&self, at: usize, word: u64) {
         let count = self.len();
         debug_assert!(at <= count && count < INNER);
@@ -326,18 +331,18 @@ impl Inner {
         self.count.store(count as u32 + 1, Relaxed);
     }
 
-    /// Leads a word to another child with the same first record.
+    /// Redirects a word to another child with the same first record.
     pub(super) fn redirect(&self, at: usize, child: u32) {
         self.words[at].store(word(half_of(self.words[at].load(Relaxed)), child), Release);
     }
 
-    /// The last child.
+    /// Returns the index of the last child.
     pub(super) fn last(&self) -> usize {
         self.last_below(UNUSED)
     }
 
-    /// The last child that does not begin behind what is looked for. `compare` tells how the first record of a child stands to it, where halves
-    /// do not.
+    /// Returns the last child that does not begin after the search key. `compare` compares the first record of a child
+    /// with it if the halves are equal.
     #[inline]
     pub(super) fn find(&self, half: u32, compare: impl Fn(u32) -> Ordering) -> usize {
         let at = self.last_below(word(half, 0));
@@ -348,8 +353,8 @@ impl Inner {
         }
     }
 
-    /// The last child whose word is below another; the first one, where there is none. Always the same steps, and no branch that could be
-    /// guessed wrong.
+    /// Returns the last child whose word is below another; the first child if there is none. The number of steps is
+    /// constant, and no branch can be mispredicted.
     #[inline]
     fn last_below(&self, bar: u64) -> usize {
         const { assert!(INNER.is_power_of_two(), "half, and half again") };
@@ -361,8 +366,8 @@ impl Inner {
         at
     }
 
-    /// The same, where words behind `at` have the half of what is looked for. Most often it lies before them all: a key that there is already, written again, is
-    /// the newest of it.
+    /// Finds the child if words after `at` have the same half as the search key. In the most frequent case, a further
+    /// version of an existing key, the key sorts before all of them, because it is the newest version.
     #[inline(never)]
     fn find_among_same(&self, at: usize, half: u32, compare: &dyn Fn(u32) -> Ordering) -> usize {
         let is_behind = |word: u64| half_of(word) != half || word == UNUSED || compare(of(word)) == Greater;

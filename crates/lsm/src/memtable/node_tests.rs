@@ -1,4 +1,4 @@
-//! The nodes alone. Beside their file, which is compiled elsewhere too, with other words.
+//! Tests of the nodes alone. Separate from `node.rs`, which another test compiles with other word types.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn words_are_found_where_they_were_inserted() {
     assert_eq!(node.word(5), word(5, 99));
 }
 
-/// Words of the same half, one of them or all: records decide, wherever among them the place lies.
+/// With some or all words sharing a half, the records decide the order, wherever among them the place is.
 #[test]
 fn among_words_of_the_same_half_records_decide() {
     for same in [1, 2, 3, INNER as u32 / 2, INNER as u32 - 1] {
@@ -55,7 +55,8 @@ proptest! {
         prop_assert_eq!(half(&key, skip), behind.fold(0, |half, byte| half << 8 | u32::from(*byte)));
     }
 
-    /// What `begins` takes for a key with the start of all separators has it, or is shorter and would have it with zeros behind.
+    /// A key that `begins` accepts has the common prefix of all separators, or is shorter and has it when padded with
+    /// zeros.
     #[test]
     fn a_key_begins_as_the_witness_does(witness: [u8; 24], at in 0usize..24, skip in 0usize..=16, flip: bool, length in 0usize..24) {
         let node = Inner::default();

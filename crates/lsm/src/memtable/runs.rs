@@ -1,9 +1,10 @@
 //! A position among the nodes of a skip list: a run of neighbours, fetched by one search.
 //!
-//! A node cannot be held across calls without borrowing the list, so a run of them is cloned, 4 at first and up to 64 while the direction
-//! stays, and steps go inside the run. Nodes share their bytes with the list. A record inserted after its neighbours were fetched may be missed by a
-//! step inside the run: its seqno is above that of every reader who was there before it. The order cannot break: a run is
-//! fetched in order, and the next one starts past the end of the last.
+//! A node cannot be kept across calls without borrowing the list, so a run of them is cloned: 4 at first, up to 64
+//! while the direction stays the same, and steps move inside the run. Nodes share their bytes with the list. A step
+//! inside the run may miss a record that was inserted after its neighbours were fetched; the seqno of that record is
+//! above that of every existing reader. The order cannot break: a run is fetched in order, and the next one starts past
+//! the end of the last.
 
 use super::skiplist::{Node, Skiplist, Start};
 use crate::record::{Record, Seqno};
@@ -11,20 +12,20 @@ use crate::record::{Record, Seqno};
 const FIRST_RUN: usize = 4;
 const LONGEST_RUN: usize = 64;
 
-/// A position in a skip list, which is given with every call.
+/// A position in a skip list, which is a parameter of every call.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
     /// Neighbours in the list, ascending.
     run: Vec<Node>,
-    /// The position inside the run; past its end: nowhere.
+    /// Index into the run; past its end, the position is invalid.
     at: usize,
-    /// Nodes to fetch next time, if the direction stays.
+    /// Number of nodes to fetch next, if the direction stays the same.
     length: usize,
     forward: bool,
 }
 
 impl Runs {
-    /// Nowhere.
+    /// Creates an invalid position.
     pub(super) fn new() -> Runs {
         Runs { run: Vec::new(), at: 0, length: FIRST_RUN, forward: true }
     }
@@ -72,14 +73,14 @@ impl Runs {
         self.run.get(self.at).map(Node::record)
     }
 
-    /// Fetches a run upwards and stands on its first node, or nowhere.
+    /// Fetches a run upwards and moves to its first node; invalid if the run is empty.
     fn fetch_after(&mut self, list: &Skiplist, start: Start<'_>, length: usize) {
         self.run.clear();
         list.run_after(start, length, &mut self.run);
         (self.at, self.forward, self.length) = (0, true, length);
     }
 
-    /// Fetches a run downwards and stands on its last node, or nowhere.
+    /// Fetches a run downwards and moves to its last node; invalid if the run is empty.
     fn fetch_before(&mut self, list: &Skiplist, start: Start<'_>, length: usize) {
         self.run.clear();
         list.run_before(start, length, &mut self.run);
@@ -87,7 +88,7 @@ impl Runs {
         (self.at, self.forward, self.length) = (self.run.len().saturating_sub(1), false, length);
     }
 
-    /// How much to fetch on a step beyond the run.
+    /// Returns the number of nodes to fetch for a step beyond the run.
     fn next_length(&self, forward: bool) -> usize {
         if forward == self.forward { (self.length * 2).min(LONGEST_RUN) } else { FIRST_RUN }
     }

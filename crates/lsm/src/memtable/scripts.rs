@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! put a 5 red [term=7], delete a 6     one record: key, seqno, value
-//! get a [at=5]                         the newest version not above a seqno
+//! get a [at=5]                         the newest version at or below a seqno
 //! walk, walk back                      all records, with a new cursor
 //! seek a at=5, seek-back a at=5        stands at or after, at or before; then next, prev
-//! ledger                               what came in
+//! ledger                               counts and sums of the inserted records
 //! ```
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
 use crate::scripts::{self, number};
 
-/// A memtable and where a cursor stands in it.
+/// A memtable and a cursor over it.
 struct Stage {
     table: Arc<Memtable>,
     cursor: MemtableCursor,

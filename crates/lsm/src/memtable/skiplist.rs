@@ -3,8 +3,9 @@
 //! A node holds the lead of its key (sixteen bytes and the length), its seqno, and one shared allocation with key, value
 //! and companions. Keys up to sixteen bytes are found without following that pointer: one line of memory a node.
 //!
-//! `crossbeam-skiplist` 0.1.3 lets readers miss an entry while it is being replaced. Nothing is replaced here: keys are
-//! unique, and `get_or_insert` would keep what is there. Lookups allocate nothing: they compare against a borrowed `Probe`.
+//! `crossbeam-skiplist` 0.1.3 lets readers miss an entry while it is being replaced. No entry is replaced here: keys
+//! are unique, and `get_or_insert` would keep an existing entry. Lookups allocate nothing: they compare against a
+//! borrowed `Probe`.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -23,7 +24,7 @@ pub(super) struct Skiplist {
     nodes: SkipMap<Node, ()>,
 }
 
-/// One record as it stands in the list. A clone shares the bytes.
+/// One record in the list. A clone shares the bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     lead: Lead,
@@ -37,10 +38,10 @@ pub(super) struct Node {
 }
 
 /// Memory of a record besides its own bytes: the node, its reference count and two links on average, the two counts of
-/// the shared bytes, and what an allocator adds to two allocations.
+/// the shared bytes, and the allocator's overhead for two allocations.
 const OVERHEAD_BYTES: usize = size_of::<Node>() + 3 * 8 + 2 * 8 + 2 * 12;
 
-/// Records up to this size are put together on the stack.
+/// Records up to this size are assembled on the stack.
 const SMALL_BYTES: usize = 512;
 
 impl Skiplist {
@@ -48,7 +49,7 @@ impl Skiplist {
         Skiplist { order, nodes: SkipMap::new() }
     }
 
-    /// Puts a record in its place and answers how much memory it takes.
+    /// Inserts a record and returns its memory use in bytes.
     pub(super) fn insert(&self, record: &Record<'_>) -> usize {
         let node = Node::new(&self.order, record);
         let bytes = node.bytes.len() + OVERHEAD_BYTES;
@@ -104,12 +105,12 @@ impl Skiplist {
     }
 }
 
-/// Where a run of nodes starts.
+/// The start of a run of nodes.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
-    /// At the end of the list that it runs away from.
+    /// At the first or last node of the list.
     Edge,
-    /// At this place, or the next one in its direction.
+    /// At this place, or at the next node in the direction.
     At(&'a [u8], Seqno),
     /// Past this node.
     Past(&'a Node),
@@ -136,7 +137,7 @@ impl Node {
     }
 }
 
-/// One shared allocation for three parts, without a second one on the way for a small record.
+/// Joins three parts in one shared allocation; a small record needs no temporary one.
 fn join(key: &[u8], value: &[u8], companion: &[u8]) -> Arc<[u8]> {
     let len = key.len() + value.len() + companion.len();
     if len > SMALL_BYTES {
@@ -149,7 +150,7 @@ fn join(key: &[u8], value: &[u8], companion: &[u8]) -> Arc<[u8]> {
     small[..len].into()
 }
 
-/// A place to look for.
+/// A search key.
 struct Probe<'a>(Place<'a>);
 
 impl<'a> Probe<'a> {
@@ -158,7 +159,7 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// What decides where something stands.
+/// The fields that decide the order.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     lead: Lead,
@@ -180,8 +181,8 @@ impl Place<'_> {
     }
 }
 
-/// Something with a place: a node of the list or a probe. `SkipMap` looks up by what its key can be borrowed as, and a
-/// node cannot be borrowed as a `Probe` that borrows from elsewhere; both can be seen as this.
+/// A node of the list or a probe. `SkipMap` looks up by types that its key can be borrowed as, and a node cannot be
+/// borrowed as a `Probe` that borrows from elsewhere; both can be borrowed as this trait.
 trait Placed {
     fn place(&self) -> Place<'_>;
 }
@@ -189,7 +190,7 @@ trait Placed {
 impl Placed for Node {
     #[inline]
     fn place(&self) -> Place<'_> {
-        // The slice is made from its length alone; its bytes are touched only where leads do not decide.
+        // Creating the slice needs only its length; its bytes are read only if the leads are equal.
         Place { lead: self.lead, seqno: self.seqno, key: &self.bytes[..self.key_len.into()], order: &self.order }
     }
 }

@@ -1,7 +1,7 @@
-//! The records of one leaf, in order: as a cursor walks them, and as two leaves take over from it.
+//! The records of one leaf in order, for cursors and for the division of a leaf.
 //!
-//! What stands in order in the leaf is not sorted again: only what came behind is, as numbers, and merged in. Halves of heads decide, without a look at
-//! a record; those whose halves are the same are put in order by their keys then.
+//! The sorted part of the leaf is not sorted again: only the later words are sorted, as numbers, and merged in. Halves
+//! of heads decide the order without reading records; words with equal halves are then ordered by their keys.
 
 use std::cmp::Ordering;
 
@@ -10,14 +10,14 @@ use super::sync::LEAF;
 use super::tree::{Probe, Tree};
 use crate::planted::{self, Bug};
 
-/// Words of a leaf and one more.
+/// The capacity of a leaf, plus one.
 const ROOM: usize = LEAF + 1;
 
-/// So many of the same half are compared in full.
+/// Up to this many words of the same half are compared in full.
 const FEW: usize = 4;
 
-/// Sorts a few by a comparator that may be anybody's: what says one thing today and another tomorrow gives some order, and no panic. Versions
-/// of a key come newest last and belong newest first: what stands the other way round is turned round first.
+/// Sorts a few items with a user-supplied comparator: an inconsistent one yields some order, and no panic. Versions of
+/// a key arrive in ascending seqno order and sort in descending order, so a reversed slice is reversed first.
 fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     if few.windows(2).all(|pair| compare(&pair[0], &pair[1]) == Ordering::Greater) {
         few.reverse();
@@ -31,8 +31,8 @@ fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     }
 }
 
-/// Sorts words of the same half. A few, most often versions of one key, are compared in full; many by the next bytes of their keys
-/// first, each looked at once.
+/// Sorts words of the same half. A few, mostly versions of one key, are compared in full. Many are first sorted by the
+/// next bytes of their keys, each of which is read once.
 fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
     match same.len() {
         0 | 1 => {}
@@ -45,12 +45,12 @@ fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
 fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
     let mut keyed = [(0, 0); ROOM];
     let keyed = &mut keyed[..same.len()];
-    // Bytes that all begin with say nothing: a leaf that was never divided knows of none.
+    // Skip the common prefix: a leaf that was never divided does not know it.
     let skip = skip.max(tree.common_start(same.iter().map(|word| of(*word))));
     for (to, word) in keyed.iter_mut().zip(&*same) {
         *to = (tree.head_at(of(*word), skip), *word);
     }
-    // Stable: versions of a key stay as they came.
+    // The sort is stable: versions of a key keep their insertion order.
     keyed.sort_by_key(|(next, _)| *next);
     for equal in keyed.chunk_by_mut(|(a, _), (b, _)| a == b) {
         put_in_order(equal, |(_, a), (_, b)| tree.compare_behind(of(*a), of(*b), skip + size_of::<u64>()));
@@ -58,29 +58,29 @@ fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
     same.iter_mut().zip(keyed).for_each(|(to, (_, word))| *to = *word);
 }
 
-/// Words of a leaf in internal order, with room for one more than it has.
+/// The words of a leaf in internal order, with room for one more.
 #[derive(Clone, Debug)]
 pub(super) struct Sorted {
     words: [u64; ROOM],
     len: usize,
-    /// What is being merged in; kept here so that nobody has to make room for it.
+    /// Buffer for the words being merged in, kept to avoid allocating it per merge.
     tail: [u64; ROOM],
 }
 
 impl Sorted {
-    /// None.
+    /// Creates an empty list.
     pub(super) fn new() -> Sorted {
         Sorted { words: [0; ROOM], len: 0, tail: [0; ROOM] }
     }
 
-    /// What a leaf holds now, in the place of what was there.
+    /// Replaces the contents by those of a leaf.
     pub(super) fn set(&mut self, tree: &Tree, leaf: &Leaf) {
         let sorted = self.load(leaf);
         self.arrange(tree, sorted, leaf.skip());
     }
 
-    /// The same and one more, for a leaf with no room for it, and answers its place. `is_behind`: it is known to stand behind the one that came
-    /// last.
+    /// Replaces the contents by those of a full leaf and one more word, and returns that word's rank. `is_behind`: the
+    /// word is known to sort after the one inserted last.
     pub(super) fn set_with(&mut self, tree: &Tree, leaf: &Leaf, one: u64, is_behind: bool) -> usize {
         let sorted = self.load(leaf);
         self.words[self.len] = one;
@@ -90,7 +90,7 @@ impl Sorted {
         self.words().iter().position(|word| *word == one).unwrap_or_default()
     }
 
-    /// Words as they stand in the leaf, and how many of them stand in order.
+    /// Loads the words of a leaf in slot order, and returns how many of them are sorted.
     fn load(&mut self, leaf: &Leaf) -> usize {
         self.len = leaf.len();
         for (to, word) in self.words.iter_mut().zip(leaf.slots(self.len)) {
@@ -99,7 +99,7 @@ impl Sorted {
         leaf.sorted(self.len)
     }
 
-    /// Puts words in order, of which so many stand in order.
+    /// Sorts the words, of which the first `sorted` are in order.
     fn arrange(&mut self, tree: &Tree, sorted: usize, skip: usize) {
         let Sorted { words, len, tail } = self;
         let (words, tail) = (&mut words[..*len], &mut tail[..*len - sorted]);
@@ -109,8 +109,8 @@ impl Sorted {
         tail.copy_from_slice(&words[sorted..]);
         tail.sort_unstable();
         merge(words, sorted, tail);
-        // What stood in order still stands so; a run of one half into which something came does not. Most places grow as records come: that
-        // none of a run is as high as the lowest that came says that nothing did.
+        // The sorted part is still in order, except for runs of one half that received new words. Places mostly grow in
+        // insertion order: if every place in a run is below the lowest new place, the run received none.
         let came = tail.iter().map(|word| of(*word)).min().unwrap_or_default();
         let mut from = 0;
         while from + 1 < words.len() {
@@ -128,7 +128,7 @@ impl Sorted {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all words.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
@@ -148,7 +148,7 @@ impl Sorted {
         of(self.words[at])
     }
 
-    /// How many stand before a probe; with `and_at`, or at it.
+    /// Returns how many words precede a probe; with `and_at`, precede or equal it.
     pub(super) fn before(&self, tree: &Tree, probe: &Probe<'_>, half: u32, and_at: bool) -> usize {
         let is_before = |place| match tree.compare(probe, place) {
             Ordering::Greater => true,
@@ -159,7 +159,7 @@ impl Sorted {
     }
 }
 
-/// Merges a sorted tail into the words in front of it, of which there are `sorted`, from the last on: no word is overwritten that is still to be read.
+/// Merges a sorted tail into the `sorted` words before it, starting at the end, so that no unread word is overwritten.
 fn merge(words: &mut [u64], sorted: usize, tail: &[u64]) {
     let (mut left, mut right) = (sorted, tail.len());
     while left > 0 && right > 0 {

@@ -11,11 +11,12 @@ use crate::cursor::testing::{Move, Owned, check_moves, moves, orders, records};
 use crate::order::Comparator;
 use crate::record::MAX_SEQNO;
 
-/// What is held against an arena. Under Miri, which refuses what `crossbeam-epoch` does, itself: there it is looked at what it does with memory.
+/// The reference for the arena. Miri rejects `crossbeam-epoch`, so there the arena is compared with itself, to check
+/// its memory accesses.
 const ORACLE: MemtableKind = if cfg!(miri) { MemtableKind::Arena } else { MemtableKind::Skiplist };
 pub(super) const KINDS: [MemtableKind; 2] = [MemtableKind::Arena, ORACLE];
 
-/// An empty memtable whose pieces are small.
+/// Creates an empty memtable with small pieces.
 fn empty(kind: MemtableKind, order: &Order) -> Arc<Memtable> {
     Arc::new(Memtable::of_kind(kind, order.clone(), 64 << 10))
 }
@@ -131,7 +132,8 @@ fn key(n: u64) -> [u8; 8] {
     (n % 5_000).wrapping_mul(0x9E37_79B9_7F4A_7C15).swap_bytes().to_le_bytes()
 }
 
-/// `crossbeam-skiplist` 0.1.3 loses readers when an entry is replaced: with unique keys, what is published is found.
+/// `crossbeam-skiplist` 0.1.3 can hide an entry from readers while it is replaced: with unique keys, published records
+/// are found.
 #[test]
 fn readers_beside_the_writer_miss_nothing() {
     KINDS.into_iter().for_each(readers_miss_nothing);
@@ -156,7 +158,7 @@ fn readers_miss_nothing(kind: MemtableKind) {
                     let visible = published.load(Ordering::Acquire);
                     n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let seqno = (n >> 20) % (visible + 1);
-                    // The newest version at `seqno` of the key that was written at `seqno` is that one.
+                    // The key written at `seqno` has its newest version at `seqno`.
                     if seqno > 0 {
                         let mut found = 0;
                         assert!(table.get(&key(seqno), seqno, &mut |record| found = record.seqno), "lost {seqno}");
@@ -237,8 +239,8 @@ fn there_and_back_again(kind: MemtableKind) {
     check_moves(&Order::bytewise(), &records, &mut cursor, &moves);
 }
 
-/// The same records in either list, as they come and go in all the ways that keys do: both must hold the same, walked from either end, and found one
-/// by one at every seqno that was.
+/// Inserts the same records into both lists, in many key orders. Both must hold the same records, iterated from either
+/// end, and looked up one by one at every seqno.
 #[test]
 fn both_lists_hold_the_same_however_keys_come() {
     type KeyOf = fn(u64) -> Vec<u8>;
@@ -303,7 +305,7 @@ fn both_lists_hold_the_same_however_keys_come() {
     }
 }
 
-/// Bytewise, and counts how often it is asked.
+/// Bytewise, and counts its calls.
 struct Counting(AtomicU64);
 
 impl Comparator for Counting {
@@ -316,7 +318,8 @@ impl Comparator for Counting {
     }
 }
 
-/// A key that is written again and again among others: the newest of it is found at once, and its versions stand in full leaves.
+/// With a key that is rewritten many times among others, its newest version is found at once, and its versions fill
+/// leaves completely.
 #[test]
 fn a_key_with_many_versions_takes_few_comparisons() {
     const VERSIONS: u64 = if cfg!(miri) { 300 } else { 20_000 };
@@ -340,13 +343,14 @@ fn a_key_with_many_versions_takes_few_comparisons() {
         assert!(table.get(&[50], at, &mut |record| assert_eq!(record.seqno, last)));
     }
     let asked = counting.0.swap(0, Relaxed);
-    assert!(asked <= 2 * 12, "{asked}"); // eight halve the words of an inner node
+    assert!(asked <= 2 * 12, "{asked}"); // eight of them search the words of an inner node
     for at in (last - VERSIONS + 1..=last).step_by(7) {
         assert!(table.get(&[50], at, &mut |record| assert_eq!(record.seqno, at)));
     }
 }
 
-/// Seqnos of a key that come in any order: the newest that is not above is found, wherever in its leaf it stands.
+/// With the seqnos of a key arriving in any order, the newest one at or below a seqno is found, wherever in its leaf it
+/// is.
 #[test]
 fn versions_in_no_order_are_told_apart() {
     let table = empty(MemtableKind::Arena, &Order::bytewise());
@@ -362,8 +366,8 @@ fn versions_in_no_order_are_told_apart() {
     }
 }
 
-/// Records that came in order stand in full leaves: that is what their memory says.
-#[cfg(not(miri))] // so many of them take hours there, and fewer say nothing
+/// Records in ascending order fill leaves completely, as their memory use shows.
+#[cfg(not(miri))] // too slow under Miri: hours, and fewer records show nothing
 #[test]
 fn memory_is_counted_and_ascending_keys_take_the_least() {
     let order = Order::bytewise();
@@ -373,7 +377,7 @@ fn memory_is_counted_and_ascending_keys_take_the_least() {
         table.bytes() / 50_000
     };
     let (ascending, scattered) = (bytes(|n| n), bytes(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 12));
-    // 136 of the record itself, a word of 9 and the one in the leaf before it; filter.
+    // 136 for the record itself, a 9-byte share of words for its leaf and the leaf before it; filter.
     assert!((136..180).contains(&ascending), "{ascending}");
     assert!((ascending..205).contains(&scattered), "{scattered}");
 }

@@ -1,23 +1,25 @@
-//! A tree of leaves in an arena: the newest records, in order, for one writer and any number of readers beside it.
+//! A tree of leaves in an arena: the newest records, in order, for one writer and any number of concurrent readers.
 //!
-//! In:     records whose key (user key, seqno) is not there, one after the other.
-//! Out:    the leaf in which a place lies; the one before, the one behind. Readers take no lock and never wait for the writer.
-//! Costs:  an insert searches the inner nodes, appends the record's bytes and one word. What came to a leaf since it was filled is sorted and merged
-//!         with what stands in order there when the leaf is divided, and when a cursor comes to it.
+//! In:     records with new keys (user key, seqno), one at a time.
+//! Out:    the leaf that contains a place, and its neighbours. Readers take no lock and never wait for the writer.
+//! Costs:  an insert searches the inner nodes, and appends the record's bytes and one word. Words added to a leaf since
+//! it was filled are sorted and merged with its sorted part when the leaf is divided, and when a cursor enters it.
 //!
 //! ```text
-//! divide   two leaves take over from a full one. First they are filled and linked, then the right one gets its word in the node above, then
-//!          the word of the full one leads to the left one. For an inner node that is full two others take over, with both of them.
+//! divide   two leaves replace a full one. First they are filled and linked, then the right one gets its word in the parent, then
+//! the word of the full one is redirected to the left one. A full inner node is replaced by two others, which include both.
 //! ```
 //!
-//! Nothing is ever taken away: a node that was divided stays as it was, whole, and whoever comes to it finds what was there up to
-//! then. **Why a reader misses nothing**: its seqno was published after its records were in the tree. Every word that it loads is one that
-//! stood there at that moment or later (a published seqno is stored with Release behind all of them), so each node that it comes to was part of the tree at
-//! some moment since, and held all records of its range then. The range is the right one, unless the way there was divided
-//! meanwhile: then it may lie too far to the left, never to the right (`node.rs`). So a reader looks at `turns` before and after.
-//! If a division came between, or is under way, it compares with the leaf's upper end, and begins again if it lies beyond. That
-//! happens once for each division that came between; while the writer stands still anywhere in one, the next try succeeds.
-//! Links from leaf to leaf need no such look: the leaf that a link leads to begins where this one ends, whenever it was followed.
+//! Nodes are never removed: a divided node stays unchanged, and a reader that reaches it finds its records up to that
+//! moment. **Why a reader misses nothing**: its seqno was published after its records were in the tree. Every word that
+//! it loads was present at that moment or later (a published seqno is stored with Release after all of them). So each
+//! node that it reaches was part of the tree at some moment since, and held all records of its range then. The range is
+//! the right one, unless a node on the path was divided meanwhile: then the leaf may be too far to the left, never to
+//! the right (`node.rs`). So a reader loads `turns` before and after the search. If a division happened in between, or
+//! is in progress, the reader compares with the leaf's upper end, and restarts if its key lies beyond. Each intervening
+//! division causes at most one restart; if the writer is descheduled in the middle of one, the next attempt succeeds.
+//! Links between leaves need no such check: whenever a link is followed, the leaf that it leads to begins where this
+//! one ends.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +33,7 @@ use crate::order::{Order, common_prefix, head};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 
-/// No tree has more floors: with half-full nodes, 2^32 leaves have seven.
+/// Maximum number of levels: with half-full nodes, 2^32 leaves need seven.
 const MOST_FLOORS: usize = 12;
 
 /// Records in internal order (I02).
@@ -41,58 +43,59 @@ pub(super) struct Tree {
     arena: Arc<Arena>,
     leaves: Pool<Leaf>,
     inners: Pool<Inner>,
-    /// Floors above the leaves, and the node at the top; `EMPTY` before the first record.
+    /// Number of levels above the leaves, and the root node; `EMPTY` before the first record.
     root: AtomicU64,
     first: AtomicU32,
     last: AtomicU32,
-    /// Counted up when a division begins and when it ends: odd while one is under way.
+    /// Incremented when a division begins and when it ends: odd while one is in progress.
     turns: AtomicU64,
-    /// True from the first record on that came behind one with a greater seqno: where it is false, the newest of a key came last.
+    /// Set by the first record with a lower seqno than an earlier record. While it is false, the newest version of a
+    /// key is the one inserted last.
     shuffled: AtomicBool,
     writer: Mutex<Writer>,
 }
 
 const EMPTY: u64 = u64::MAX;
 
-/// What the writer alone knows.
+/// State of the writer.
 #[derive(Debug)]
 struct Writer {
     appender: Appender,
     made: Made,
     /// The leaf of the last record.
     finger: u32,
-    /// The record before it was of the same leaf: the next one may be too.
+    /// True if the record before it went to the same leaf: the next one probably will too.
     stays: bool,
-    /// The greatest seqno that came.
+    /// The greatest seqno inserted.
     greatest: Seqno,
-    /// The way that was gone last.
+    /// The path of the last search.
     path: Path,
-    /// Where a leaf that is divided is put in order.
+    /// Buffer in which a leaf is sorted for its division.
     all: Sorted,
 }
 
-/// How many nodes there are.
+/// Numbers of nodes created.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     leaves: u32,
     inners: u32,
 }
 
-/// A place to look for.
+/// A search key.
 #[derive(Clone, Copy)]
 pub(super) struct Probe<'a> {
     pub(super) key: &'a [u8],
     pub(super) seqno: Seqno,
 }
 
-/// The inner nodes from the top to a leaf, and the child taken in each.
+/// The inner nodes from the root to a leaf, and the child taken in each.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     steps: [(u32, u32); MOST_FLOORS],
     floors: usize,
 }
 
-/// Two nodes that take over from one, and the place of the first record of the second.
+/// Two nodes that replace one, and the place of the first record of the second.
 struct Halves {
     left: u32,
     right: u32,
@@ -100,7 +103,7 @@ struct Halves {
 }
 
 impl Tree {
-    /// An empty tree, for about so many bytes.
+    /// Creates an empty tree for about `budget` bytes.
     pub(super) fn new(order: Order, budget: usize) -> Tree {
         let (arena, appender) = Arena::new(budget);
         let log2 = (budget / (64 << 10)).max(2).ilog2().min(7);
@@ -126,18 +129,18 @@ impl Tree {
         }
     }
 
-    /// Puts a record in its place and answers how many bytes of memory that took; none, and then nothing was changed, if there is no more
-    /// room for places.
+    /// Inserts a record and returns the memory used for it in bytes. If the places are exhausted, returns `None` and
+    /// changes nothing.
     pub(super) fn insert(&self, record: &Record<'_>) -> Option<usize> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = &mut *writer;
         let probe = Probe { key: record.key, seqno: record.seqno };
         let (place, bytes) = writer.appender.append(record)?;
         match record.seqno < writer.greatest {
-            true => self.shuffled.store(true, Release), // before anybody can be told of the record
+            true => self.shuffled.store(true, Release), // before the record is published to readers
             false => writer.greatest = record.seqno,
         }
-        // Behind all that its leaf holds, as far as is known without a search.
+        // True if the record is known, without a search, to sort after all records of its leaf.
         let mut is_behind = false;
         if writer.stays
             && let Some(leaf) = self.leaves.get(writer.finger)
@@ -161,7 +164,8 @@ impl Tree {
         self.divide(writer, leaf, probe.key, word, is_behind).map(|more| bytes + more)
     }
 
-    /// Whether a probe stands behind the record that came last to a leaf; none if it lies in another one.
+    /// Returns whether a probe sorts after the record that was added to a leaf last; `None` if the probe belongs to
+    /// another leaf.
     fn stands_in(&self, probe: &Probe<'_>, leaf: &Leaf) -> Option<bool> {
         let Range { low, high, .. } = leaf.range();
         let last = of(leaf.slot(leaf.len().checked_sub(1)?));
@@ -171,7 +175,7 @@ impl Tree {
         }
     }
 
-    /// The leaf in which a place lies.
+    /// Returns the leaf that contains a place.
     #[inline]
     pub(super) fn find(&self, probe: &Probe<'_>) -> Option<(u32, &Leaf)> {
         loop {
@@ -189,14 +193,15 @@ impl Tree {
         }
     }
 
-    /// Shows the newest version of a key that is not above a seqno; false if there is none.
+    /// Passes the newest version of a key at or below a seqno to `visit`. Returns false if there is none.
     #[inline]
     pub(super) fn get(&self, probe: &Probe<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
         let Some((_, leaf)) = self.find(probe) else { return false };
         let (half, len) = (self.half(probe.key, leaf.skip()), leaf.len());
         let sorted = leaf.sorted(len);
         let mut newest = None;
-        // What came last is the newest of its key, unless seqnos came in no order; and all of it is newer than what stands in order.
+        // The version inserted last is the newest of its key, unless seqnos arrived out of order; and unsorted records
+        // are newer than sorted ones.
         let is_shuffled = self.shuffled.load(Acquire) || planted::active(Bug::NewestVersionInLeafPassedOver);
         for at in (sorted..len).rev() {
             let word = leaf.slot(at);
@@ -214,7 +219,8 @@ impl Tree {
                 self.take_newer(probe, of(leaf.slot(at)), &mut newest);
             }
         }
-        // Older versions of a key may lie behind the end of the leaf; the newest of them begins the next one.
+        // Older versions of a key may lie after the end of the leaf; the newest of them is the first record of the next
+        // one.
         if newest.is_none() && leaf.high_half() == half && leaf.high() != NONE {
             self.take_newer(probe, leaf.high(), &mut newest);
         }
@@ -223,7 +229,7 @@ impl Tree {
         true
     }
 
-    /// Notes a version of the probe's key, if a reader at its seqno sees it and it is newer than what was noted.
+    /// Records a version of the probe's key, if it is visible at the probe's seqno and newer than the one recorded.
     #[inline]
     fn take_newer(&self, probe: &Probe<'_>, place: u32, newest: &mut Option<(Seqno, u32)>) {
         let Some((key, seqno)) = self.arena.placed(place) else { return };
@@ -234,12 +240,12 @@ impl Tree {
         }
     }
 
-    /// True if two keys are the same in the order.
+    /// True if two keys are equal in the order.
     pub(super) fn is_same_key(&self, a: &[u8], b: &[u8]) -> bool {
         self.order.compare(a, b).is_eq()
     }
 
-    /// The leaf at one end.
+    /// Returns the first or last leaf.
     pub(super) fn end(&self, is_last: bool) -> u32 {
         if is_last { self.last.load(Acquire) } else { self.first.load(Acquire) }
     }
@@ -260,24 +266,24 @@ impl Tree {
         self.arena.record(place)
     }
 
-    /// Asks for the record at a place, before it is looked at.
+    /// Prefetches the record at a place.
     #[inline]
     pub(super) fn ask_for(&self, place: u32) {
         self.arena.ask_for(place);
     }
 
-    /// The half of a key behind its first bytes; 0 in an order that has no heads.
+    /// Returns the half of a key after its first `skip` bytes; 0 in an order without heads.
     #[inline]
     pub(super) fn half(&self, key: &[u8], skip: usize) -> u32 {
         if self.order.is_bytewise() { half(key, skip) } else { 0 }
     }
 
-    /// The head of the key at a place behind its first bytes; 0 in an order that has no heads.
+    /// Returns the head of the key at a place after its first `skip` bytes; 0 in an order without heads.
     pub(super) fn head_at(&self, place: u32, skip: usize) -> u64 {
         if self.order.is_bytewise() { head(self.key(place), skip) } else { 0 }
     }
 
-    /// How many bytes the keys at some places all begin with; 0 in an order that has no heads.
+    /// Returns the length of the common prefix of the keys at some places; 0 in an order without heads.
     pub(super) fn common_start(&self, mut places: impl Iterator<Item = u32>) -> usize {
         let Some(first) = places.next().filter(|_| self.order.is_bytewise()) else { return 0 };
         let first = self.key(first);
@@ -288,15 +294,15 @@ impl Tree {
         self.arena.placed(place).map_or(&[], |(key, _)| key)
     }
 
-    /// How a probe stands to the record at a place.
+    /// Compares a probe with the record at a place.
     #[inline]
     pub(super) fn compare(&self, probe: &Probe<'_>, place: u32) -> Ordering {
         let (key, seqno) = self.arena.placed(place).unwrap_or_default();
         self.order.compare_internal((probe.key, probe.seqno), (key, seqno))
     }
 
-    /// The same for two whose keys are known to begin with the same `same` bytes, a shorter one as if zeros stood behind it. Most often they are
-    /// versions of one key, and then no byte of it is looked at.
+    /// Compares two records whose keys agree in the first `same` bytes, where a shorter key is extended by zeros. They
+    /// are mostly versions of one key, and then no key byte is read.
     pub(super) fn compare_behind(&self, a: u32, b: u32, same: usize) -> Ordering {
         let (key, seqno) = self.arena.placed(a).unwrap_or_default();
         let (other, older) = self.arena.placed(b).unwrap_or_default();
@@ -306,7 +312,8 @@ impl Tree {
         }
     }
 
-    /// The child of an inner node in which a probe lies, as far as the reader can see. `floor` is the node's own, 1 above the leaves.
+    /// Returns the child of an inner node that contains a probe, as far as the reader can see. `floor` is the node's
+    /// own level, 1 above the leaves.
     #[inline]
     fn child(&self, node: &Inner, floor: u64, probe: &Probe<'_>) -> usize {
         let skip = node.skip();
@@ -323,14 +330,14 @@ impl Tree {
         })
     }
 
-    /// How a key stands to all those that begin as a node's separators do.
+    /// Compares a key with all keys that have the common prefix of a node's separators.
     #[inline(never)]
     fn beside(&self, node: &Inner, key: &[u8]) -> Ordering {
         let (skip, start) = (node.skip(), self.key(node.witness()));
         key.get(..skip).unwrap_or(key).cmp(start.get(..skip).unwrap_or(start))
     }
 
-    /// The first record of a node.
+    /// Returns the first record of a node.
     fn low(&self, floor: u64, id: u32) -> u32 {
         match floor {
             0 => self.leaves.get(id).map_or(NONE, |leaf| leaf.range().low),
@@ -354,9 +361,9 @@ impl Tree {
     }
 }
 
-/// The writer's part.
+/// The writer's methods.
 impl Tree {
-    /// The leaf in which a place lies, and the way there.
+    /// Returns the leaf that contains a place, and records the path to it.
     #[inline]
     fn way(&self, probe: &Probe<'_>, path: &mut Path) -> Option<(u32, &Leaf)> {
         let root = self.root.load(Relaxed);
@@ -373,7 +380,7 @@ impl Tree {
         Some((id, self.leaves.get(id)?))
     }
 
-    /// The first leaf, with the first record.
+    /// Creates the first leaf, with the first record.
     fn plant(&self, writer: &mut Writer, probe: Probe<'_>, place: u32) -> Option<usize> {
         let (id, leaf) = self.new_leaf(&mut writer.made)?;
         let words = [word(self.half(probe.key, 0), place)];
@@ -397,8 +404,8 @@ impl Tree {
         Some((made.inners - 1, node))
     }
 
-    /// Two leaves take over from a full one, with one record more, which is known to stand behind the one that came last, or not. Answers how much memory
-    /// that took.
+    /// Divides a full leaf into two, with one more record; `is_behind` says whether that record is known to sort after
+    /// the last inserted one. Returns the memory used in bytes.
     #[inline(never)]
     fn divide(&self, writer: &mut Writer, full: &Leaf, key: &[u8], one: u64, is_behind: bool) -> Option<usize> {
         let Writer { made, path, all, .. } = writer;
@@ -435,9 +442,9 @@ impl Tree {
         Some(2 * size_of::<Leaf>() + more_inners * size_of::<Inner>())
     }
 
-    /// Where a leaf that is full is cut, of the records with the new one, which has this rank and key. Where records come in ascending or descending
-    /// order, nothing more will come into the one that is left behind: it stays full. Where a key is written again and again, nothing
-    /// will come between its versions.
+    /// Returns the index at which a full leaf is divided, given its records with the new one, which has this rank and
+    /// key. If records arrive in ascending or descending order, the left-behind leaf will receive no more records, so
+    /// it stays full. If a key is rewritten many times, no record will come between its versions.
     fn cut(&self, all: &Sorted, rank: usize, key: &[u8], (is_first, is_last): (bool, bool)) -> usize {
         let (records, middle) = (all.len(), all.len() / 2);
         let is_version = |at: usize| {
@@ -452,7 +459,7 @@ impl Tree {
         }
     }
 
-    /// Fills a leaf that nobody has seen.
+    /// Fills an unpublished leaf.
     fn fill(&self, leaf: &Leaf, range: Range, words: &[u64]) {
         let skip = self.skip(range).max(range.skip as usize);
         let is_anew = skip > range.skip as usize;
@@ -465,7 +472,7 @@ impl Tree {
         }
     }
 
-    /// How many bytes the keys of a range have in common, as far as its ends tell.
+    /// Returns the length of the common prefix of a range's keys, as far as its ends show.
     fn skip(&self, range: Range) -> usize {
         match (self.arena.placed(range.low), self.arena.placed(range.high)) {
             (Some((low, _)), Some((high, _))) if self.order.is_bytewise() => common_prefix(low, high),
@@ -473,7 +480,7 @@ impl Tree {
         }
     }
 
-    /// Shows two nodes in the place of the one that the path leads to, `floors` down from the top.
+    /// Publishes two nodes in place of the node at `floors` levels below the root on the path.
     fn install(&self, made: &mut Made, path: &Path, floors: usize, halves: Halves) -> Option<()> {
         let below = (path.floors - floors) as u64;
         let Halves { left, right, middle } = halves;
@@ -499,12 +506,12 @@ impl Tree {
         words[at] = word(half_of(words[at]), left);
         words[at + 1] = word(self.half(self.key(middle), skip as usize), right);
         if count <= INNER {
-            // The new separator begins otherwise than those that are there: the same node once more, with other heads.
+            // The new separator has another prefix than the existing ones: rebuild the same node with other heads.
             let (id, anew) = self.new_inner(made)?;
             self.fill_inner(anew, node.range(), below, &words[..count]);
             return self.replace(path, floors - 1, id);
         }
-        // Where records come in ascending order all nodes but the last stay full.
+        // With records in ascending order, all nodes but the last stay full.
         let cut = if at + 2 == count { count - 2 } else { count / 2 };
         let middle = self.low(below, of(words[cut]));
         let ((left_id, left), (right_id, right)) = (self.new_inner(made)?, self.new_inner(made)?);
@@ -513,7 +520,7 @@ impl Tree {
         self.install(made, path, floors - 1, Halves { left: left_id, right: right_id, middle })
     }
 
-    /// Shows a node in the place of the one that the path leads to; both hold the same range.
+    /// Publishes a node in place of the one that the path leads to; both have the same range.
     fn replace(&self, path: &Path, floors: usize, id: u32) -> Option<()> {
         match floors.checked_sub(1).map(|above| path.steps[above]) {
             Some((above, at)) => self.inners.get(above)?.redirect(at as usize, id),
@@ -522,8 +529,8 @@ impl Tree {
         Some(())
     }
 
-    /// Fills an inner node that nobody has seen with words whose halves are behind `range.skip` bytes; where more or fewer turn out to be common to all
-    /// its separators, they are made anew.
+    /// Fills an unpublished inner node with words whose halves follow `range.skip` bytes. If the separators turn out to
+    /// share more or fewer bytes, the halves are recomputed.
     fn fill_inner(&self, node: &Inner, range: Range, below: u64, words: &[u64]) {
         let separator = |at: usize| {
             let place = words.get(at).map_or(NONE, |word| self.low(below, of(*word)));
@@ -547,7 +554,7 @@ impl Tree {
         node.fill(Range { skip: skip as u32, ..range }, witness, words);
     }
 
-    /// True if a new separator begins as all others of a node do.
+    /// True if a new separator has the common prefix of a node's separators.
     fn shares(&self, node: &Inner, separator: u32) -> bool {
         let range = node.range();
         if range.low != NONE && range.high != NONE || !self.order.is_bytewise() {

@@ -1,7 +1,9 @@
-//! A position among the records of a tree: it puts the records of one leaf in order, walks those, and goes on to the next leaf.
+//! A position among the records of a tree: it sorts the records of one leaf, iterates over them, and continues in the
+//! next leaf.
 //!
-//! Nothing is copied but the places of a leaf's records, and nothing is allocated. A record that came in after its leaf was looked at may be missed: its
-//! seqno is above that of every reader who was there before it. The order cannot break: leaves follow each other (`tree.rs`).
+//! It copies only the places of a leaf's records, and allocates nothing. It may miss a record that was inserted after
+//! its leaf was read; the seqno of that record is above that of every existing reader. The order cannot break: leaves
+//! follow each other (`tree.rs`).
 
 use std::ops::Range;
 
@@ -13,29 +15,29 @@ use super::tree::{Probe, Tree};
 use crate::planted::{Bug, active};
 use crate::record::{Record, Seqno};
 
-/// Records are asked for so many steps before they are come to.
+/// Records are prefetched this many steps in advance.
 const AHEAD: usize = 6;
 
-/// A position in a tree, which is given with every call.
+/// A position in a tree, which is a parameter of every call.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// The leaf that was looked at.
+    /// The current leaf.
     leaf: u32,
-    /// What it held.
+    /// Its records, sorted.
     run: Sorted,
-    /// The position in it; past its end: nowhere.
+    /// The index of the current record; past the end, the position is invalid.
     at: usize,
-    /// It was tried to pass it since it was looked at.
+    /// True if passing the leaf has been tried since it was read.
     was_tried: bool,
 }
 
 impl Walk {
-    /// Nowhere.
+    /// Creates an invalid position.
     pub(super) fn new() -> Walk {
         Walk { leaf: NONE, run: Sorted::new(), at: 0, was_tried: false }
     }
 
-    /// To the first record at or behind a place.
+    /// Moves to the first record at or after a place.
     pub(super) fn seek(&mut self, tree: &Tree, key: &[u8], seqno: Seqno) {
         self.stand(tree, &Probe { key, seqno }, false);
         if self.at == self.run.len() {
@@ -43,13 +45,13 @@ impl Walk {
         }
     }
 
-    /// To the last record at or before a place.
+    /// Moves to the last record at or before a place.
     pub(super) fn seek_for_prev(&mut self, tree: &Tree, key: &[u8], seqno: Seqno) {
         self.stand(tree, &Probe { key, seqno }, true);
         self.prev(tree);
     }
 
-    /// To the record at one end.
+    /// Moves to the first or last record.
     pub(super) fn end(&mut self, tree: &Tree, is_last: bool) {
         self.enter(tree, tree.end(is_last), !is_last);
     }
@@ -85,14 +87,15 @@ impl Walk {
         if self.valid() { tree.record(self.run.place(self.at)) } else { None }
     }
 
-    /// The record beside the position, if it is in the same leaf.
+    /// Returns the adjacent record, if it is in the same leaf.
     #[inline]
     pub(super) fn record_beside<'a>(&self, tree: &'a Tree, forward: bool) -> Option<Record<'a>> {
         let at = if forward { self.at + 1 } else { self.at.checked_sub(1)? };
         tree.record(of(*self.run.words().get(at)?))
     }
 
-    /// The records of the leaf whose halves are that of the one at a position: they were put in order by their bytes, which may have been hit since.
+    /// Returns the records of the leaf with the same half as the one at a position: their order depends on key bytes
+    /// that may have been corrupted since.
     pub(super) fn group(&self, at: usize) -> Range<usize> {
         let words = self.run.words();
         let Some(half) = words.get(at).map(|word| half_of(*word)) else { return at..at };
@@ -101,7 +104,8 @@ impl Walk {
         at - before..at + words[at..].iter().take_while(is_alike).count()
     }
 
-    /// What tells a group from others: its leaf and its half; none: the record at the position is alone in its group.
+    /// Returns the identity of a group: its leaf and its half; `None` if the record at the position is alone in its
+    /// group.
     #[inline]
     pub(super) fn group_name(&self, at: usize) -> Option<(u32, u32)> {
         let words = self.run.words();
@@ -111,21 +115,22 @@ impl Walk {
         (!is_alone).then_some((self.leaf, own))
     }
 
-    /// The position in the leaf.
+    /// Returns the index in the leaf.
     #[inline]
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The same walk at another position of the leaf.
+    /// Returns the same walk at another index of the leaf.
     pub(super) fn moved(&self, at: usize) -> Walk {
         Walk { at, ..self.clone() }
     }
 
-    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key in the rest of this leaf, goes to the last of its records
-    /// that is visible to him, or to that of the last leaf behind it of which the same is true, and answers true: all keys from there back to where it
-    /// stood are hidden. Passes no record that lies behind `until`. `is_sound`, if whoever asks checks records: only what is sound is told to others.
-    /// Tried once in a leaf: where it fails there are few steps left.
+    /// Skips deleted keys. The walk must be at a tombstone that hides its key from a reader at `seqno`. If that reader
+    /// sees no key in the rest of this leaf, the walk moves to the leaf's last record visible at `seqno`, or to that of
+    /// the last following leaf that also has no visible key, and returns true: all keys from there back to the old
+    /// position are hidden. It passes no record after `until`. `is_sound` is present if the caller checks records: only
+    /// undamaged leaves are recorded for other readers. Tried once per leaf: after a failure few steps remain.
     pub(super) fn pass_deleted(
         &mut self,
         tree: &Tree,
@@ -159,7 +164,7 @@ impl Walk {
         if self.leaf != here {
             self.run.set(tree, leaf);
         }
-        // What came in meanwhile is visible to nobody who asks now, and hides nothing.
+        // Records inserted meanwhile are invisible to every current reader, and hide nothing.
         let visible = |at: &usize| tree.record(self.run.place(*at)).is_some_and(|record| record.seqno <= seqno);
         match (0..self.run.len()).rev().find(visible) {
             Some(at) => self.at = at,
@@ -168,20 +173,20 @@ impl Walk {
         true
     }
 
-    /// False if it was tried in this leaf.
+    /// False if passing was already tried in this leaf.
     #[inline]
     pub(super) fn may_pass(&self) -> bool {
         !self.was_tried
     }
 
-    /// Looks through the leaf and tells what it finds.
+    /// Scans the leaf and caches the result.
     fn ask(&self, tree: &Tree, leaf: &Leaf, is_sound: Option<impl Fn(&Record<'_>) -> bool>) -> Option<Deleted> {
         let told = Deleted::of(tree, leaf, &self.run, is_sound?)?;
         leaf.tell_deleted(told.word());
         Some(told)
     }
 
-    /// Behind all records of the leaf before a place, or with `and_at` behind one at it too.
+    /// Moves to the end of the leaf's records before a place, or with `and_at` to the end of those at or before it.
     fn stand(&mut self, tree: &Tree, probe: &Probe<'_>, and_at: bool) {
         self.run.clear();
         (self.leaf, self.at, self.was_tried) = (NONE, 0, false);
@@ -193,7 +198,8 @@ impl Walk {
         }
     }
 
-    /// Asks for a record that is about to be come to, if the leaf has one there: records lie as they came, so each is a wait for memory.
+    /// Prefetches a record that will be visited soon, if the leaf has one there: records lie in insertion order, so
+    /// each costs a memory access.
     #[inline]
     fn ask_for(&self, tree: &Tree, at: usize) {
         if let Some(word) = self.run.words().get(at) {
@@ -206,7 +212,7 @@ impl Walk {
         tree.leaf(self.leaf).map_or(NONE, link)
     }
 
-    /// To the first record of a leaf, or the last; nowhere if there is no such leaf.
+    /// Moves to the first or last record of a leaf; invalid if there is no such leaf.
     fn enter(&mut self, tree: &Tree, id: u32, at_first: bool) {
         self.run.clear();
         (self.leaf, self.was_tried) = (id, false);
