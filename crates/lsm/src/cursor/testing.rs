@@ -1,5 +1,5 @@
-//! For the tests of all cursors: records that own their bytes, a plain cursor over a vector, random records and moves, and
-//! the simplest model of what a cursor must do.
+//! Test support for all cursors: records that own their bytes, a plain cursor over a vector, random records and moves,
+//! and a minimal model of a cursor.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) fn sorted(order: &Order, records: &[Owned]) -> Vec<Owned> {
     records
 }
 
-/// A cursor over a vector. It can be told to fail.
+/// A cursor over a vector. It can be set to fail.
 pub(crate) struct VecCursor {
     order: Order,
     records: Vec<Owned>,
@@ -67,7 +67,7 @@ impl VecCursor {
         VecCursor::failing(order, records, usize::MAX)
     }
 
-    /// A cursor whose moves fail after so many of them.
+    /// Creates a cursor whose moves fail after the first `moves_left`.
     pub(crate) fn failing(order: &Order, records: &[Owned], moves_left: usize) -> VecCursor {
         VecCursor { order: order.clone(), records: sorted(order, records), at: None, moves_left }
     }
@@ -129,8 +129,8 @@ pub(crate) enum Move {
     SeekForPrev(Vec<u8>, Seqno),
 }
 
-/// Makes the moves with the cursor and with an index into the sorted records; both must always stand on the same record.
-/// Steps from nowhere are left out: they are not allowed.
+/// Makes the moves with the cursor and with an index into the sorted records; both must always be at the same record.
+/// Steps from an invalid position are left out: they are not allowed.
 pub(crate) fn check_moves(order: &Order, records: &[Owned], cursor: &mut dyn Cursor, moves: &[Move]) {
     let records = sorted(order, records);
     let mut at: Option<usize> = None;
@@ -152,7 +152,7 @@ pub(crate) fn check_moves(order: &Order, records: &[Owned], cursor: &mut dyn Cur
     }
 }
 
-/// Keys that are often equal, often share sixteen bytes and more, and differ in case.
+/// Keys that are often equal, often share sixteen or more bytes, and differ in case.
 pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
     let short = || vec(select(&b"aAbB\0\xff"[..]), 0..3);
     prop_oneof![
@@ -162,7 +162,7 @@ pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Up to `most` records with a seqno each, in no order of keys.
+/// Up to `most` records with distinct seqnos, in random key order.
 pub(crate) fn records(most: usize) -> impl Strategy<Value = Vec<Owned>> {
     let kinds = prop_oneof![3 => Just(Kind::Put), 1 => Just(Kind::Delete)];
     let companions = select(vec![vec![], vec![0xF0, 1, 2, 3, 4]]);
@@ -181,7 +181,7 @@ pub(crate) fn seqnos() -> impl Strategy<Value = Seqno> {
     prop_oneof![6 => 0..120u64, 1 => Just(0), 1 => Just(MAX_SEQNO)]
 }
 
-/// Up to `most` moves, mostly steps, with turns at any point.
+/// Up to `most` moves, mostly steps, with direction changes at any point.
 pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         1 => Just(Move::First),
@@ -194,7 +194,7 @@ pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
     vec(one, 0..most)
 }
 
-/// Bytewise order and two comparators: one backwards, one for which keys of different bytes are equal.
+/// Bytewise order and two comparators: a reversed one, and one that treats keys with different bytes as equal.
 pub(crate) fn orders() -> impl Strategy<Value = Order> {
     select(vec![Order::bytewise(), Order::custom(Arc::new(Backwards)), Order::custom(Arc::new(CaseFolded))])
 }

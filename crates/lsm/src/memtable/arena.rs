@@ -2,7 +2,7 @@
 //! The bytes of a memtable's records: append-only, never moved or changed, freed all at once.
 //!
 //! ```text
-//! record   seqno and kind 8, length of value 4, of companions 4, of key 2; key, value, companions; padded to a whole word
+//! record   seqno and kind 8, length of value 4, of companions 4, of key 2; key, value, companions; padding
 //! place    the offset of a record, in words of 8 bytes: 32 bits address 32 GiB
 //! chunk    a run of records; a record too long for a chunk has a chunk of its own, and the places that it covers
 //! ```

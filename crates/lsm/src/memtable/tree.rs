@@ -6,8 +6,9 @@
 //! it was filled are sorted and merged with its sorted part when the leaf is divided, and when a cursor enters it.
 //!
 //! ```text
-//! divide   two leaves replace a full one. First they are filled and linked, then the right one gets its word in the parent, then
-//! the word of the full one is redirected to the left one. A full inner node is replaced by two others, which include both.
+//! divide   two leaves replace a full one. First they are filled and linked, then the right one gets its word in the
+//!          parent, then the word of the full one is redirected to the left one. A full inner node is replaced by two
+//!          others, which include both.
 //! ```
 //!
 //! Nodes are never removed: a divided node stays unchanged, and a reader that reaches it finds its records up to that

@@ -1,9 +1,9 @@
-//! Disjoint parts, one after the other: the tables of a level below 0, or a single one of level 0.
+//! Concatenates disjoint parts: the tables of a level below 0, or a single table of level 0.
 //!
 //! In:     parts sorted by their keys, no user key in two of them (I05).
-//! Out:    one cursor over all their records. A part is opened when a move first needs it, and one is open at a time; the cursor of a
-//!         table serves the next one.
-//! Errors: an error of opening or of the open part surfaces and leaves the cursor invalid until the next seek.
+//! Out:    one cursor over all their records. A part is opened when a move first needs it, and one is open at a time;
+//! the cursor object of a table is reused for the next one.
+//! Errors: an error of opening, or of the open part, is returned and leaves the cursor invalid until the next seek.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,34 +16,35 @@ use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
 
-/// Something with records between two user keys, opened on demand.
+/// A source of records between two user keys, opened on demand.
 pub trait Part: Send + Sync + 'static {
-    /// Its least user key.
+    /// Returns its smallest user key.
     fn smallest(&self) -> &[u8];
-    /// Its greatest user key.
+    /// Returns its largest user key.
     fn largest(&self) -> &[u8];
-    /// A cursor over its records.
+    /// Opens a cursor over its records.
     fn open(&self) -> Result<Opened>;
 }
 
-/// Tiers of parts, shared by the cursors over each of them. Within a tier parts stand in the order of their keys and do not overlap.
+/// Tiers of parts, shared by the cursors over each of them. The parts of a tier are sorted by their keys and do not
+/// overlap.
 pub trait Tiers: Send + Sync {
-    /// How many parts a tier has.
+    /// Returns the number of parts in a tier.
     fn parts(&self, tier: usize) -> usize;
-    /// The least user key of a part.
+    /// Returns the smallest user key of a part.
     fn smallest(&self, tier: usize, part: usize) -> &[u8];
-    /// The greatest user key of a part.
+    /// Returns the largest user key of a part.
     fn largest(&self, tier: usize, part: usize) -> &[u8];
-    /// A cursor over the records of a part; `spare` is one of another part that is no longer needed.
+    /// Opens a cursor over the records of a part; `spare` is a cursor of another part that can be reused.
     fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened>;
 
-    /// The first part of a tier that does not end before a key; the number of parts if there is none.
+    /// Returns the first part of a tier whose largest key is not below `key`; the number of parts if there is none.
     fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
         partition(self.parts(tier), |part| order.compare(self.largest(tier, part), key) == Ordering::Less)
     }
 }
 
-/// Parts in a slice are one tier.
+/// The parts in a slice are one tier.
 impl<P: Part> Tiers for Arc<[P]> {
     fn parts(&self, _: usize) -> usize {
         self.len()
@@ -67,34 +68,34 @@ pub struct ConcatCursor {
     order: Order,
     tiers: Arc<dyn Tiers>,
     tier: usize,
-    /// How many parts the tier has.
+    /// Number of parts in the tier.
     parts: usize,
-    /// The part opened last and its cursor, kept for the next seek when a move has led past the last record.
+    /// The part opened last and its cursor, kept for the next seek even after a move past the last record.
     open: Option<(usize, Opened)>,
-    /// True if the open part's cursor stands on the current record.
+    /// True if the open part's cursor is at the current record.
     standing: bool,
-    /// What is known of the seek that comes next.
+    /// What prefetching has found out about the next seek.
     sought: Sought,
 }
 
-/// What a look ahead of a seek has found.
+/// The result of prefetching for a seek.
 #[derive(Clone, Copy)]
 enum Sought {
-    /// There was none.
+    /// There was no prefetch.
     Unknown,
-    /// The seek ends where the cursor stands, or has run out.
+    /// The seek ends at the current position, or at the end of the records.
     Here,
-    /// It moves in this part, or leads nowhere.
+    /// The seek moves in this part, or ends without a record.
     In(Option<usize>),
 }
 
 impl ConcatCursor {
-    /// A cursor over `parts`, which stand in the order of their keys and do not overlap. Starts invalid, opens nothing.
+    /// Creates a cursor over `parts`, which must be sorted by key and not overlap. It starts invalid and opens no part.
     pub fn new<P: Part>(order: Order, parts: Arc<[P]>) -> ConcatCursor {
         ConcatCursor::over(order, Arc::new(parts), 0)
     }
 
-    /// A cursor over one tier. Starts invalid, opens nothing.
+    /// Creates a cursor over one tier. It starts invalid and opens no part.
     pub fn over(order: Order, tiers: Arc<dyn Tiers>, tier: usize) -> ConcatCursor {
         debug_assert!(
             (1..tiers.parts(tier)).all(|part| {
@@ -106,7 +107,7 @@ impl ConcatCursor {
         ConcatCursor { order, tiers, tier, parts, open: None, standing: false, sought: Sought::Unknown }
     }
 
-    /// The table's cursor on the current record, if it is one.
+    /// Returns the table cursor at the current record; `None` if the record is not from a table.
     #[inline]
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match &self.open {
@@ -115,7 +116,7 @@ impl ConcatCursor {
         }
     }
 
-    /// Hands that cursor out; until it comes back no other move is to be made.
+    /// Lends that cursor out; no other move is allowed until it is returned.
     pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
         let (_, opened) = self.open.as_mut().filter(|_| self.standing)?;
         match std::mem::replace(opened, Opened::Lent) {
@@ -127,18 +128,19 @@ impl ConcatCursor {
         }
     }
 
-    /// Takes it back. It stands on a record of the same part.
+    /// Takes the lent cursor back. It is at a record of the same part.
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
         if let Some((_, opened)) = &mut self.open {
             *opened = Opened::Table(table);
         }
     }
 
-    /// Looks ahead of a seek for (`key`, `seqno`): which part it moves in, and which block of that. Memory is asked for the block's slot;
-    /// `ask_for_block` and `take_block` go on from there, then comes the seek itself. Errors: those of opening the part.
+    /// Prefetches for a seek to (`key`, `seqno`): finds the part in which it moves and the block within that part, and
+    /// prefetches the block's cache slot. `ask_for_block` and `take_block` continue from there, followed by the seek
+    /// itself. Returns errors of opening the part.
     ///
-    /// `stays`: the merge walks forward and does not stand behind the place, so that a cursor before which nothing is left to show up to
-    /// there is right where it is.
+    /// `stays`: the merge walks forward and is not past the place. A cursor with no remaining record before the place
+    /// then keeps its position.
     pub(super) fn aim(&mut self, (key, seqno): (&[u8], Seqno), forward: bool, stays: bool) -> Result<()> {
         if stays && self.is_right_for(key, seqno) {
             self.sought = Sought::Here;
@@ -158,22 +160,22 @@ impl ConcatCursor {
         Ok(())
     }
 
-    /// Asks memory for the block that was aimed at.
+    /// Prefetches the block found by `aim`.
     pub(super) fn ask_for_block(&mut self) {
         if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
             table.ask_for_block();
         }
     }
 
-    /// Takes the block that was aimed at, and asks memory for the entry.
+    /// Takes the block found by `aim`, and prefetches the entry.
     pub(super) fn take_block(&mut self, key: &[u8]) {
         if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
             table.take_block(key);
         }
     }
 
-    /// True if a cursor of a merge that walks forward, and has not come to a place yet, is where a seek for it would lead. A table
-    /// whose seeks prove themselves is sought.
+    /// True if this cursor, in a merge that walks forward and has not reached the place yet, is already where a seek
+    /// would lead. A table whose seeks are verified must be sought.
     fn is_right_for(&self, key: &[u8], seqno: Seqno) -> bool {
         match &self.open {
             Some((_, Opened::Table(table))) if !table.proves() => {
@@ -185,10 +187,10 @@ impl ConcatCursor {
         }
     }
 
-    /// The part that a seek for a key moves in.
+    /// Returns the part in which a seek for a key moves.
     fn part_of(&self, key: &[u8], forward: bool) -> Option<usize> {
         if self.parts == 1 {
-            return Some(0); // the only one knows itself where it ends
+            return Some(0); // the only part checks its own end
         }
         if forward {
             return Some(self.tiers.find(self.tier, key, &self.order)).filter(|part| *part < self.parts);
@@ -197,7 +199,7 @@ impl ConcatCursor {
         partition(self.parts, begins).checked_sub(1)
     }
 
-    /// The same, as far as it was not looked up before. None: the cursor is right where it is.
+    /// Returns the part found by the prefetch or by a search. `None`: the cursor is already in position.
     #[expect(clippy::option_option, reason = "no part is none where a seek leads nowhere")]
     fn next_part(&mut self, key: &[u8], forward: bool) -> Option<Option<usize>> {
         match std::mem::replace(&mut self.sought, Sought::Unknown) {
@@ -207,8 +209,8 @@ impl ConcatCursor {
         }
     }
 
-    /// Moves within one part, opened if it is not, then on to the nearest record in the direction if it has none there.
-    /// An index that names no part leads nowhere.
+    /// Moves within one part, opening it if necessary. If it has no record in the direction, continues to the nearest
+    /// record in the next parts. An index outside the tier makes the cursor invalid.
     fn enter(&mut self, part: Option<usize>, forward: bool, to: impl FnOnce(&mut Opened) -> Result<()>) -> Result<()> {
         (self.standing, self.sought) = (false, Sought::Unknown);
         let Some(part) = part.filter(|part| *part < self.parts) else { return Ok(()) };
@@ -220,7 +222,7 @@ impl ConcatCursor {
         self.rest_on(part, cursor, forward)
     }
 
-    /// Stays on a cursor that stands on a record; from one that has run out goes on to the next part that has any.
+    /// Keeps a cursor that is at a record; from an exhausted one continues to the next part that has a record.
     fn rest_on(&mut self, mut part: usize, mut cursor: Opened, forward: bool) -> Result<()> {
         self.standing = cursor.valid();
         while !self.standing {
@@ -238,7 +240,7 @@ impl ConcatCursor {
         Ok(())
     }
 
-    /// One step inside the open part, beyond it if that was its last record.
+    /// Steps inside the open part, or beyond it after its last record.
     #[inline]
     fn step(&mut self, forward: bool) -> Result<()> {
         let Some((_, cursor)) = &mut self.open else { return Ok(()) };
@@ -313,7 +315,7 @@ impl Cursor for ConcatCursor {
     }
 }
 
-/// The first of so many that `is_before` does not hold for; it holds for all before that.
+/// Returns the first index below `count` for which `is_before` is false; it must be true for all earlier ones.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -1,9 +1,10 @@
-//! Fences as a source among others: each is shown as a record of kind `Fence` at the end of its span by which the walk comes to it.
+//! Lost ranges (fences) as a source of the merge. Each is shown as a record of kind `Fence`, at the end of its range at
+//! which the walk enters it.
 //!
-//! In:     the fences of a family's manifest, or the one that stands for a table that cannot be opened. There are few.
-//! Out:    each fence once in each direction, in the order in which the walk enters them; after a search into a span, at the place
-//!         that was sought. Forward it comes behind the versions of that key which are newer than its bound: they were not among
-//!         what was lost, so one of them may decide.
+//! In:     the lost ranges in a family's manifest, or the range of a table that cannot be opened. There are few.
+//! Out:    each fence once per direction, in the order in which the walk enters them; after a search into a range, at
+//! the target of the search. Forward, a fence comes after the versions of that key that are newer than its bound: these
+//! were not lost, so one of them may be the result.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,24 +20,25 @@ use crate::seam::Source;
 pub struct FenceCursor {
     order: Order,
     fences: Arc<Vec<Fence>>,
-    /// Those that the walk has still to enter or stands in, in its order, and where it enters each.
+    /// The fences that the walk has yet to enter, or is inside of, in walk order, and the place where it enters each.
     queue: Vec<(Entered, usize)>,
     at: usize,
     forward: bool,
-    /// The fence under the cursor, as bytes.
+    /// The current fence, encoded.
     encoded: Vec<u8>,
 }
 
-/// Where a walk enters a span.
+/// The place where a walk enters a range.
 type Entered = (Vec<u8>, Seqno);
 
 impl FenceCursor {
-    /// A cursor over some fences, in no order. Starts invalid.
+    /// Creates a cursor over fences in any order. It starts invalid.
     pub fn new(order: Order, fences: Arc<Vec<Fence>>) -> FenceCursor {
         FenceCursor { order, fences, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
     }
 
-    /// Lines up the fences that a walk from `start` on meets; none: from the end. `but`: one that it does not.
+    /// Queues the fences that a walk from `start` encounters; `None` starts from the end. `but` is a fence to leave
+    /// out.
     fn line_up(&mut self, start: Option<(&[u8], Seqno)>, forward: bool, but: Option<usize>) {
         let (order, ahead) = (&self.order, if forward { Ordering::Less } else { Ordering::Greater });
         let is_ahead = |a: (&[u8], Seqno), b: (&[u8], Seqno)| order.compare_internal(a, b) == ahead;
@@ -45,7 +47,7 @@ impl FenceCursor {
             let ends = [(&fence.from.0[..], fence.from.1), (&fence.to.0[..], fence.to.1)];
             let [near, far] = if forward { ends } else { [ends[1], ends[0]] };
             let entered = match start {
-                // Nothing above its bound is lost in a fence, and a search upwards begins at the newest version of a key.
+                // A fence lost nothing above its bound, and an upward search begins at the newest version of a key.
                 Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(fence.bound))) => continue,
                 Some(start) if !forward && is_ahead(far, start) => continue,
                 Some(start) if is_ahead(near, start) => start,
@@ -80,7 +82,8 @@ impl FenceCursor {
     }
 }
 
-/// A place at which a walk forward enters a fence, moved behind the versions that are newer than its bound, if that is still inside.
+/// Returns the place at which a forward walk enters a fence, moved after the versions newer than its bound if that is
+/// still inside the range.
 fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &Fence) -> (&'a [u8], Seqno) {
     let behind = (key, seqno.min(fence.bound));
     if order.compare_internal(behind, (&fence.to.0, fence.to.1)).is_le() { behind } else { (key, seqno) }
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(met(&mut cursor, false), ["o", "o", "d"]);
         cursor.seek_for_prev(b"a", 0).unwrap();
         assert!(!cursor.valid());
-        // Round: the one before, from the place where it stood.
+        // Turning around: the previous fence, from the place of the cursor.
         cursor.seek(b"e", 0).unwrap();
         cursor.prev().unwrap();
         assert_eq!(cursor.record().key, b"d");

@@ -1,18 +1,20 @@
-//! Many cursors as one.
+//! Merges many cursors into one.
 //!
-//! In:     cursors over memtables and tables, newest first; a record (user key, seqno) stands in one of them only.
-//! Out:    one cursor over all their records in internal order, in both directions, with turns at any point.
-//! Holds:  while it walks forward, every source stands on its first record at or after the current one, and one of them on
-//!         that; while it walks back, on its last at or before. Sources that have none are left out of the heap.
-//! Errors: an error of any source surfaces at once and leaves the merge invalid until the next seek, so that a source that
-//!         cannot answer is never taken for one that has nothing to say.
+//! In:     cursors over memtables and tables, newest first; each record (user key, seqno) is in only one of them.
+//! Out:    one cursor over all their records in internal order, in both directions, with direction changes at any
+//! point.
+//! Holds:  during a forward walk, every source is at its first record at or after the current one, and one source is at
+//! the current record; during a backward walk, at its last record at or before. Exhausted sources are left out of the
+//! heap.
+//! Errors: an error of any source is returned immediately and leaves the merge invalid until the next seek, so that a
+//! failing source is never mistaken for an exhausted one.
 //!
-//! One source is passed through. Several stand in a heap whose entries hold the lead of each source's key and its seqno,
-//! so that most comparisons touch nothing else. A fence (a span in which a source has lost something, shown where the walk comes
-//! to it) may stand at the place of a record, and then comes before it in both directions. When the source that won wins again,
-//! that costs one comparison: the better of the root's two children is remembered while nobody moves them. If that source is a
-//! table, it can be lent: one search in its block says how far it goes before the next source's key, and up to there
-//! whoever reads steps it himself, without a comparison.
+//! A single source is passed through. Several sources form a heap whose entries hold the lead of each source's key and
+//! its seqno, so most comparisons touch no other memory. A fence (a lost range of a source, shown where the walk enters
+//! it) may share the place of a record, and then comes first in both directions. If the winning source wins again, the
+//! step costs one comparison: the better child of the root is remembered while both children stay in place. If that
+//! source is a table, its cursor can be lent: one search in its block finds how far it stays ahead of the next source's
+//! key. Up to that point the reader steps the table cursor directly, without comparisons.
 
 mod concat;
 mod fences;
@@ -37,18 +39,19 @@ use crate::sst::TableCursor;
 pub struct MergeCursor {
     order: Order,
     sources: Vec<Walk>,
-    /// The sources that stand on a record, as a binary heap: least first while walking forward, greatest first back.
+    /// The sources that are at a record, as a binary heap: smallest first in a forward walk, largest first in a
+    /// backward one.
     heap: Vec<Contender>,
-    /// Which child of the root comes first, if that is known; 0 if not.
+    /// The index of the root's child that comes first; 0 if unknown.
     runner_up: usize,
-    /// The source on the current record was that on the one before.
+    /// True if the current record has the same source as the previous one.
     won_again: bool,
-    /// The source whose cursor is lent.
+    /// The source whose cursor is lent out.
     lent: usize,
     forward: bool,
 }
 
-/// All records of `sources`, which stand newest first, as one cursor: the only source itself, or a merge of them.
+/// Returns all records of `sources`, ordered newest first, as one cursor: the only source itself, or a merge of them.
 pub fn merged(order: Order, mut sources: Vec<Box<dyn Cursor>>) -> Box<dyn Cursor> {
     match sources.pop() {
         Some(only) if sources.is_empty() => only,
@@ -59,7 +62,7 @@ pub fn merged(order: Order, mut sources: Vec<Box<dyn Cursor>>) -> Box<dyn Cursor
     }
 }
 
-/// A source and what it stands on.
+/// A source and its current record.
 #[derive(Clone, Copy)]
 struct Contender {
     lead: Lead,
@@ -68,24 +71,24 @@ struct Contender {
 }
 
 impl MergeCursor {
-    /// A cursor over all records of `sources`, which stand newest first. Starts invalid.
+    /// Creates a cursor over all records of `sources`, ordered newest first. It starts invalid.
     pub fn new(order: Order, sources: Vec<Box<dyn Cursor>>) -> MergeCursor {
         MergeCursor::of(order, sources.into_iter().map(Walk::Other).collect())
     }
 
-    /// The same over sources of which it knows what they are.
+    /// Creates a cursor over sources of known types.
     pub fn of(order: Order, sources: Vec<Walk>) -> MergeCursor {
         let heap = Vec::with_capacity(if sources.len() > 1 { sources.len() } else { 0 });
         MergeCursor { order, sources, heap, runner_up: 0, won_again: false, lent: 0, forward: true }
     }
 
-    /// Hands out the table's cursor on the current record, and the last place in its block to which the walk in this direction is its
-    /// own: it comes to no other source before that, nor to `bound`. None if another source's turn is due, or it is no table. Until
-    /// the cursor is given back no other call is allowed.
+    /// Lends out the table cursor at the current record, with the last entry in its block up to which the walk in this
+    /// direction needs no other source and stays before `bound`. Returns `None` if another source is next, or the
+    /// source is not a table. No other call is allowed until the cursor is returned.
     pub(crate) fn lend(&mut self, forward: bool, bound: Option<&[u8]>) -> Option<(Box<TableCursor>, usize)> {
         let (source, rival) = self.leader(forward)?;
-        // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
-        // Backwards it saves a copy even of one record.
+        // The search pays off only after the same source has won twice; the oldest source, which has the most records,
+        // is lent without that. Backwards, lending saves a copy even for a single record.
         if rival.is_some() && forward && !self.won_again && source + 1 < self.sources.len() {
             return None;
         }
@@ -104,7 +107,8 @@ impl MergeCursor {
         Some((self.sources[source].lend()?, reach))
     }
 
-    /// The source of the current record, and the one whose turn is next; none if the walk goes in the other direction.
+    /// Returns the source of the current record and the next source in order; `None` if the walk has the other
+    /// direction.
     #[inline]
     fn leader(&self, forward: bool) -> Option<(usize, Option<usize>)> {
         match self.heap.len() {
@@ -119,8 +123,9 @@ impl MergeCursor {
         }
     }
 
-    /// The current record is a tombstone that hides its key from a reader at `seqno`. Where a memtable knows that he sees no key from there to some record
-    /// behind it, before `bound`, and no other source has one in between, goes to that record and answers true: it is one that he could see, of a key that is
+    /// Skips deleted keys, with the merge at a tombstone that hides its key from a reader at `seqno`. If a memtable
+    /// knows that this reader sees no key up to a later record before `bound`, and no other source has a record in
+    /// between, the merge moves to that record and returns true. The record is visible to the reader, and its key is
     /// hidden.
     pub(crate) fn pass_deleted(&mut self, seqno: Seqno, bound: Option<&[u8]>) -> bool {
         let Some((source, rival)) = self.leader(true) else { return false };
@@ -148,18 +153,18 @@ impl MergeCursor {
         true
     }
 
-    /// Takes back what was lent, wherever it stands now.
+    /// Takes back the lent cursor, at its new position.
     pub(crate) fn take_back(&mut self, table: Box<TableCursor>) {
         let source = &mut self.sources[self.lent];
         source.take_back(table);
-        // Backwards nobody asks for the lead before the next step makes it anew.
+        // Backwards the lead is not used before the next step recomputes it.
         if let Some(top) = self.heap.first_mut().filter(|_| self.forward) {
             let (key, seqno) = source.place();
             (top.lead, top.seqno) = (self.order.lead(key), seqno);
         }
     }
 
-    /// Key and seqno of the current record; the cursor must be valid.
+    /// Returns key and seqno of the current record; the cursor must be valid.
     #[inline]
     pub(crate) fn place(&self) -> (&[u8], Seqno) {
         match (&self.sources[..], self.heap.first()) {
@@ -169,7 +174,7 @@ impl MergeCursor {
         }
     }
 
-    /// The lead of the current record's key, which a heap has at hand; the cursor must be valid.
+    /// Returns the lead of the current record's key, which a heap already holds; the cursor must be valid.
     #[inline]
     pub(crate) fn lead(&self) -> Lead {
         match self.heap.first() {
@@ -184,10 +189,11 @@ impl MergeCursor {
         }
     }
 
-    /// `seek` for whoever has met no fence on the way to where he stands: sources that are right where they are stay there.
+    /// Seeks like `seek`, for a caller that encountered no fence on the way to its position: sources already in
+    /// position stay there.
     pub(crate) fn seek_on(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         if self.sources.len() > 1 {
-            // Every source stands on its first record at or behind the current one: what lies between is no record of it.
+            // Every source is at its first record at or after the current one, so it has no record in between.
             let stays = self.forward
                 && self.heap.first().is_some_and(|top| {
                     let place = self.sources[top.source].place();
@@ -198,8 +204,8 @@ impl MergeCursor {
         self.gather(true, |source| source.seek(key, seqno))
     }
 
-    /// Looks ahead of a seek, all tables side by side: each alone would wait for its slot, its block and its entry one after the other,
-    /// and the next for the one before.
+    /// Prefetches for a seek in all tables in parallel. Otherwise each table would wait in turn for its slot, its block
+    /// and its entry, and each would wait for the previous table.
     fn approach(&mut self, place: (&[u8], Seqno), forward: bool, stays: bool) -> Result<()> {
         self.heap.clear();
         for tables in self.sources.iter_mut().filter_map(Walk::tables) {
@@ -210,7 +216,7 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// Moves every source and stands on the first of them in the direction.
+    /// Moves every source and selects the first one in the direction.
     fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut Walk) -> Result<()>) -> Result<()> {
         if let [only] = &mut self.sources[..] {
             return to(only);
@@ -223,8 +229,9 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// Turns round on the current record, then steps off it. The other sources stand beyond it, where they were going: one
-    /// step back takes each to the near side, and a source that had run out has its end there.
+    /// Reverses the direction at the current record, then steps away from it. The other sources are beyond the record
+    /// in the old direction: one step back takes each to the near side, and the near side of an exhausted source is its
+    /// end.
     fn turn(&mut self, forward: bool) -> Result<()> {
         let Some(current) = self.heap.first().map(|top| top.source) else { return Ok(()) };
         self.heap.clear();
@@ -236,7 +243,8 @@ impl MergeCursor {
                 (false, true) => other.first()?,
                 (false, false) => other.last()?,
             }
-            // A memtable may have gained records since, on the far side too. No reader sees them yet, but order holds for all.
+            // A memtable may have gained records since, on the far side too. They are not visible to any reader, but
+            // the order must hold for all records.
             while other.valid() && compare_records(&self.order, &other.record(), &standing.record()) == away {
                 step(other, forward)?;
             }
@@ -267,7 +275,7 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// Makes the heap anew from all sources that stand on a record.
+    /// Rebuilds the heap from all sources that are at a record.
     fn build(&mut self, forward: bool) {
         self.forward = forward;
         self.heap.clear();
@@ -312,7 +320,7 @@ impl MergeCursor {
         }
     }
 
-    /// The child of `at` that comes first; there is at least one.
+    /// Returns the child of `at` that comes first; `at` must have a child.
     #[inline]
     fn first_child(&self, at: usize) -> usize {
         let (left, right) = (at * 2 + 1, at * 2 + 2);
@@ -334,7 +342,7 @@ impl MergeCursor {
         internal == if self.forward { Ordering::Less } else { Ordering::Greater }
     }
 
-    /// Of two sources that stand at one place, whether the first is shown first: one of them is a fence there.
+    /// For two sources at the same place, returns whether the first is shown first: one of them is a fence.
     #[cold]
     fn is_fence_first(&self, a: usize, b: usize) -> bool {
         let is_fence = |source: usize| self.sources[source].record().kind == Kind::Fence;

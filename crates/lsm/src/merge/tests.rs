@@ -44,7 +44,7 @@ proptest! {
         prop_assert!(merge.first().is_err() && !merge.valid());
         prop_assert!(merge.last().is_err() && !merge.valid());
 
-        // One that breaks later: the walk is right up to the error, and over after it.
+        // A source that fails later: the walk is correct up to the error, and ends with it.
         let mut cursors = deal(&order, &records, &hands, sources + 1);
         cursors.pop();
         let lost = records.iter().enumerate().filter(|(n, _)| hands[*n] % (sources + 1) == sources).map(|(_, r)| r.clone());
@@ -107,7 +107,7 @@ impl Part for VecPart {
     }
 }
 
-/// Cuts records into parts in front of each of the keys.
+/// Splits records into parts before each of the keys.
 fn cut(order: &Order, records: &[Owned], mut cuts: Vec<Vec<u8>>, opened: &Arc<AtomicUsize>) -> Arc<[VecPart]> {
     cuts.sort_by(|a, b| order.compare(a, b));
     let mut rest = sorted(order, records);
@@ -170,7 +170,8 @@ fn no_sources_hold_no_records() {
     assert!(!merge.valid());
 }
 
-/// A source that gains records behind the walk's back, as an active memtable does: order must hold across a turn.
+/// A source that gains records during the walk, as an active memtable does: the order must hold across a direction
+/// change.
 #[test]
 fn a_turn_stays_in_order_beside_a_growing_memtable() {
     use crate::memtable::Memtable;
@@ -182,11 +183,11 @@ fn a_turn_stays_in_order_beside_a_growing_memtable() {
     let sources: Vec<Box<dyn Cursor>> = vec![Box::new(table.cursor()), Box::new(VecCursor::new(&order, &fixed))];
     let mut merge = MergeCursor::new(order, sources);
     merge.seek(b"k", 9).unwrap();
-    // New records between the current one and where the memtable's cursor stands, and at both ends.
+    // New records between the current one and the memtable cursor's position, and at both ends.
     for (key, seqno) in [("l", 6), ("zz", 7), ("b", 8)] {
         table.insert(&put(key, seqno).borrow(), 0).unwrap();
     }
-    // Whether what came in meanwhile is met is left open; that the order holds and nothing that was there is missed is not.
+    // New records may or may not be visited. The order must hold, and no existing record may be missed.
     assert_eq!(merge.record().key, b"k");
     for (forward, edge) in [(false, &b"a"[..]), (true, b"x"), (false, b"a"), (true, b"z")] {
         let mut before = merge.record().key.to_vec();

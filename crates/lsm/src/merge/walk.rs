@@ -1,7 +1,7 @@
-//! The sources of a merge: tables and memtables, which it knows, and anything else that walks.
+//! The sources of a merge: tables and memtables, whose types it knows, and any other cursor.
 //!
-//! A table's cursor may be lent to whoever reads the merge, so that steps within its reach go to it directly, whatever stands
-//! between. The source is not to be used until it is given back.
+//! A table's cursor may be lent to the reader of the merge, so that steps within its run go to it directly, bypassing
+//! all layers in between. The source must not be used until the cursor is returned.
 
 use super::concat::ConcatCursor;
 use crate::cursor::Cursor;
@@ -23,16 +23,16 @@ pub enum Walk {
 
 /// The cursor of a part.
 pub enum Opened {
-    /// A table's.
+    /// A table's cursor.
     Table(Box<TableCursor>),
-    /// Any other.
+    /// Any other cursor.
     Other(Box<dyn Cursor>),
-    /// A table's that is lent.
+    /// A table's cursor that is lent out.
     Lent,
 }
 
 impl Walk {
-    /// Key and seqno of the current record.
+    /// Returns key and seqno of the current record.
     #[inline]
     pub(super) fn place(&self) -> (&[u8], Seqno) {
         if let Some(table) = self.table() {
@@ -42,7 +42,7 @@ impl Walk {
         (record.key, record.seqno)
     }
 
-    /// The table's cursor on the current record, if it is one.
+    /// Returns the table cursor at the current record; `None` for other sources.
     #[inline]
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match self {
@@ -51,7 +51,7 @@ impl Walk {
         }
     }
 
-    /// The tables, if they are such.
+    /// Returns the tables, if the source consists of tables.
     #[inline]
     pub(super) fn tables(&mut self) -> Option<&mut ConcatCursor> {
         match self {
@@ -75,7 +75,7 @@ impl Walk {
 }
 
 impl Opened {
-    /// The table's cursor, for another table.
+    /// Returns the table's cursor, for reuse with another table.
     pub(super) fn into_spare(self) -> Option<Box<TableCursor>> {
         match self {
             Opened::Table(table) => Some(table),
@@ -84,7 +84,7 @@ impl Opened {
     }
 }
 
-/// Passes a call on to whatever walks.
+/// Forwards a call to the source's cursor.
 macro_rules! each {
     ($self:ident, $cursor:ident => $call:expr) => {
         match $self {
@@ -141,7 +141,7 @@ impl Cursor for Walk {
     }
 }
 
-/// The same for the cursor of a part; one that is lent stands nowhere.
+/// Forwards a call to the cursor of a part; a lent one is invalid.
 macro_rules! opened {
     ($self:ident, $cursor:ident => $call:expr, $lent:expr) => {
         match $self {

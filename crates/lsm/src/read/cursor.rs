@@ -1,22 +1,23 @@
-//! A cursor for the user: of each key the newest version not above a seqno, if it is a value, within bounds.
+//! The user's cursor: for each key within bounds, the newest version at or below a seqno, if it is a value.
 //!
-//! In:     a cursor over internal records, every version of every key, tombstones among them.
-//! Out:    the user's records, in both directions, with turns at any point.
-//! Holds:  what is shown is what a point read of that key at the same seqno answers (I13). Records above the seqno are
-//!         passed over wherever they appear, so memtables may grow beneath.
-//! Errors: an error from below, or a record of a reserved kind where it would decide, leaves the cursor invalid until the
-//!         next seek.
-//! Fences: where a source below has lost something, it shows a fence. The cursor answers one error for it and is invalid, but
-//!         its next step goes on behind what is damaged. Meanwhile records that what was lost may have hidden are passed
-//!         over, newer ones are shown.
+//! In:     a cursor over internal records: every version of every key, including tombstones.
+//! Out:    the user's records, in both directions, with direction changes at any point.
+//! Holds:  the cursor shows the same results as point reads at the same seqno (I13). Records above the seqno are
+//! skipped wherever they appear, so memtables may grow during the walk.
+//! Errors: an error from a source, or a record of a reserved kind that would be the result, leaves the cursor invalid
+//! until the next seek.
+//! Fences: a source that has lost records shows a fence. The cursor returns one error for it and is invalid, but its
+//! next step continues after the damage. Until then, records that lost ones may have superseded are skipped; newer ones
+//! are shown.
 //!
-//! Forward, the first version met that is not above the seqno decides, and the cursor stands on it where it lies: nothing
-//! is copied but keys too long for their lead. Backward, versions come oldest first, so each is saved until the key is left
-//! and the last one saved decides; the cursor below then stands before the key. After `LONG_RUN` records of one key a seek
-//! takes over, so that a key written a thousand times costs one search, not a thousand steps.
+//! Forward, the first version at or below the seqno is the result, and the cursor stays at it without copying: only
+//! keys too long for their lead are copied. Backward, versions come oldest first, so each is saved until the key is
+//! left, and the last one saved is the result; the inner cursor is then before the key. After `LONG_RUN` records of one
+//! key the cursor seeks, so that a key with a thousand versions costs one search, not a thousand steps.
 //!
-//! Most steps do none of this. Where the source below is a table's block in which no key has two versions, and no other source and
-//! no bound comes before the block's next keys, the table's cursor is lent for these, and a step is a step of its own (`run`).
+//! Most steps do none of this. If the source is a table block in which no key has two versions, and no other source and
+//! no bound comes before the block's next keys, the table's cursor is lent for these keys, and a step of the user's
+//! cursor is one step of the table's cursor (`run`).
 
 mod closer;
 mod lost;
@@ -37,77 +38,77 @@ use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Life};
 use crate::values::Room;
 
-/// The user keys that a cursor may show: from, to.
+/// The range of user keys that a cursor may show: lower and upper bound.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Records passed over one by one before a seek is cheaper.
+/// Number of records skipped one by one before a seek is cheaper.
 const LONG_RUN: usize = 16;
 
-/// Reads values that do not stand in their records, and hears of damage that nobody below can tell of.
+/// Reads values that are not stored in their records, and receives damage reports that no lower layer can make.
 pub trait Values: Send + Sync {
-    /// Reads the value that a record points to into a room.
+    /// Reads the value that a record points to into a buffer.
     fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()>;
-    /// A record in memory is not what was written: its seqno, and the error that is answered in its place.
+    /// Reports that a record in memory is damaged: its seqno, and the error returned in its place.
     fn damaged_in_memory(&self, seqno: Seqno, error: &Error);
 }
 
-/// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
+/// The user's view of a family at a seqno. It starts invalid, and a step on an invalid cursor leaves it invalid.
 pub struct UserCursor {
     order: Order,
     inner: MergeCursor,
-    /// A stretch of one block where each record is shown as it stands; while there is one, the place is `Inner`, and the inner cursor
-    /// has lent what stands there.
+    /// A run of one block in which each record is shown as stored. While there is one, the place is `Inner`, and the
+    /// inner cursor has lent out its table cursor.
     pub(super) run: Option<Run>,
     pub(super) seqno: Seqno,
     bounds: Bounds,
     place: Place,
-    /// Forward: the key that was left last, whose other versions are passed over.
+    /// Forward: the key that was left last, whose other versions are skipped.
     seen: SeenKey,
-    /// Backward: the newest version met of the key that is being left.
+    /// Backward: the newest version found so far of the key being left.
     saved: SavedRecord,
-    /// Room for a key while the cursor below seeks it.
+    /// Buffer for a key while the inner cursor seeks it.
     target: Vec<u8>,
-    /// Fences whose spans the cursor has come into and not left. The caller has heard of each but the last so many, which were met
-    /// while a key was being left backwards and are told of at the next steps.
+    /// The fences whose ranges the cursor is in. All but the last `pending` were reported to the caller; those were
+    /// encountered while a key was being left backwards, and are reported at the next steps.
     fences: Vec<Fence>,
     pending: usize,
     /// The family's name, for errors.
     family: Arc<str>,
-    /// Who says when a record expires, the clock, and the time that the cursor judges by.
+    /// The provider of expiry times, the clock, and the time at which records are judged.
     expiry: Option<(Arc<dyn Companions>, Arc<ExpiryClock>, AsOf)>,
-    /// Who reads values that stand elsewhere; none: the record is shown as it lies.
+    /// The reader of separated values; `None` shows pointer records as stored.
     values: Option<Arc<dyn Values>>,
     /// The value read last.
     room: Room,
-    /// Nobody wants them: pointers are shown.
+    /// True to show pointers without reading values.
     shows_pointers: bool,
-    /// The record it stands on points to its value, which was read. On the way there: that record is to be looked at closer.
+    /// The current record points to its value, which was read. During a move: the record must be resolved.
     is_pointer: bool,
 }
 
-/// Where the cursor stands.
+/// The position of the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// Nowhere.
+    /// Invalid.
     Nowhere,
-    /// On a fence under the inner cursor, of which the caller has heard.
+    /// At a fence at the inner cursor's position, which was reported to the caller.
     Fence,
-    /// As `Saved`, but the record is not shown: the caller has heard of a fence in its place.
+    /// Like `Saved`, but the record is not shown: a fence was reported in its place.
     Told,
-    /// On the record under the inner cursor, or under what it has lent.
+    /// At the record of the inner cursor, or of the cursor that it has lent out.
     Inner,
-    /// On the saved record; the inner cursor has left its versions behind on the way back, or run out.
+    /// At the saved record; the inner cursor has moved back past its versions, or is exhausted.
     Saved,
 }
 
 impl UserCursor {
-    /// A view of `inner` at `seqno`, within `bounds`. Starts invalid and moves nothing.
+    /// Creates a view of `inner` at `seqno`, within `bounds`. It starts invalid and moves nothing.
     pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: Bounds) -> UserCursor {
         let inner = MergeCursor::of(order.clone(), vec![Walk::Other(inner)]);
         UserCursor::over(order, inner, seqno, bounds)
     }
 
-    /// The same over a merge, which is asked for runs.
+    /// Creates a view over a merge, from which it borrows table cursors for runs.
     pub fn over(order: Order, inner: MergeCursor, seqno: Seqno, bounds: Bounds) -> UserCursor {
         UserCursor {
             order,
@@ -130,34 +131,34 @@ impl UserCursor {
         }
     }
 
-    /// The same, with values that stand elsewhere shown as if they stood in their records: each is read when the cursor comes to it.
+    /// Shows separated values as if they were in their records: each is read when the cursor arrives at it.
     #[must_use]
     pub fn reading(self, values: Arc<dyn Values>) -> UserCursor {
         UserCursor { values: Some(values), ..self }
     }
 
-    /// The same for whoever looks at keys and at what stands beside values: no value is read that does not stand in its record, and
-    /// such a record is shown with its pointer.
+    /// Shows records with separated values as pointers, and reads no such values. For callers interested in keys and
+    /// companions.
     #[must_use]
     pub fn without_values(self) -> UserCursor {
         UserCursor { shows_pointers: true, ..self }
     }
 
-    /// The same, with the name of its family for errors.
+    /// Sets the name of the family, for errors.
     #[must_use]
     pub fn of_family(mut self, name: impl Into<Arc<str>>) -> UserCursor {
         self.family = name.into();
         self
     }
 
-    /// The same, but a record that has expired by a time is passed over like a tombstone.
+    /// Skips records that have expired at a given time, like tombstones.
     #[must_use]
     pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<ExpiryClock>, as_of: AsOf) -> UserCursor {
         self.expiry = Some((keeper, clock, as_of));
         self
     }
 
-    /// To the first key at or after `key` within the bounds.
+    /// Moves to the first key at or after `key` within the bounds.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         if self.is_below(key) {
             return self.first();
@@ -166,7 +167,7 @@ impl UserCursor {
             self.stand_nowhere();
             return Ok(());
         }
-        // A source that stays would not show again a fence that reaches from behind it to here.
+        // A source that keeps its position would not show again a fence that begins before it and extends to here.
         let is_whole = self.fences.is_empty();
         self.leave();
         match is_whole {
@@ -176,7 +177,7 @@ impl UserCursor {
         self.find_forward()
     }
 
-    /// To the last key at or before `key` within the bounds.
+    /// Moves to the last key at or before `key` within the bounds.
     pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
         if self.is_above(key) {
             return self.last();
@@ -190,7 +191,7 @@ impl UserCursor {
         self.find_backward()
     }
 
-    /// To the first key within the bounds.
+    /// Moves to the first key within the bounds.
     pub fn first(&mut self) -> Result<()> {
         self.leave();
         match &self.bounds.0 {
@@ -204,7 +205,7 @@ impl UserCursor {
         self.find_forward()
     }
 
-    /// To the last key within the bounds.
+    /// Moves to the last key within the bounds.
     pub fn last(&mut self) -> Result<()> {
         self.leave();
         match &self.bounds.1 {
@@ -223,7 +224,7 @@ impl UserCursor {
         self.find_backward()
     }
 
-    /// One key on; from a fence that was answered as an error, to what is behind it.
+    /// Moves one key forward; from a fence that was returned as an error, to the next key after it.
     #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
@@ -235,7 +236,7 @@ impl UserCursor {
         self.next_of_all()
     }
 
-    /// One key back; from a fence that was answered as an error, to what is before it.
+    /// Moves one key back; from a fence that was returned as an error, to the previous key before it.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
         if let Some(run) = &mut self.run
@@ -246,7 +247,7 @@ impl UserCursor {
         self.prev_of_all()
     }
 
-    /// `next`, with a look at every source.
+    /// Steps forward, considering every source.
     fn next_of_all(&mut self) -> Result<()> {
         if !self.end_run()
             && self.place == Place::Inner
@@ -259,7 +260,7 @@ impl UserCursor {
             }
             self.end_run();
         }
-        self.is_pointer = false; // where the step fails the cursor stands nowhere
+        self.is_pointer = false; // the cursor is invalid if the step fails
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             Place::Inner => {
@@ -267,7 +268,7 @@ impl UserCursor {
                 self.inner.next()?
             }
             Place::Fence => self.inner.next()?,
-            // Turns round: the inner cursor stands before all versions of the key, or there is nothing before them.
+            // Direction change: the inner cursor is before all versions of the key, or exhausted.
             Place::Saved | Place::Told => {
                 self.tell_pending()?;
                 let key = self.saved.record().key;
@@ -278,27 +279,27 @@ impl UserCursor {
         self.find_forward()
     }
 
-    /// `prev`, with a look at every source.
+    /// Steps back, considering every source.
     fn prev_of_all(&mut self) -> Result<()> {
         self.end_run();
         self.seen.clear();
         self.is_pointer = false;
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
-            // What lies before the newest visible version is above the seqno or another key.
+            // Records before the newest visible version are above the seqno or have another key.
             Place::Inner | Place::Fence => self.inner.prev()?,
             Place::Saved | Place::Told => self.tell_pending()?,
         }
         self.find_backward()
     }
 
-    /// True if the cursor stands on a record.
+    /// Returns true if the cursor is at a record.
     #[inline]
     pub fn valid(&self) -> bool {
         matches!(self.place, Place::Inner | Place::Saved)
     }
 
-    /// The key under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
+    /// Returns the current key, borrowed until the next move; empty if the cursor is invalid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         match &self.run {
@@ -308,7 +309,7 @@ impl UserCursor {
         }
     }
 
-    /// The value under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
+    /// Returns the current value, borrowed until the next move; empty if the cursor is invalid.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match &self.run {
@@ -317,7 +318,7 @@ impl UserCursor {
         }
     }
 
-    /// The whole record under the cursor, borrowed until the next move; an empty tombstone if the cursor stands nowhere.
+    /// Returns the current record, borrowed until the next move; an empty tombstone if the cursor is invalid.
     #[inline]
     pub fn record(&self) -> Record<'_> {
         let record = self.standing();
@@ -327,7 +328,7 @@ impl UserCursor {
         }
     }
 
-    /// The record under the cursor, as it lies.
+    /// Returns the current record, as stored.
     #[inline]
     fn standing(&self) -> Record<'_> {
         match self.place {
@@ -342,7 +343,8 @@ impl UserCursor {
         }
     }
 
-    /// From where the inner cursor stands, on to the next record to show, other versions of the seen key passed over.
+    /// Moves from the inner cursor's position forward to the next record to show, skipping other versions of the seen
+    /// key.
     fn find_forward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_forward()?;
@@ -365,13 +367,13 @@ impl UserCursor {
                 continue;
             }
             let lead = self.inner.lead();
-            // Where the next record of interest is at the earliest, if not here.
+            // The seqno at which the next candidate version can be found, if this record is not one.
             let pass_to = if self.seen.is(&self.order, &lead, record.key) {
                 Some(0)
             } else {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
-            // Anything but a value is as good as one whose time is over.
+            // A record other than a value is treated as expired.
             let life = if pass_to.is_none() && record.kind.is_value() { self.life(&record) } else { Life::Over };
             match pass_to {
                 None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record, self.seqno) => {
@@ -408,8 +410,8 @@ impl UserCursor {
         Ok(())
     }
 
-    /// From where the inner cursor stands, back to the next record to show. It stands on no version of a key shown before
-    /// that is not above the seqno.
+    /// Moves from the inner cursor's position back to the next record to show. The inner cursor must not be at a
+    /// version, at or below the seqno, of a key shown before.
     fn find_backward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_backward()?;
@@ -420,7 +422,7 @@ impl UserCursor {
         let mut passed = 0;
         while self.inner.valid() && !self.begin_run(false) {
             if self.pending > 0 && self.order.compare(self.inner.record().key, self.saved.record().key).is_ne() {
-                self.tell_pending()?; // no version of the key decides
+                self.tell_pending()?; // none of the key's versions is the result
             }
             let record = self.inner.record();
             if self.is_below(record.key) {
@@ -433,7 +435,7 @@ impl UserCursor {
             }
             if record.seqno > self.seqno {
                 if passed >= LONG_RUN && record.seqno < MAX_SEQNO {
-                    // Newer versions of this key are above the seqno too: to what precedes them.
+                    // Newer versions of this key are above the seqno too: go to the key before them.
                     self.target.clear();
                     self.target.extend_from_slice(record.key);
                     self.inner.seek_for_prev(&self.target, MAX_SEQNO)?;
@@ -470,8 +472,8 @@ impl UserCursor {
         self.tell_pending_unless_shown()
     }
 
-    /// The oldest version of a key is saved and the inner cursor stands on it: goes back through its versions to the newest
-    /// that is not above the seqno, and answers where that is.
+    /// With the oldest version of a key saved, and the inner cursor at it: moves back through its versions to the
+    /// newest one at or below the seqno, and returns its place.
     fn leave_key_backward(&mut self) -> Result<Place> {
         let mut passed = 0;
         while passed < LONG_RUN || !self.fences.is_empty() {
@@ -482,30 +484,31 @@ impl UserCursor {
             let record = self.inner.record();
             let is_other = self.order.compare(record.key, self.saved.record().key).is_ne();
             if record.kind == Kind::Fence && !is_other {
-                // Newer versions of the key may stand before it: it is told of when the key is dealt with.
+                // Newer versions of the key may come before it: the fence is reported when the key is decided.
                 self.meet(true)?;
                 continue;
             }
             if is_other {
                 return Ok(Place::Saved);
             }
-            // Versions that are too new are passed over to the end of the key: a damaged one whose seqno was hit may stand among them.
+            // Versions above the seqno are skipped up to the end of the key: a damaged version with a corrupted seqno
+            // may be among them.
             if record.seqno <= self.seqno && !planted::active(Bug::ReverseCursorSkipsVersion) {
                 self.saved.set(&record);
             }
             passed += 1;
         }
-        // The saved version is not above the seqno, so this finds it or a newer one, or a fence that may hide one.
+        // The saved version is at or below the seqno, so the seek finds it, a newer one, or a fence that may hide one.
         self.inner.seek(self.saved.record().key, self.seqno)?;
         while self.inner.valid() && self.inner.record().kind == Kind::Fence {
             self.meet(true)?;
             self.inner.next()?;
         }
         if self.fences.is_empty() {
-            // An order that contradicts itself may not find again what it has shown.
+            // An inconsistent comparator may fail to find a record again.
             return if self.inner.valid() { Ok(Place::Inner) } else { Err(lost_again()) };
         }
-        // Among fences the newest is saved, and the inner cursor stands before all versions.
+        // With fences, the newest version is saved, and the inner cursor is before all versions.
         if self.inner.valid() {
             let newest = self.inner.record();
             if self.order.compare(newest.key, self.saved.record().key).is_eq() {
@@ -516,14 +519,14 @@ impl UserCursor {
         Ok(Place::Saved)
     }
 
-    /// Begins a run at the record under the inner cursor, if there is one to be had. Backwards this record was not shown yet, and the
-    /// run shows it.
+    /// Begins a run at the inner cursor's record, if the table cursor can be borrowed. Backwards this record was not
+    /// shown yet, and the run shows it.
     #[inline]
     fn begin_run(&mut self, forward: bool) -> bool {
         if !self.fences.is_empty() {
             return false;
         }
-        // A step to the bound itself is left to those that look.
+        // A step to the bound itself is left to the full walk.
         let bound = bound_of(if forward { &self.bounds.1 } else { &self.bounds.0 });
         let Some((table, reach)) = self.inner.lend(forward, bound) else { return false };
         if !forward && !table.is_plain(self.seqno) {
@@ -535,7 +538,7 @@ impl UserCursor {
         true
     }
 
-    /// Gives back what was lent; false if nothing was.
+    /// Returns the lent cursor to the merge. Returns false if none was lent.
     #[inline]
     fn end_run(&mut self) -> bool {
         let run = self.run.take();
@@ -544,13 +547,13 @@ impl UserCursor {
         was_lent
     }
 
-    /// Forgets where the cursor stood, for its sources to be moved elsewhere.
+    /// Forgets the position and the fences, before the sources are moved elsewhere.
     fn leave(&mut self) {
         self.stand_nowhere();
         self.fences.clear();
     }
 
-    /// The same where the sources stay: so do the fences that they may not show again.
+    /// Forgets the position but keeps the fences: sources that keep their positions would not show them again.
     fn stand_nowhere(&mut self) {
         self.end_run();
         (self.place, self.is_pointer) = (Place::Nowhere, false);
@@ -564,7 +567,7 @@ impl UserCursor {
         if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
     }
 
-    /// Whether the time of a record is over.
+    /// Returns whether a record has expired.
     #[inline]
     fn life(&self, record: &Record<'_>) -> Life {
         match &self.expiry {
@@ -601,7 +604,7 @@ fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-/// True if a record that a walk on comes to may be older than one that was lost. Fences that lie behind it are forgotten.
+/// True if a record on the way forward may be older than a lost one. Fences that end before the record are dropped.
 #[cold]
 #[inline(never)]
 fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
@@ -612,8 +615,8 @@ fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: S
     fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
 }
 
-/// The record that decides over its key is none to show: a tombstone, or a value whose time is over, hides the key; any other kind
-/// needs a newer version.
+/// Accepts a record that hides its key: a tombstone, or an expired value. A record of any other kind needs a newer
+/// version of the engine.
 #[inline]
 fn hides_its_key(record: &Record<'_>) -> Result<()> {
     if record.kind == Kind::Delete || record.kind.is_value() { Ok(()) } else { Err(reserved(record.kind)) }

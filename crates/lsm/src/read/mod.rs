@@ -1,4 +1,4 @@
-//! The user's view: one value per key, as of a seqno, over records in internal order.
+//! The user's view: one value per key at a seqno, over records in internal order.
 
 mod cursor;
 mod run;

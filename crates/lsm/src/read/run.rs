@@ -1,7 +1,9 @@
-//! A stretch of one block in which every record is shown as it stands: the table's own cursor, and between which places it may go.
+//! A run of one block in which every record is shown as stored: the table's own cursor, and the range of entries within
+//! which it may move.
 //!
-//! Who begins a run has made sure that no key of it has another version here or elsewhere, and that all lie within the bounds. A record
-//! that is no plain value, or is above the seqno, or does not pass its check ends it: the cursor then stands where it stood.
+//! The code that begins a run ensures that no key in it has another version here or elsewhere, and that all keys are
+//! within the bounds. A record that is not a plain value, is above the seqno, or fails its check ends the run; the
+//! cursor then keeps its position.
 
 use crate::cursor::Cursor;
 use crate::record::{Record, Seqno};
@@ -15,20 +17,20 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run between where a cursor stands and another place of its block.
+    /// Creates the run between a cursor's position and another entry of its block.
     pub(super) fn new(table: Box<TableCursor>, other: usize) -> Run {
         let at = table.place_in_block();
         Run { table, first: at.min(other), last: at.max(other) }
     }
 
-    /// Steps on; false if that is no step of the run.
+    /// Steps forward. Returns false if that step is not part of the run.
     #[inline]
     pub(super) fn next(&mut self, seqno: Seqno) -> bool {
         let at = self.table.place_in_block();
         at < self.last && self.table.step_to(at + 1, seqno)
     }
 
-    /// Steps back; false if that is no step of the run.
+    /// Steps back. Returns false if that step is not part of the run.
     #[inline]
     pub(super) fn prev(&mut self, seqno: Seqno) -> bool {
         let at = self.table.place_in_block();
@@ -50,7 +52,7 @@ impl Run {
         self.table.record()
     }
 
-    /// The table's cursor, where it stands.
+    /// Returns the table's cursor at its current position.
     pub(super) fn into_table(self) -> Box<TableCursor> {
         self.table
     }

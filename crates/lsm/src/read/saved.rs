@@ -1,9 +1,9 @@
-//! What a cursor must remember of records that it has left.
+//! Copies of keys and records that a cursor has left.
 
 use crate::order::{Lead, Order};
 use crate::record::{Kind, Record, Seqno};
 
-/// A user key that was dealt with: its other versions are to be passed over. Keys that their lead stands for are not copied.
+/// A user key that is decided: its other versions are skipped. A key fully represented by its lead is not copied.
 #[derive(Debug, Default)]
 pub(super) struct SeenKey {
     lead: Option<Lead>,
@@ -11,13 +11,13 @@ pub(super) struct SeenKey {
 }
 
 impl SeenKey {
-    /// Remembers a key, with its lead, instead of the one before.
+    /// Replaces the remembered key by another, given with its lead.
     #[inline]
     pub(super) fn set(&mut self, lead: Lead, key: &[u8]) {
         self.set_by(lead, || key);
     }
 
-    /// The same, with a key that is asked for only if its lead does not stand for it.
+    /// Replaces the remembered key; `key` is called only if the lead does not represent the whole key.
     #[inline]
     pub(super) fn set_by<'a>(&mut self, lead: Lead, key: impl FnOnce() -> &'a [u8]) {
         if !lead.is_whole() {
@@ -33,7 +33,7 @@ impl SeenKey {
         self.lead = None;
     }
 
-    /// True if a key with this lead is the one remembered, as the order sees it.
+    /// True if a key with this lead equals the remembered one in the order.
     #[inline]
     pub(super) fn is(&self, order: &Order, lead: &Lead, key: &[u8]) -> bool {
         let Some(seen) = &self.lead else { return false };
@@ -44,7 +44,7 @@ impl SeenKey {
     }
 }
 
-/// A record that the cursor below has left, in buffers that are used again.
+/// A record that the inner cursor has left, in reusable buffers.
 #[derive(Debug)]
 pub(super) struct SavedRecord {
     /// Key, value and companions, back to back.

@@ -18,7 +18,7 @@ use crate::merge::{FenceCursor, MergeCursor};
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 
-/// What a user sees: of each key the newest version not above the seqno, if it is a put, within the bounds.
+/// The expected view: for each key the newest version at or below the seqno, if it is a put, within the bounds.
 fn view(order: &Order, records: &[Owned], seqno: Seqno, (from, to): &Bounds) -> Vec<Owned> {
     let mut seen = sorted(order, records);
     seen.retain(|record| record.seqno <= seqno);
@@ -74,7 +74,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     (bound(), bound())
 }
 
-/// Many versions of few keys, so that long runs of them are met.
+/// Many versions of few keys, to produce long runs of versions.
 fn versions() -> impl Strategy<Value = Vec<Owned>> {
     let key = select(vec![b"a".to_vec(), b"b".to_vec(), b"B".to_vec(), b"a key longer than its lead".to_vec()]);
     vec((key, 0u8..8), 0..200).prop_map(|drawn| {
@@ -89,7 +89,7 @@ fn versions() -> impl Strategy<Value = Vec<Owned>> {
     })
 }
 
-/// A source that has lost some of its records: what it has kept, and a fence around each run of lost ones.
+/// Simulates a source that has lost some records: returns the rest, and a fence around each run of lost ones.
 fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]) -> (Vec<Owned>, Vec<Fence>) {
     let records = sorted(order, records);
     let mut is_lost = vec![false; records.len()];
@@ -118,14 +118,14 @@ fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]
     (records.into_iter().filter(|_| !is_lost[at.next().unwrap()]).collect(), fences)
 }
 
-/// What a user sees beside fences: of each key the newest version that is left, unless a fence covers it.
+/// The expected view with fences: for each key the newest remaining version, unless a fence covers it.
 fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bounds: &Bounds) -> Vec<Owned> {
     let mut seen = view(order, kept, seqno, bounds);
     seen.retain(|record| !fences.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
     seen
 }
 
-/// True if a fence spans versions of a single key alone, and one that no fence hides decides what is seen of it.
+/// True if a fence spans versions of one key only, and a version that no fence hides is the result for that key.
 fn is_decided(order: &Order, left: &[Owned], fences: &[Fence], fence: &Fence, seqno: Seqno) -> bool {
     let Some(key) = fence.only_key(order) else { return false };
     let visible = left.iter().filter(|record| record.key == key && record.seqno <= seqno);
@@ -148,7 +148,7 @@ fn reaches_into((low, high): &Bounds, fence: &Fence) -> bool {
     from_low && to_high
 }
 
-/// Makes a move, and if it meets fences goes on in its direction; answers the files of those it met.
+/// Makes a move, and continues in its direction past fences; returns the files of the fences encountered.
 fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
     let (mut outcome, forward) = match step {
         Move::First => (cursor.first(), true),
@@ -172,7 +172,7 @@ fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Nothing wrong is shown, nothing is missing in silence, and no fence is told of twice on the way through.
+    /// No wrong record is shown, no record is silently missing, and no fence is reported twice on the way through.
     #[test]
     fn beside_fences_what_decides_is_shown_and_the_rest_is_told(
         records in prop_oneof![records(80), versions()], share in 0usize..100, seqno in seqnos(), bounds in bounds(),
@@ -199,7 +199,7 @@ proptest! {
             let merged = Box::new(MergeCursor::new(order.clone(), sources));
             UserCursor::new(order.clone(), merged, seqno, bounds).of_family("family")
         };
-        // All the way, both ways.
+        // A full walk, in both directions.
         for forward in [true, false] {
             let mut through = cursor((Bound::Unbounded, Bound::Unbounded));
             let all = view_beside(&order, &left, &fences, seqno, &(Bound::Unbounded, Bound::Unbounded));
@@ -226,7 +226,7 @@ proptest! {
             met.dedup();
             prop_assert_eq!(met.len(), count, "told twice");
         }
-        // In and out, round and round.
+        // Random moves into and out of fences.
         let mut cursor = cursor(bounds.clone());
         let mut at: Option<usize> = None;
         for (n, step) in moves.iter().enumerate() {
@@ -263,7 +263,7 @@ proptest! {
         check_view(&order, &view, &mut cursor, &moves, || ());
     }
 
-    /// The seqno is that of the records in the memtable at the start; later ones come in between the moves and stay unseen.
+    /// The seqno is that of the memtable's records at the start; records inserted between the moves stay invisible.
     #[test]
     fn records_that_come_in_beneath_stay_unseen(
         order in orders(), records in prop_oneof![records(120), versions()], share in 0usize..100, bounds in bounds(),
@@ -328,7 +328,7 @@ fn a_reserved_kind_is_a_typed_error_where_it_decides() {
         let inner = Box::new(VecCursor::new(&order, &records));
         UserCursor::new(order.clone(), inner, seqno, (Bound::Unbounded, Bound::Unbounded))
     };
-    // Hidden by a newer version, or above the seqno, it is as good as any other.
+    // Hidden by a newer version, or above the seqno, a record of a reserved kind has no effect.
     for seqno in [3, 5] {
         let mut cursor = at(seqno);
         cursor.first().unwrap();
@@ -354,7 +354,7 @@ fn a_reserved_kind_is_a_typed_error_where_it_decides() {
     assert_eq!(*at(4).seek_for_prev(b"b").unwrap_err().kind(), ErrorKind::Invalid);
 }
 
-/// Counts the steps of the cursor below.
+/// Counts the steps of the inner cursor.
 struct Counting {
     inner: VecCursor,
     steps: Arc<std::sync::atomic::AtomicUsize>,

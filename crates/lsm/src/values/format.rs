@@ -12,7 +12,7 @@ use crate::header::HEADER_BYTES;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES};
 use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-/// Where the first entry stands.
+/// Offset of the first entry.
 pub(super) const START: usize = HEADER_BYTES;
 
 /// Bytes of the footer.
@@ -20,19 +20,19 @@ pub(super) const FOOTER_BYTES: usize = 40;
 
 const MAGIC: &[u8; 8] = b"WAXVALUE";
 
-/// What stands in front of the key of an entry.
+/// The header before an entry's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Head {
     pub(super) key_len: u16,
     pub(super) stored_len: u32,
     pub(super) raw_len: u32,
     pub(super) value_hash: u64,
-    /// The term of the record in ledgers when the value was written: its seal, where there is one.
+    /// The ledger term of the record when the value was written: its seal, if it has one.
     pub(super) term: u64,
 }
 
 impl Head {
-    /// The bytes, and the sum of them and the key.
+    /// Returns the encoded head, and the checksum of the head and the key.
     pub(super) fn encode(&self, uid: &Uid, offset: u64, key: &[u8]) -> ([u8; HEAD_BYTES], u32) {
         let mut out = [0; HEAD_BYTES];
         out[4..6].copy_from_slice(&self.key_len.to_le_bytes());
@@ -45,7 +45,7 @@ impl Head {
         (out, sum)
     }
 
-    /// Reads a head, whose sum is checked once the key is there. Answers the sum that stands in it.
+    /// Decodes a head and its stored checksum, which the caller checks once it has the key.
     pub(super) fn decode(bytes: &[u8]) -> Result<(Head, u32)> {
         let mut reader = Reader::new(bytes);
         let sum = reader.u32()?;
@@ -60,18 +60,18 @@ impl Head {
         Ok((head, sum))
     }
 
-    /// Bytes of the whole entry.
+    /// Returns the length of the whole entry in bytes.
     pub(super) fn entry_bytes(&self) -> u64 {
         (HEAD_BYTES + self.key_len as usize + FRAME_BYTES) as u64 + u64::from(self.stored_len)
     }
 }
 
-/// The digest of a file whose digest was `before`, with one more entry.
+/// Returns the digest of a file after adding one entry to a file with digest `before`.
 pub(super) fn digest(before: u64, head: u32, value: u32) -> u64 {
     mix(before ^ (u64::from(head) | u64::from(value) << 32))
 }
 
-/// The end of a file.
+/// The footer of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Footer {
     pub(super) count: u64,

@@ -1,4 +1,4 @@
-//! A way in for fuzzers: pointers and value files of any content.
+//! Fuzzing entry points: pointers and value files with arbitrary contents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::pointer::Pointer;
 use crate::record::Kind;
 use crate::seam::Plain;
 
-/// Reads any bytes as a pointer: decoded and the same when encoded again, or refused.
+/// Decodes arbitrary bytes as a pointer. They must be rejected, or encode to the same bytes again.
 pub fn pointer(bytes: &[u8]) {
     if let Ok(pointer) = Pointer::decode(bytes) {
         assert_eq!(pointer.encode(), bytes);
@@ -20,7 +20,8 @@ pub fn pointer(bytes: &[u8]) {
     }
 }
 
-/// Reads any bytes as the body of a frame of the log, in a directory without value files. Nothing panics, and what comes out points to nothing.
+/// Reads arbitrary bytes as the body of a log frame, in a directory without value files. It must not panic, and an
+/// accepted body contains no pointer.
 pub fn frame(bytes: &[u8]) {
     let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
     let mut values = LoggedValues::new(fs, Path::new("/"), Arc::new(Plain));
@@ -30,7 +31,8 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
-/// Reads any bytes as a whole value file. Anything is decoded or refused; nothing panics, and no entry reaches beyond the file.
+/// Reads arbitrary bytes as a whole value file. They are decoded or rejected; reading must not panic, and no entry
+/// extends beyond the file.
 pub fn file(bytes: &[u8]) {
     let fs = MemoryFs::new();
     let path = Path::new("/values");
@@ -45,7 +47,7 @@ pub fn file(bytes: &[u8]) {
 }
 
 impl ValueFile {
-    /// Turns over bits of a byte of a value that stays in memory. False if it does not.
+    /// Flips bits in one byte of a value in the cache. Returns false if the value is not cached.
     #[doc(hidden)]
     pub fn hit_in_memory(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
         self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))

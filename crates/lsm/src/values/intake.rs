@@ -1,16 +1,19 @@
-//! The intake of a family: the value file that commits put their large values into before their frames are ordered, so that the log holds
-//! pointers and a value is written once.
+//! Key-value separation at commit: the value file into which commits of a family write large values before their frames
+//! are ordered, so that the log holds pointers and each value is written once.
 //!
-//! In:    a key, its value and its record's term in the ledger, on the thread that commits. Out: a pointer, and the file, held.
-//! Holds: a value is with the system before a frame that points to it is ordered, so that whatever a kill leaves of the log finds it; and
-//!        durable before that frame is said to be (I15): whoever syncs the log calls `Unsynced::sync` first. The name of a file is durable
-//!        before anybody points into it.
-//!        A file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that writes it.
-//! Life:  held by whoever commits, then by the memtable that the record went to, then by tables. Values whose frames were never ordered are
-//!        taken back, so that commits which fail again and again fill no device; garbage, if others came behind them meanwhile.
-//! Crash: a file without a footer that no table names. Recovery reads the values that the log points to, and writes them with their
-//!        tables; then the file is swept. A value that is not there, or not what it was, is a frame that is not whole.
-//! Fails:  an entry that could not be written fails its commit alone, and the next one takes its place; a footer the flush, which is tried
+//! In:    a key, its value and its record's ledger term, on the committing thread. Out: a pointer, and the file, held.
+//! Holds: a value has reached the operating system before a frame that points to it is ordered, so after a kill every
+//! frame in the log finds its values. A value is durable before that frame is reported as durable (I15): a log sync
+//! calls `Unsynced::sync` first. The name of a file is durable before the first pointer into it exists. A file gets its
+//! footer, and is synced, before a table that points into it is written (I04), by the flush that writes the table.
+//! Life:  the file is held by the committing thread, then by the memtable of the record, then by tables. Values whose
+//! frames were never ordered are removed from the end of the file, so that repeated failing commits do not fill the
+//! device; if other values follow them, they stay as garbage.
+//! Crash: leaves a file without a footer that no table names. Recovery reads the values that the log points to and
+//! writes them with their tables; then the file is deleted as obsolete. A missing or damaged value makes its frame
+//! incomplete.
+//! Fails: a failed entry write fails only its commit, and the next entry takes its place. A failed footer write fails
+//! the flush, which is retried. A failed sync halts the log (I09).
 //!         again. A sync that failed halts the log (I09).
 
 use std::path::Path;
@@ -28,20 +31,20 @@ use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 use crate::sst::{Charge, LargeValues};
 
-/// What an intake needs to make a file.
+/// The parameters with which an intake creates a file.
 #[derive(Clone, Copy)]
 pub struct Making<'a> {
     /// Files and randomness.
     pub env: &'a Env,
     /// The store's directory.
     pub dir: &'a Path,
-    /// How values are packed.
+    /// Compression of the values.
     pub compression: Compression,
-    /// The number of a new file.
+    /// Returns the number of a new file.
     pub new_number: &'a dyn Fn() -> u64,
-    /// Makes the names in the directory durable.
+    /// Syncs the directory, so that the names in it are durable.
     pub sync_names: &'a dyn Fn() -> Result<()>,
-    /// Who hears of bytes that are not durable.
+    /// Registry of files with bytes that are not durable.
     pub unsynced: &'a Unsynced,
 }
 
@@ -55,7 +58,7 @@ pub struct Intake {
 #[derive(Debug, Default)]
 struct State {
     open: Option<Open>,
-    /// Nobody will end a file that is begun from now on.
+    /// True if no flush will finish a file begun from now on.
     is_over: bool,
 }
 
@@ -63,11 +66,11 @@ struct State {
 struct Open {
     writer: ValueWriter,
     file: Arc<ValueFile>,
-    /// What the writer keeps between values, charged to the budget, where there is one.
+    /// Budget charge for the buffers that the writer keeps between values; `None` without a budget.
     room: Option<Charge>,
 }
 
-/// Values that stand one behind the other in a file, just added. It is to be held until somebody else holds the file who keeps the pointers.
+/// Consecutive values just added to a file. Keep it until a memtable or table that stores the pointers holds the file.
 #[derive(Debug)]
 pub struct Added {
     file: Arc<ValueFile>,
@@ -76,12 +79,12 @@ pub struct Added {
 }
 
 impl Added {
-    /// Their file.
+    /// Returns the file of the values.
     pub fn file(&self) -> &Arc<ValueFile> {
         &self.file
     }
 
-    /// Takes in what was added right behind; hands it back if it stands elsewhere.
+    /// Merges values that were added directly after these. Returns `next` unchanged if they are elsewhere.
     pub fn join(&mut self, next: Added) -> std::result::Result<(), Added> {
         if self.after != next.before || !Arc::ptr_eq(&self.file, &next.file) {
             return Err(next);
@@ -92,7 +95,8 @@ impl Added {
 }
 
 impl Intake {
-    /// Adds a value; it is with the system when this returns, not durable. Errors: `Io`; `Invalid` once it was abandoned; nothing was changed.
+    /// Adds a value. On return it has reached the operating system but is not durable. Returns `Io`, or `Invalid` once
+    /// the intake is abandoned; then nothing was changed.
     pub fn add(
         &self,
         making: Making<'_>,
@@ -120,12 +124,13 @@ impl Intake {
         Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
     }
 
-    /// True if a file is open that is not finished.
+    /// Returns true if a file is open and not finished.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Takes values back that no frame points to: the next ones take their place. Those that others stand behind stay, as garbage.
+    /// Removes values that no frame points to; the next values take their place. If other values follow them, they stay
+    /// as garbage.
     pub fn take_back(&self, added: &Added) {
         if let Some(Open { writer, file, .. }) = &mut lock(&self.state).open
             && Arc::ptr_eq(file, &added.file)
@@ -135,7 +140,8 @@ impl Intake {
         }
     }
 
-    /// Ends the file that is open, with its footer; what comes goes into another. None: none is open. Errors: `Io`, and it is open still.
+    /// Writes the footer of the open file; later values go into another file. Returns `None` if no file is open. On
+    /// `Io` the file stays open.
     pub fn end(&self) -> Result<Option<Ended>> {
         let open = &mut lock(&self.state).open;
         if let Some(Open { writer, .. }) = open {
@@ -145,7 +151,7 @@ impl Intake {
         Ok(open.take().map(Ended))
     }
 
-    /// Lets go of the file that is open, and begins no other: its family was dropped, durably.
+    /// Releases the open file and begins no other: its family was durably dropped.
     pub fn abandon(&self, unsynced: &Unsynced) {
         let State { open, is_over } = &mut *lock(&self.state);
         *is_over = true;
@@ -156,12 +162,12 @@ impl Intake {
     }
 }
 
-/// A file that has its footer and is to be synced.
+/// A file that has its footer and must be synced.
 #[derive(Debug)]
 pub struct Ended(Open);
 
 impl Ended {
-    /// Makes it durable: tables may name it. After an error nothing is known of its bytes (I09).
+    /// Makes the file durable, so that tables may name it. After an error the state of its bytes is unknown (I09).
     pub fn sync(self, unsynced: &Unsynced) -> Result<()> {
         let Open { writer, file, .. } = self.0;
         unsynced.one_at_a_time(|| {
@@ -172,12 +178,12 @@ impl Ended {
     }
 }
 
-/// The value files of a store that have bytes which are not durable yet.
+/// The value files of a store with bytes that are not durable.
 #[derive(Debug, Default)]
 pub struct Unsynced {
     files: Mutex<Vec<(Name, Arc<dyn File>)>>,
-    /// Held while some of them are synced: who comes meanwhile needs those too. What the first that failed answered: the system tells of pages that it
-    /// has lost once, and who asks next would take them for durable.
+    /// Held during a sync, because a concurrent caller needs the same files synced. Holds the first sync error: the
+    /// system reports lost pages once, so a later sync would wrongly treat them as durable.
     syncing: Mutex<Option<Error>>,
 }
 
@@ -189,12 +195,14 @@ impl Unsynced {
         }
     }
 
-    /// All of a file is durable, or nobody needs it: it is not kept open for a sync that may never come.
+    /// Unregisters a file that is durable or no longer needed, so that it is not kept open for a sync that may never
+    /// come.
     fn forget(&self, name: Name) {
         lock(&self.files).retain(|(known, _)| *known != name);
     }
 
-    /// Makes everything durable that was written before the call: an `fdatasync` a file. After an error nothing is known of it (I09).
+    /// Makes all bytes written before the call durable, with one `fdatasync` per file. After an error their state is
+    /// unknown (I09).
     pub fn sync(&self) -> Result<()> {
         self.one_at_a_time(|| {
             let files = std::mem::take(&mut *lock(&self.files));

@@ -1,9 +1,11 @@
-//! Values that frames of the log point to, for whoever reads the log: recovery, a reader beside a writer, a flush that is done again.
+//! Reads the values that log frames point to, for all readers of the log: recovery, a reader beside a writer, a
+//! repeated flush.
 //!
-//! In:    the body of a frame. Out: the same operations as they were put, those that are asked for: each value read and checked against V; or for whoever
-//!        keeps the pointers, since the files stay, these.
-//! Holds: all of a frame's values are there and right before any of its operations is handed out. Where one is not, the frame was not
-//!        whole on the disk and the log ends there; or something proves that it was, and that value alone is lost (`Losses`).
+//! In:    the body of a frame. Out: the requested operations as originally written, with each value read and checked
+//! against V; or, for a caller that keeps the pointers because the files stay, the files.
+//! Holds: all values of a frame are present and correct before any of its operations is returned. If a value is not,
+//! the frame was not whole on the disk and the log ends there; or a proof shows that the frame was whole, and only that
+//! value is lost (`Losses`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,7 +22,7 @@ use crate::record::{Kind, Record};
 use crate::seam::Companions;
 use crate::wal::{Stop, Tolerates};
 
-/// Values of a frame that are lost while the frame counts as whole.
+/// The lost values of a frame that counts as whole.
 #[derive(Debug, Default)]
 pub struct Losses {
     tolerates: Tolerates,
@@ -28,7 +30,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// None yet, of a frame that tolerates these.
+    /// Creates an empty list for a frame that tolerates these losses.
     pub fn of(tolerates: Tolerates) -> Losses {
         Losses { tolerates, lost: Vec::new() }
     }
@@ -38,12 +40,12 @@ impl Losses {
         self.lost.is_empty()
     }
 
-    /// Why the value of an operation is lost, by its number in the frame.
+    /// Returns why the value of an operation is lost, by the operation's index in the frame.
     pub fn at(&self, at: u64) -> Option<&Error> {
         self.lost.iter().find(|(lost, _)| *lost == at).map(|(_, error)| error)
     }
 
-    /// Takes what became of a value: `None` if it is lost.
+    /// Records the outcome of reading a value. Returns `None` if the value is lost.
     fn take<T>(&mut self, at: u64, outcome: std::result::Result<T, Stop>) -> std::result::Result<Option<T>, Stop> {
         match outcome {
             Err(Stop::NotWhole(error)) if self.tolerates.damaged => self.lost.push((at, error)),
@@ -54,19 +56,19 @@ impl Losses {
     }
 }
 
-/// Reads values that a log points to.
+/// Reads the values that a log points to.
 #[derive(Debug)]
 pub struct LoggedValues {
     shelf: Arc<ValueShelf>,
     files: HashMap<Uid, Arc<ValueFile>>,
-    /// By number, files that stay open whatever becomes of their names.
+    /// Files by number that stay open even if their names are removed.
     kept_open: HashMap<u64, Arc<dyn File>>,
     room: Room,
     whole: Batch,
 }
 
 impl LoggedValues {
-    /// Out of the value files in a directory.
+    /// Creates a reader of the value files in a directory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> LoggedValues {
         let shelf = ValueShelf::new(fs, dir, keeper);
         LoggedValues {
@@ -78,14 +80,14 @@ impl LoggedValues {
         }
     }
 
-    /// Takes files that the log may point into, by their numbers: whoever writes the store may remove them from now on.
+    /// Keeps files open that the log may point into, by their numbers: the store's writer may remove them from now on.
     pub fn keep_open(&mut self, files: impl IntoIterator<Item = (u64, Arc<dyn File>)>) {
         self.kept_open.extend(files);
     }
 
-    /// The body of a frame with the values of the operations that are `wanted`, by their number in it; of others, and of those that are lost, a pointer
-    /// is left. Errors: `Stop::NotWhole` if a value is not there or not what was put, `Stop::Unread` if the device does not return it,
-    /// `Stop::Refused` if its file cannot be opened.
+    /// Returns the body of a frame with the values of the `wanted` operations, by index. Other operations, and those
+    /// with lost values, keep their pointers. Returns `Stop::NotWhole` if a value is missing or damaged, `Stop::Unread`
+    /// if the device does not return it, and `Stop::Refused` if its file cannot be opened.
     pub fn expand<'a>(
         &'a mut self,
         body: &'a [u8],
@@ -131,8 +133,9 @@ impl LoggedValues {
         Ok(self.whole.body())
     }
 
-    /// For whoever keeps the pointers of the operations that are `wanted`: their files, each open and held for the shelf of its family while the answer
-    /// is. Their values are there, and what was put, but those that are lost. Errors: those of `expand`.
+    /// Returns the files that the `wanted` operations point into, for a caller that keeps the pointers. Each file is
+    /// open, and held for the shelf of its family as long as the result lives. Their values are present and correct,
+    /// except the lost ones. Errors are those of `expand`.
     pub fn hold_pointed(
         &mut self,
         body: &[u8],
@@ -156,8 +159,8 @@ impl LoggedValues {
         Ok(held)
     }
 
-    /// A record that was made of an operation, as it was put; `logged` is what stands in the log in the place of its value. Errors:
-    /// `Corruption` if the value is not there or not what was put, `Io`.
+    /// Returns a record made from an operation with its original value; `logged` is the log's entry in place of the
+    /// value. Returns `Corruption` if the value is missing or damaged, or `Io`.
     pub fn whole<'a>(&'a mut self, record: &Record<'a>, logged: &[u8]) -> Result<Record<'a>> {
         match record.kind {
             Kind::BlobPointer => {
@@ -169,7 +172,7 @@ impl LoggedValues {
         }
     }
 
-    /// Reads a value of a frame into the room, and returns its file.
+    /// Reads a value of a frame into the buffer, and returns its file.
     fn check(&mut self, key: &[u8], logged: &[u8]) -> std::result::Result<(Uid, Arc<ValueFile>), Stop> {
         let (pointer, file) = self.open(logged).map_err(Stop::of)?;
         match self.read(key, &pointer) {
@@ -190,7 +193,7 @@ impl LoggedValues {
         self.shelf.read(&record, true, &mut self.room)
     }
 
-    /// What the log points to, and its file, open.
+    /// Decodes a logged pointer, and opens its file.
     fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<ValueFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
         let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));

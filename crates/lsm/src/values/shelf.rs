@@ -1,15 +1,16 @@
-//! The value files of a family, and reading out of them.
+//! The value files (blob files) of a family, and reads from them.
 //!
-//! Life:   a file is held by the handles of the tables that point into it, and before there are any by whoever commits and by the memtables
-//!         that point into it (`intake`). Each of these counts as naming it until it is retired, which
-//!         happens when an edit that removes the table is durable. The last holder of a file that nobody names puts its number on a list;
-//!         whoever works in the background deletes the files on it (I06). Dropping does no I/O.
-//!         A file is opened when it is read, and closed where too many are (`descriptors`).
-//! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
-//!         stored; the CRC is taken where V is not, and to find the bits that were hit.
-//! Ladder: what does not check is read once more, then corrected by its CRC, if V confirms it.
-//! Cached: a point read of a user keeps what it has read for the second time, where the cache takes values of that length, and a cursor looks
-//!         there too; what jobs and tools read passes by. What lies in memory is checked like what was read: where it was hit, the file is read again.
+//! Life:   a file is held by the handles of the tables that point into it; before such tables exist, by the committing
+//! thread and by the memtables that point into it (`intake`). Each table counts as naming the file until it is retired,
+//! when an edit that removes the table is durable. The last holder of a file that no table names puts its number on a
+//! list, and a background thread deletes the files on that list (I06). Dropping a handle does no I/O. A file is opened
+//! on first read, and closed when too many are open (`descriptors`).
+//! Checks: a checked read compares the value with V, which is stronger than the value's CRC and covers the original
+//! value, not only the stored bytes. The CRC is used in reads without V, and to locate flipped bits.
+//! Ladder: a value that fails its check is read once more, then corrected with its CRC if V confirms the result.
+//! Cached: a user's point read caches a value when it reads it for the second time, if the cache accepts values of that
+//! length; a cursor also looks in the cache. Jobs and tools bypass it. A cached value is checked like one that was
+//! read; if it fails, the file is read again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,28 +32,28 @@ use crate::record::{Kind, Record};
 use crate::seam::Companions;
 use crate::sst::{Cache, Large, LargeValues, Watch, unpack_block};
 
-/// Numbers of value files that nobody can read any more and that still exist.
+/// Numbers of obsolete value files that still exist.
 #[derive(Default)]
 pub struct DeadValues {
     numbers: Mutex<Vec<u64>>,
-    /// Hears that something died.
+    /// Called when a file becomes obsolete.
     heard_by: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl DeadValues {
-    /// Names who hears when a file comes onto the list: whoever lets go of it last does not wait for what they do.
+    /// Registers the callback for a file that becomes obsolete. Its last holder does not wait for the deletion.
     pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
         let _ = self.heard_by.set(Box::new(hears));
     }
 
-    /// Something died: here, or what these are the values of.
+    /// Notifies the callback of a new obsolete file, on this list or on the list of tables.
     pub fn tell(&self) {
         if let Some(hears) = self.heard_by.get() {
             hears();
         }
     }
 
-    /// Takes one off the list; the caller deletes the file.
+    /// Removes a number from the list; the caller deletes the file.
     pub fn take(&self) -> Option<u64> {
         lock(&self.numbers).pop()
     }
@@ -69,42 +70,43 @@ pub struct ValueShelf {
     dead: Arc<DeadValues>,
     open: Arc<Descriptors>,
     files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
-    /// Values in memory, if they are kept, and who hears of those that were hit.
+    /// The cache of values, if there is one, and the listener for damaged cached values.
     cached: Option<(LargeValues, Arc<dyn Watch>)>,
 }
 
-/// So many value files stay open of those that a tool or a recovery reads.
+/// Maximum number of value files kept open by a tool or a recovery.
 const FEW: usize = 64;
 
-/// Room for so many bytes is made before a file is asked how long it is.
+/// Buffers up to this size are allocated without first asking for the file's length.
 const UNASKED: usize = 64 * 1024;
 
-/// Whether a value is in memory.
+/// The result of a cache lookup.
 #[derive(PartialEq, Eq)]
 enum Sight {
     Absent,
     There,
-    /// It was, and was not what it must be.
+    /// Cached, but failed its check.
     Hit,
 }
 
-/// What becomes of a value that a user reads.
+/// How a user's read of a value is checked and cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fetch {
-    /// It is checked by V, else by the CRC alone, when it is read from its file.
+    /// True to check a value read from its file by V; false to check its CRC alone.
     pub by_value: bool,
-    /// It stays in memory if it may.
+    /// True to cache the value if possible.
     pub keep: bool,
 }
 
 impl ValueShelf {
-    /// An empty shelf over the files of a directory. No value of it is kept in memory, and no more than a few files stay open.
+    /// Creates an empty shelf over the files of a directory, without a value cache and with few open files.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<ValueShelf> {
         let (dead, open) = (Arc::default(), Arc::new(Descriptors::bounded(fs, dir, FEW)));
         Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached: None })
     }
 
-    /// An empty shelf of a store; values that users read stay in this cache. Those that are hit there are told of.
+    /// Creates an empty shelf of a store. Values that users read are cached in `cache`; `watch` is notified of damaged
+    /// cached values.
     pub fn cached(
         keeper: Arc<dyn Companions>,
         (dead, open): (Arc<DeadValues>, Arc<Descriptors>),
@@ -114,17 +116,17 @@ impl ValueShelf {
         Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached })
     }
 
-    /// The values in memory, if any are kept.
+    /// Returns the cached values; `None` without a cache.
     pub fn values(&self) -> Option<&LargeValues> {
         self.cached.as_ref().map(|(values, _)| values)
     }
 
-    /// The files of this shelf, and of others, that nobody names any more.
+    /// Returns the obsolete files of this shelf and of others.
     pub fn dead(&self) -> &Arc<DeadValues> {
         &self.dead
     }
 
-    /// Holds a file for a table that names it from now on, until `ValueFile::unname`.
+    /// Holds a file for a table that names it, until `ValueFile::unname`.
     pub fn hold(self: &Arc<Self>, of: &ValueRef) -> Arc<ValueFile> {
         let mut files = lock(&self.files);
         let known = files.get(&of.file.uid).and_then(Weak::upgrade);
@@ -138,7 +140,7 @@ impl ValueShelf {
         file
     }
 
-    /// Holds a file that is not finished: no table can name it yet. `open`: its file, where it is open.
+    /// Holds an unfinished file, which no table can name yet. `open` is its file, if it is open.
     pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<ValueFile> {
         let mut files = lock(&self.files);
         let known = files.get(&uid).and_then(Weak::upgrade);
@@ -155,13 +157,14 @@ impl ValueShelf {
         file
     }
 
-    /// The file of this name, if a table that somebody holds points into it.
+    /// Returns the file with this id, if it is held by a table that points into it.
     pub fn find(&self, uid: &Uid) -> Option<Arc<ValueFile>> {
         lock(&self.files).get(uid).and_then(Weak::upgrade)
     }
 
-    /// The record as it was put: where it is a pointer, its value is read. Whoever holds the record holds its table. `checked`: by V,
-    /// else by the CRC alone. Errors: `Corruption` that names the file, the place and the key; `Io`.
+    /// Returns the record with its original value: the value of a pointer is read from its file. The caller holds the
+    /// record's table. `checked`: by V, otherwise by the CRC alone. Returns `Corruption` with file, position and key,
+    /// or `Io`.
     pub fn resolve<'a>(&self, record: &Record<'a>, checked: bool, room: &'a mut Room) -> Result<Record<'a>> {
         if record.kind != Kind::BlobPointer {
             return Ok(*record);
@@ -178,7 +181,7 @@ impl ValueShelf {
         read.map_err(|error| error.in_key(record.key))
     }
 
-    /// The same for a user: from memory, if it is there and is what it must be.
+    /// Reads the value for a user: from the cache if it is there and passes its check, otherwise from the file.
     pub fn fetch(&self, record: &Record<'_>, how: Fetch, room: &mut Room) -> Result<()> {
         let sight = self.sight(record, how.by_value, room);
         if sight == Sight::There {
@@ -206,7 +209,8 @@ impl ValueShelf {
         read.map_err(|error| error.in_key(record.key))
     }
 
-    /// True if the value that a record points to is in memory, and is what it must be: then it stands in `room`. No file is touched.
+    /// Returns true if the value that a record points to is cached and passes its check; it is then in `room`. No file
+    /// is touched.
     pub fn finds(&self, record: &Record<'_>, by_value: bool, room: &mut Room) -> bool {
         self.sight(record, by_value, room) == Sight::There
     }
@@ -226,8 +230,8 @@ impl ValueShelf {
         Sight::There
     }
 
-    /// Looks at the value that a record points to, and at what stands around it in its file. None: all of it is as it was written. An
-    /// error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
+    /// Checks the value that a record points to, and the rest of its entry in the file. `None`: all of it is undamaged.
+    /// `Some`: the value can be read, but its entry is damaged. An error means that the value cannot be read.
     pub fn look_at(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
         room.let_go();
         let mut look = || {
@@ -257,19 +261,19 @@ impl fmt::Debug for ValueShelf {
     }
 }
 
-/// Room for values that are read, used again by the next one.
+/// A reusable buffer for values.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     framed: Vec<u8>,
     unpacked: Vec<u8>,
-    /// Bytes of the value read last, if it stands in `framed`.
+    /// Length of the last value, if it is in `framed`.
     plain: Option<usize>,
-    /// The value read last, if it is one that stays in memory.
+    /// The last value, if it is a cached one.
     cached: Option<Arc<Large>>,
 }
 
 impl Room {
-    /// Room for a value that is to be kept.
+    /// Creates a buffer for a value that will be cached.
     fn within(values: &LargeValues, pointer: &Pointer) -> Room {
         let framed = pointer.stored_len as usize + FRAME_BYTES;
         match pointer.codec {
@@ -278,7 +282,7 @@ impl Room {
         }
     }
 
-    /// The value read last.
+    /// Returns the last value.
     pub fn value(&self) -> &[u8] {
         match &self.cached {
             Some(large) => large.value(),
@@ -286,7 +290,7 @@ impl Room {
         }
     }
 
-    /// Holds no value that stays in memory any longer.
+    /// Releases the cached value, if one is held.
     pub fn let_go(&mut self) {
         if self.cached.take().is_some() {
             self.unpacked.clear();
@@ -294,7 +298,7 @@ impl Room {
         }
     }
 
-    /// The value read last, in its own bytes.
+    /// Converts the buffer into an owned, cacheable value.
     fn into_value(self, pointer: Pointer) -> Large {
         match self.plain {
             Some(length) => Large::new(pointer, self.framed, length),
@@ -305,7 +309,7 @@ impl Room {
         }
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.framed.capacity() + self.unpacked.capacity()
     }
@@ -314,16 +318,16 @@ impl Room {
 /// One value file.
 pub struct ValueFile {
     number: u64,
-    /// None: it is not finished.
+    /// Empty until the file is finished.
     meta: OnceLock<Arc<ValueMeta>>,
     shelf: Arc<ValueShelf>,
     file: CachedFile,
-    /// Tables that name it, in the newest version or in one that is being made.
+    /// Number of tables that name it, in the newest version or in one being built.
     named: AtomicUsize,
 }
 
 impl ValueFile {
-    /// The shelf that holds it, and with it all files of a table that points into it.
+    /// Returns the shelf that holds this file, and all other files of a table that points into it.
     pub(crate) fn shelf(&self) -> &ValueShelf {
         &self.shelf
     }
@@ -338,54 +342,55 @@ impl ValueFile {
         }
     }
 
-    /// What the manifest says of it; none: it is not finished, and no table names it.
+    /// Returns its description in the manifest; `None` if the file is not finished, so that no table names it.
     pub fn meta(&self) -> Option<&Arc<ValueMeta>> {
         self.meta.get()
     }
 
-    /// It is finished, and durable.
+    /// Marks the file as finished and durable.
     pub(super) fn finish(&self, meta: ValueMeta) {
         let _ = self.meta.set(Arc::new(meta));
     }
 
-    /// The number in its name.
+    /// Returns the number in its name.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn name(&self) -> Name {
         Name::Values(self.number)
     }
 
-    /// True if a table of the newest version names it, or one that is being made.
+    /// Returns true if a table names it, in the newest version or in one being built.
     pub fn is_named(&self) -> bool {
         self.named.load(Ordering::Acquire) > 0
     }
 
-    /// A table that named it does not any more; call it after the edit that says so is durable, never before.
+    /// Removes one table's reference. Call it only after the edit that removes the table is durable.
     pub fn unname(&self) {
         if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {
             self.shelf.dead.bury(self.number);
         }
     }
 
-    /// The file, for reading.
+    /// Returns the file, for reading.
     pub fn file(&self) -> &dyn File {
         &self.file
     }
 
-    /// A descriptor of the file, open for as long as the caller holds it. Errors: as for `ensure_open`.
+    /// Returns a descriptor of the file, open for as long as the caller holds it. Errors as for `ensure_open`.
     pub(super) fn descriptor(&self) -> Result<Arc<dyn File>> {
         self.file.descriptor()
     }
 
-    /// Opens the file if it is not open. Errors: `Corruption` if it is missing, `Io`; the next call tries again.
+    /// Opens the file if necessary. Returns `Corruption` if it is missing, or `Io`; the next call tries again.
     pub fn ensure_open(&self) -> Result<()> {
         self.file.ensure_open()
     }
 
-    /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.
+    /// Checks header and footer against the manifest; reads through a record do not need them. Returns `Corruption` or
+    /// `Io`.
     pub fn check_ends(&self) -> Result<()> {
         match self.meta() {
             Some(meta) => walk::check_ends(&self.name().to_string(), self.file(), meta),
@@ -393,7 +398,7 @@ impl ValueFile {
         }
     }
 
-    /// Whether the head of an entry and the key in it are those of a record.
+    /// Checks that the head of an entry and its key belong to a record.
     fn check_head(&self, key: &[u8], pointer: &Pointer) -> Result<()> {
         let length = HEAD_BYTES + key.len();
         let name = || self.name().to_string();
@@ -410,8 +415,8 @@ impl ValueFile {
         }
     }
 
-    /// The value that a pointer of a record with a key of this length points to, as it was put. `checked` by V, or by the CRC alone;
-    /// `mends` what does not check.
+    /// Reads the original value for a pointer of a record with a key of this length. `checked`: by V, otherwise by the
+    /// CRC alone. `mends`: try to correct a value that fails its check.
     fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
         let name = || self.name().to_string();
         let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
@@ -422,7 +427,8 @@ impl ValueFile {
         let length = pointer.stored_len as usize + FRAME_BYTES;
         let file = self.file();
         if room.framed.len() < length {
-            // Where no manifest says how long the file is, it says so itself, before much room is made for what it cannot hold (I10).
+            // Without a manifest entry, ask for the file's length before allocating a large buffer for a value that the
+            // file cannot hold (I10).
             if length > UNASKED && self.meta().is_none() {
                 let size = file.len().during(|| format!("asking for the length of {}", name()))?;
                 if end > size {
@@ -448,10 +454,11 @@ impl ValueFile {
             if outcome.is_ok() {
                 break;
             }
-            file.advise(at, length as u64, false); // once more, past the page cache as far as that goes
+            file.advise(at, length as u64, false); // read once more, bypassing the page cache where possible
         }
         if let Err(error) = outcome {
-            // The CRC of the pointer stands for the one in the file: nothing hit that the record relies on.
+            // The CRC of the pointer replaces the one in the file: in that case nothing that the record relies on was
+            // damaged.
             framed[length - 4..].copy_from_slice(&pointer.crc.to_le_bytes());
             let mut confirm = |block: &[u8]| check(block, pointer, seed, true, unpacked).is_ok();
             if !mends || !self.shelf.keeper.correct(framed, seed, &mut confirm) {
@@ -464,7 +471,8 @@ impl ValueFile {
     }
 }
 
-/// Forgets files that are gone, where there is no room for one more: a look at all of them for each new one would take the square of their number.
+/// Removes entries of files that are gone, when the map is full: scanning it for every new file would take quadratic
+/// time.
 fn forget_gone(files: &mut HashMap<Uid, Weak<ValueFile>>) {
     if files.len() == files.capacity() {
         files.retain(|_, file| file.strong_count() > 0);
@@ -472,7 +480,7 @@ fn forget_gone(files: &mut HashMap<Uid, Weak<ValueFile>>) {
     }
 }
 
-/// Whether framed bytes hold the value that a pointer asks for. One that is packed is unpacked.
+/// Checks that framed bytes hold the value that a pointer refers to. A compressed value is decompressed.
 fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: &mut Vec<u8>) -> Result<()> {
     let (covered, _) = framed.split_at(pointer.stored_len as usize + 1);
     let (stored, codec) = covered.split_at(pointer.stored_len as usize);

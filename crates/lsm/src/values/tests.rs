@@ -1,4 +1,4 @@
-//! Value files written, read, hit and walked.
+//! Tests of value files: writing, reading, damage, and scans.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number}").into_bytes()
 }
 
-/// A file of so many values, the pointers into it, and who holds it.
+/// Returns a value file with `count` values, held, and the pointers into it.
 fn written(stage: &Stage, number: u64, count: usize, compression: Compression) -> (Arc<ValueFile>, Vec<[u8; 56]>) {
     let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), number, compression).unwrap();
     let pointers = (0..count).map(|n| writer.add(&key(n), &value(n), n as u64).unwrap().encode()).collect();
@@ -174,7 +174,7 @@ fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
     assert_eq!(dead(), [], "somebody reads it");
     drop(reader);
     assert_eq!((dead(), heard.load(Ordering::Relaxed)), (vec![3], 1));
-    // Closing a store lets go of everything and retires nothing.
+    // Closing a store releases all files and retires none.
     let (file, _) = written(&stage, 5, 2, Compression::None);
     drop(file);
     assert_eq!(dead(), []);
@@ -191,8 +191,8 @@ fn a_crash_before_the_end_leaves_no_file_that_passes() {
     assert!(stage.sim.env(1).fs.exists(Path::new(DIR)).unwrap());
 }
 
-/// The bytes of a small file and its pointers, beside their meaning. When this fails, the format has changed: that is a new format level.
-/// `BLESS=1 cargo test -p waxseal-lsm golden` writes the file anew.
+/// The annotated bytes of a small file and its pointers. If this fails, the format has changed: that requires a new
+/// format level. `BLESS=1 cargo test -p waxseal-lsm golden` rewrites the file.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a golden file is no file of a store")]
 fn golden_bytes_of_a_small_file() {
@@ -233,7 +233,7 @@ fn golden_bytes_of_a_small_file() {
     assert_eq!(text, kept, "the format has changed");
 }
 
-/// An intake over a stage, and what it needs.
+/// Adds a value to an intake, with the parameters that it needs.
 fn take(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Arc<ValueFile>)> {
     add(stage, intake, unsynced, n).map(|(pointer, added)| (pointer, added.file().clone()))
 }
@@ -274,7 +274,7 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
     walk("000003.val", file.file(), Some(meta), visit).unwrap();
     let expected: Vec<_> = taken.iter().enumerate().map(|(n, (pointer, _))| (key(n), n as u64, *pointer)).collect();
     assert_eq!(walked, expected);
-    // Nobody names it: it dies with its last holder.
+    // No table names it: it becomes obsolete with its last holder.
     drop((taken, file));
     assert_eq!((stage.shelf.dead().take(), stage.shelf.dead().take()), (Some(3), None));
 }
@@ -311,7 +311,7 @@ fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
         stage.sim.clear_faults();
         let (second, file) = take(&stage, &intake, &unsynced, 3).unwrap();
         assert_eq!(second.offset, first.offset + first.entry_bytes(key(2).len()));
-        // The footer fails too, and is written once there is room.
+        // The footer write fails too, and succeeds once there is room.
         stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
         assert!(intake.end().is_err());
         stage.sim.clear_faults();
@@ -334,11 +334,11 @@ fn only_what_nothing_stands_behind_is_taken_back() {
     let added: Vec<_> = (2..6).map(|n| add(&stage, &intake, &unsynced, n).unwrap()).collect();
     let length = || added[0].1.file().file().len().unwrap();
     let full = length();
-    intake.take_back(&added[2].1); // another stands behind it
+    intake.take_back(&added[2].1); // another value follows it
     assert_eq!(length(), full);
     intake.take_back(&added[3].1);
     assert_eq!(length(), added[3].0.offset);
-    intake.take_back(&added[3].1); // once is enough
+    intake.take_back(&added[3].1); // a second call removes nothing more
     let (next, of_next) = add(&stage, &intake, &unsynced, 3).unwrap();
     assert_eq!(next.offset, added[3].0.offset);
     let kept: Vec<_> = [(2, added[0].0), (3, added[1].0), (4, added[2].0), (3, next)].into();
@@ -391,7 +391,7 @@ proptest::proptest! {
             Ok(same) => proptest::prop_assert!(!wanted && same == &**body.bytes),
             Err(stop) => proptest::prop_assert!(wanted && matches!(stop, Stop::NotWhole(_))),
         }
-        // Where a proof says that the frame was whole, that value alone is lost, and its pointer stays in its place.
+        // If a proof shows that the frame was whole, only that value is lost, and its pointer stays in place.
         let mut losses = Losses::of(Tolerates { damaged: true, unread: false });
         let same = values.expand(&body.bytes, &mut |_, at| wanted && at == 1, &mut losses).unwrap_or_default();
         proptest::prop_assert_eq!(same, &**body.bytes);
@@ -399,7 +399,7 @@ proptest::proptest! {
     }
 }
 
-/// What a write that failed left behind goes before the footer is written: the file is as long as it says.
+/// The remains of a failed write are removed before the footer is written: the file has the length that it states.
 #[test]
 fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
     let mut failed = 0;
@@ -423,7 +423,7 @@ fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
     assert!(failed > 3, "{failed}");
 }
 
-/// A writer waits for the next value as long as nobody flushes, and no budget knows of its buffers.
+/// A writer waits for the next value as long as no flush happens, and no budget accounts for its buffers.
 #[test]
 fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
     for compression in codecs() {
@@ -439,7 +439,7 @@ fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
     }
 }
 
-/// The system tells of pages that it has lost once, and a flush and the leader of a group may ask for the same file.
+/// The system reports lost pages once, and a flush and a group leader may sync the same file.
 #[test]
 fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
     for by_a_flush in [false, true] {
@@ -454,7 +454,7 @@ fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
     }
 }
 
-/// A commit that passed its checks before the family was dropped may come behind that.
+/// A commit that passed its checks before the family was dropped may run afterwards.
 #[test]
 fn an_intake_that_was_abandoned_begins_no_file() {
     let stage = stage(5);

@@ -1,9 +1,10 @@
-//! A value file by itself, from end to end: for whoever verifies it, or has lost the tables that point into it.
+//! Scans a value file by itself, from end to end: for verification, or if the tables that point into it are lost.
 //!
-//! In:    a file, and what the manifest says of it, if anything. Out: its entries, in order; then whether head and foot are what they must be.
-//! Holds: a length is checked against what remains before it is used (I10). Values are not read unless they are asked for: an entry's head
-//!        says where the next one stands. What is wrong ends the walk, since nothing behind a head that is damaged can be found without
-//!        the tables.
+//! In:    a file, and its description in the manifest, if there is one. Out: its entries, in order; then the check of
+//! header and footer.
+//! Holds: a length is checked against the remaining bytes before it is used (I10). Values are read only on request: an
+//! entry's head gives the position of the next one. Damage ends the scan, because without the tables no entry after a
+//! damaged head can be found.
 
 use super::ValueMeta;
 use super::format::{FOOTER_BYTES, Footer, Head, START, digest};
@@ -13,18 +14,18 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 
-/// One value as it stands in a file.
+/// One value found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The key under which it was put.
+    /// The key under which it was written.
     pub key: Vec<u8>,
-    /// The term of its record in the ledger when it was written; 0: none.
+    /// The ledger term of its record when it was written; 0 if it had none.
     pub term: u64,
     /// A pointer to it.
     pub pointer: Pointer,
 }
 
-/// Shows every entry of a file. Errors: `Corruption` where the file is not what it must be, `Io`, and those of `visit`.
+/// Passes every entry of a file to `visit`. Returns `Corruption` if the file is damaged, `Io`, and errors of `visit`.
 pub fn walk(
     name: &str,
     file: &dyn File,
@@ -49,13 +50,14 @@ pub fn walk(
     Ok(())
 }
 
-/// A file's own name, by its header alone: enough for whoever has records that point into it. Errors: `Corruption` if that is not one, `Io`.
+/// Returns the file's id, from its header alone: sufficient for a caller with records that point into it. Returns
+/// `Corruption` if the header is invalid, or `Io`.
 pub fn identify(name: &str, file: &dyn File) -> Result<Uid> {
     let header = read_exact(file, 0, HEADER_BYTES).during(|| format!("reading {name}"))?;
     Header::decode(&header, FileKind::Values).map(|header| header.uid).map_err(|error| error.in_file(name, 0))
 }
 
-/// Checks head and foot of a file, whatever stands between.
+/// Checks header and footer of a file, but no entries.
 pub(super) fn check_ends(name: &str, file: &dyn File, meta: &ValueMeta) -> Result<()> {
     let (_, footer, end) = ends(name, file, Some(meta))?;
     match (footer.count, footer.digest) == (meta.count, meta.digest) {
@@ -64,7 +66,7 @@ pub(super) fn check_ends(name: &str, file: &dyn File, meta: &ValueMeta) -> Resul
     }
 }
 
-/// The file's own name, its footer, and where that begins.
+/// Returns the file's id, its footer, and the footer's offset.
 fn ends(name: &str, file: &dyn File, meta: Option<&ValueMeta>) -> Result<(Uid, Footer, u64)> {
     let read = |offset: u64, length: usize| read_exact(file, offset, length).during(|| format!("reading {name}"));
     let wrong = |error: Error, offset: u64| error.in_file(name, offset);
@@ -82,7 +84,7 @@ fn ends(name: &str, file: &dyn File, meta: Option<&ValueMeta>) -> Result<(Uid, F
     Ok((header.uid, footer, end))
 }
 
-/// The entry at `at`, where the next one begins, and the digest with this one.
+/// Returns the entry at `at`, the offset of the next one, and the digest including this entry.
 fn entry_at(
     uid: &Uid,
     at: u64,

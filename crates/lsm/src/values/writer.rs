@@ -1,10 +1,12 @@
-//! The writer: values become a value file.
+//! Writes a value file.
 //!
-//! In:    keys and values in the order of the pass that writes them. Out: a pointer for each, and what the manifest says of the file.
-//! Holds: the CRC of a value is taken first, V afterwards from the bytes that it covers, unpacked again if they are packed: damage before
-//!        is found by the record's companion, which asks for V, damage after by the CRC. No value is copied that is not packed and larger
-//!        than the buffer.
-//! Crash: an unfinished file; nothing names it, and it is swept at open (I04, I06). `finish` syncs.
+//! In:    keys and values, in the order of the writing pass. Out: a pointer for each, and the file's description for
+//! the manifest.
+//! Holds: the CRC of a value is computed first, V afterwards from the bytes that the CRC covers, decompressed again if
+//! they are compressed. Earlier damage is detected by the record's companion, which checks V; later damage is detected
+//! by the CRC. A value that is not compressed and exceeds the buffer is not copied.
+//! Crash: leaves an unfinished file that the manifest does not name; the next open deletes it (I04, I06). `finish`
+//! syncs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +24,16 @@ use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::sst::{Packer, put_packed, unpack_block};
 
-/// Entries are gathered until there are this many bytes, then written at once.
+/// Entries are buffered up to this size, then written with one call.
 const WRITE_BYTES: usize = 512 * KIB;
 
-/// Larger values are not packed: that would take as much memory once more.
+/// Larger values are not compressed: that would need the same amount of memory again.
 const MOST_PACKED: usize = 64 * MIB;
 
-/// A writer that waits for the next value keeps buffers of this many bytes at most: it may wait for long.
+/// Maximum size of the buffers that a writer keeps while it waits for the next value, which may take long.
 const KEPT_BYTES: usize = 4 * MIB;
 
-/// Where a writer stands: what is added behind it can be taken back.
+/// A position of the writer: entries added after it can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     written: u64,
@@ -39,26 +41,26 @@ pub(super) struct Mark {
     digest: u64,
 }
 
-/// Writes one value file. After an error it is of no more use.
+/// Writes one value file. After an error it must not be used further.
 pub struct ValueWriter {
     file: Arc<dyn File>,
     number: u64,
     uid: Uid,
     packer: Packer,
-    /// Packs nothing.
+    /// Packer without compression.
     plain: Packer,
-    /// Bytes that are in the file; `out` goes behind them.
+    /// Bytes already in the file; `out` follows them.
     written: u64,
     out: Vec<u8>,
     count: u64,
     digest: u64,
     scratch: Vec<u8>,
-    /// Bytes may stand behind what is written.
+    /// True if the file may have stray bytes after `written`.
     is_torn: bool,
 }
 
 impl ValueWriter {
-    /// A writer to a new file of this number.
+    /// Creates a file with this number, and its writer.
     pub fn create(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<ValueWriter> {
         let name = Name::Values(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
@@ -80,8 +82,9 @@ impl ValueWriter {
         })
     }
 
-    /// A writer whose file others point into while it is written: its header is with the system, and its name is durable. A sync of the
-    /// directory that fails later, whoever asked for it, may not take the name along. On an error no file is left.
+    /// Creates a writer for a file that receives pointers while it is being written: its header has reached the
+    /// operating system, and its name is durable. The name must be synced here, because a later failed directory sync
+    /// by any thread may leave it undurable. On an error no file is left.
     pub(super) fn create_shared(
         (env, dir): (&Env, &Path),
         number: u64,
@@ -102,27 +105,27 @@ impl ValueWriter {
         }
     }
 
-    /// The file, to be synced.
+    /// Returns the file, for syncing.
     pub(super) fn file(&self) -> &Arc<dyn File> {
         &self.file
     }
 
-    /// The file's own name.
+    /// Returns the file's id.
     pub fn uid(&self) -> Uid {
         self.uid
     }
 
-    /// The number in its file name.
+    /// Returns the number in its file name.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Bytes of the file so far.
+    /// Returns the current length of the file in bytes, including buffered entries.
     pub fn file_bytes(&self) -> u64 {
         self.written + self.out.len() as u64
     }
 
-    /// Adds a value; `term` is that of its record in the ledger. Errors: `Io`, `Invalid` beyond the limits.
+    /// Adds a value; `term` is the ledger term of its record. Returns `Io`, or `Invalid` beyond the limits.
     pub fn add(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
         if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
             return Err(Error::invalid("a value beyond the limits reaches a value file"));
@@ -140,10 +143,11 @@ impl ValueWriter {
         Ok(pointer)
     }
 
-    /// `add`, and all of it is with the system when it returns: who finds the pointer finds the value, though the process is killed. After an
-    /// error the writer is as it was, and the next value takes the same place.
+    /// Adds a value and writes it through to the operating system: a reader that finds the pointer finds the value,
+    /// even after the process is killed. After an error the writer is unchanged, and the next value takes the same
+    /// place.
     pub(super) fn add_through(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
-        self.out.clear(); // whatever a panic left of an entry
+        self.out.clear(); // remains of an entry after a panic
         let before = self.mark();
         let added = self.add(key, value, term).and_then(|pointer| self.write_out().map(|()| pointer));
         if added.is_err() {
@@ -151,22 +155,22 @@ impl ValueWriter {
         }
         self.scratch.clear();
         for buffer in [&mut self.out, &mut self.scratch] {
-            buffer.shrink_to(KEPT_BYTES); // behind a usual value a look, and no more
+            buffer.shrink_to(KEPT_BYTES); // for a value of usual size this is only a check
         }
         added
     }
 
-    /// What it keeps between values.
+    /// Returns the size of the buffers kept between values, in bytes.
     pub(super) fn kept_bytes(&self) -> usize {
         self.out.capacity() + self.scratch.capacity()
     }
 
-    /// Where it stands. Everything up to here was written through.
+    /// Returns the current position. Everything before it was written through.
     pub(super) fn mark(&self) -> Mark {
         Mark { written: self.written, count: self.count, digest: self.digest }
     }
 
-    /// Goes back to a mark, as if nothing had been added since, and gives the device its room back: it may be full.
+    /// Returns to a mark, as if nothing had been added since, and truncates the file, because the device may be full.
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.out.clear();
         Mark { written: self.written, count: self.count, digest: self.digest } = mark;
@@ -179,10 +183,10 @@ impl ValueWriter {
         self.sync()
     }
 
-    /// Writes the footer, behind which nothing comes. After an error the writer is as it was.
+    /// Writes the footer, after which nothing may be added. After an error the writer is unchanged.
     pub(super) fn end(&mut self) -> Result<()> {
         if self.is_torn {
-            // What is left there may be longer than a footer.
+            // The stray bytes may be longer than a footer.
             self.file.set_len(self.written).during(|| format!("shortening {}", Name::Values(self.number)))?;
             self.is_torn = false;
         }
@@ -198,7 +202,7 @@ impl ValueWriter {
         written
     }
 
-    /// Makes a file durable that has its footer.
+    /// Syncs a file that has its footer.
     pub(super) fn sync(self) -> Result<ValueMeta> {
         if !planted::active(Bug::PointerBeforeValueSync) {
             self.file.sync_data().during(|| format!("syncing {}", Name::Values(self.number)))?;

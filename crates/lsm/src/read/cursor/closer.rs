@@ -1,7 +1,8 @@
-//! Closer looks at the record that a cursor comes to stand on, which few need.
+//! Resolves the record at which a cursor arrives, which few records need.
 //!
-//! In:     a record that points to its value; or one that says of itself that its time is over, and is not what was written.
-//! Out:    its value, read; or an error in its place. The next step then goes on behind its key: no older version is shown for it.
+//! In:     a record that points to its value; or one that appears expired and fails its check.
+//! Out:    its value, read; or an error in its place. The next step then continues after its key: no older version is
+//! shown instead.
 
 use super::{Place, UserCursor};
 use crate::checksum::hash_key;
@@ -11,9 +12,9 @@ use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Life, Protection, Source};
 
 impl UserCursor {
-    /// Reads the value of the record under a cursor that shows pointers (`without_values`): it shows that value from now on until its next
-    /// move. For whoever tells by its key whether he wants a value. Errors: as from a move that comes to the record, and the cursor is left
-    /// as by that.
+    /// Reads the value of the current record in a cursor that shows pointers (`without_values`): the cursor shows that
+    /// value until its next move. For callers that decide by key whether they want a value. Errors, and the cursor's
+    /// state after them, are those of a move to the record.
     pub fn read_pointed(&mut self) -> Result<()> {
         match !self.is_pointer && self.standing().kind == Kind::BlobPointer {
             true => self.read_value(),
@@ -21,7 +22,7 @@ impl UserCursor {
         }
     }
 
-    /// Looks closer at the record that the walk has come to.
+    /// Resolves the record at which the walk has arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn look_closer(&mut self) -> Result<()> {
@@ -36,7 +37,7 @@ impl UserCursor {
         if is_pointer && !self.shows_pointers { self.read_value() } else { Ok(()) }
     }
 
-    /// Reads the value that the record under the cursor points to.
+    /// Reads the value that the current record points to.
     fn read_value(&mut self) -> Result<()> {
         let record = match self.place {
             Place::Inner => self.inner.record(),
@@ -49,25 +50,25 @@ impl UserCursor {
         outcome.map_err(|error| self.leave_with(error))
     }
 
-    /// Leaves the record under the cursor with an error in its place.
+    /// Moves off the current record, with an error in its place.
     fn leave_with(&mut self, error: Error) -> Error {
         let (record, after) = match self.place {
             Place::Saved => (self.saved.record(), Place::Told),
             _ => (self.inner.record(), Place::Fence),
         };
-        // The next step must not show an older version in its place.
+        // The next step must not show an older version of the key.
         self.seen.set(self.order.lead(record.key), record.key);
         (self.place, self.is_pointer) = (after, false);
         error
     }
 
-    /// What is wrong with the record that the cursor is to stand on, as a check finds it; none if that serves it. Errors: those of the
-    /// sources, and the cursor stands nowhere.
+    /// Checks the record at which the cursor is to stop, and returns its damage; `None` if it is sound. Errors are
+    /// those of the sources, and leave the cursor invalid.
     fn damage_of_standing(&mut self) -> Result<Option<Error>> {
         let Some((keeper, ..)) = &self.expiry else { return Ok(None) };
         let place = std::mem::replace(&mut self.place, Place::Nowhere);
         if place == Place::Saved {
-            // The inner cursor has left it, and is asked once more where it stands.
+            // The inner cursor has left the record and must be at it for the check.
             self.inner.seek(self.saved.record().key, self.saved.record().seqno)?;
         }
         let is_there = self.inner.valid() && {

@@ -1,8 +1,10 @@
-//! Fences that a cursor meets: which it tells of, and when.
+//! The lost ranges (fences) that a cursor encounters: which of them it reports, and when.
 //!
-//! In:     a fence under the inner cursor. Out: its error, once; or nothing, where it hides nothing from this cursor.
-//! Holds:  a fence over several keys may hide any of them, so it is told of wherever the walk enters it. One over versions of a single key
-//!         is told of only if no newer version decides: forward that one comes first, backward the fence waits for it (`pending`).
+//! In:     a fence at the inner cursor's position. Out: its error, once; or nothing, if it hides nothing from this
+//! cursor.
+//! Holds:  a fence over several keys may hide any of them, so it is reported wherever the walk enters it. A fence over
+//! versions of a single key is reported only if no newer version is the result: forward the newer version comes first;
+//! backward the fence waits for it (`pending`).
 
 use super::{Place, UserCursor};
 use crate::cursor::Cursor;
@@ -10,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::fence::Fence;
 
 impl UserCursor {
-    /// The inner cursor stands on a fence. If it was not known, answers its error, now or (`later`) at the next step.
+    /// Handles a fence at the inner cursor's position. A fence that was not known is reported as an error, now or
+    /// (`later`) at the next step.
     #[cold]
     #[inline(never)]
     pub(super) fn meet(&mut self, later: bool) -> Result<()> {
@@ -29,8 +32,8 @@ impl UserCursor {
         Err(self.error_of(self.fences.len() - 1))
     }
 
-    /// On the way back the inner cursor stands on a fence. One over versions of a single key waits for those that stand before it: the
-    /// newest of them may decide.
+    /// Handles a fence on the way back. A fence over versions of a single key waits for the versions before it: the
+    /// newest of them may be the result.
     #[cold]
     #[inline(never)]
     pub(super) fn meet_backward(&mut self) -> Result<()> {
@@ -42,8 +45,8 @@ impl UserCursor {
         self.meet(self.pending > 0 || is_of_one_key)
     }
 
-    /// True of a fence over versions of a single key if none of them is visible, or the key was dealt with: it hides nothing from this
-    /// cursor. The inner cursor stands on it.
+    /// True for a fence over versions of a single key if none of them is visible, or the key is already decided: it
+    /// hides nothing from this cursor. The inner cursor is at the fence.
     #[cold]
     #[inline(never)]
     pub(super) fn is_decided(&self) -> Result<bool> {
@@ -54,12 +57,13 @@ impl UserCursor {
         Ok(self.only_key(&fence).is_some_and(|key| !hides(key) || is_seen()))
     }
 
-    /// The key, if a fence spans versions of no other one. Of a record in memory (in no file) the key itself may be wrong.
+    /// Returns the key, if a fence spans versions of one key only. For a damaged record in memory (in no file) the key
+    /// itself may be wrong.
     fn only_key<'f>(&self, fence: &'f Fence) -> Option<&'f [u8]> {
         fence.only_key(&self.order).filter(|_| !fence.file.is_empty())
     }
 
-    /// Forgets the fences that wait and span only the saved key: its newest version decides.
+    /// Drops the pending fences that span only the saved key: its newest version is the result.
     #[cold]
     pub(super) fn drop_decided(&mut self) {
         let waiting = self.fences.split_off(self.fences.len() - self.pending);
@@ -70,8 +74,8 @@ impl UserCursor {
         self.fences.extend(waiting);
     }
 
-    /// Answers the error of a fence that was met on the way and is not told of; the cursor then stands where it did and shows
-    /// nothing.
+    /// Returns the error of an unreported fence from the way here; the cursor then keeps its position and shows no
+    /// record.
     #[inline]
     pub(super) fn tell_pending(&mut self) -> Result<()> {
         if self.pending == 0 {
@@ -88,7 +92,7 @@ impl UserCursor {
         let none = || Error::structural("a fence that is not there");
         let fence = self.fences.get(number);
         let error = self.named(fence.map_or_else(none, Fence::error));
-        // One in no file stands for a record in memory.
+        // A fence in no file stands for a record in memory.
         if let (Some(fence), Some(values)) = (fence, &self.values)
             && fence.file.is_empty()
         {
@@ -97,7 +101,7 @@ impl UserCursor {
         error
     }
 
-    /// True if the saved record may be older than one that was lost.
+    /// True if the saved record may be older than a lost one.
     #[cold]
     pub(super) fn is_saved_covered(&mut self) -> bool {
         let (record, order) = (self.saved.record(), &self.order);
@@ -107,7 +111,7 @@ impl UserCursor {
         self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
-    /// The walk back has come to its end: fences of a key of which no version decides are told of.
+    /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
     pub(super) fn tell_pending_unless_shown(&mut self) -> Result<()> {
         if self.place == Place::Nowhere { self.tell_pending() } else { Ok(()) }
     }

@@ -1,10 +1,11 @@
-//! Cursors that believe what others found of leaves in which every key is deleted.
+//! Tests of cursors that rely on cached statements about leaves in which every key is deleted.
 
 use super::*;
 use crate::cursor::testing::CaseFolded;
 use crate::merge::Walk;
 
-/// Rows that come in ascending order, or any, and go likewise, some rows behind; a few stay, a few are written twice.
+/// Rows are inserted in ascending or random order, and deleted in ascending or random order, some rows later; a few
+/// stay, a few are written twice.
 fn comings_and_goings() -> impl Strategy<Value = Vec<Owned>> {
     (vec((any::<u32>(), any::<u32>(), 0u8..30), 1..300), any::<[bool; 2]>(), 1usize..80).prop_map(
         |(rows, [come_in_order, go_in_order], behind)| {
@@ -35,7 +36,8 @@ fn comings_and_goings() -> impl Strategy<Value = Vec<Owned>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// In one memtable, or with some of the records in an older source; by keys whose bytes tell them apart, or that are the same in either case.
+    /// In one memtable, or with some of the records in an older source; with keys distinguished by their bytes, or
+    /// equal regardless of case.
     #[test]
     fn what_others_found_hides_nothing_that_is_there(
         records in comings_and_goings(), is_folded: bool, cut in prop_oneof![Just(0), 0usize..100],
@@ -69,7 +71,7 @@ proptest! {
                 met.push(Owned::from(cursor.record()));
                 cursor.next().unwrap();
                 if turns && cursor.valid() {
-                    // There and back again, over what was passed.
+                    // Back and forward again, over the skipped records.
                     cursor.prev().unwrap();
                     prop_assert_eq!(Some(&Owned::from(cursor.record())), met.last());
                     cursor.next().unwrap();

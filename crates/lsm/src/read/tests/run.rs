@@ -1,4 +1,4 @@
-//! The user's view over real tables, whose cursors are lent for runs, beside a memtable: whatever the blocks, and in all orders.
+//! The user's view over real tables, whose cursors are lent for runs, and a memtable, for all block layouts and orders.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::record::companion;
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::{Cache, Expected, Table, Writer, WriterSettings};
 
-/// A keeper of one word a record.
+/// A record protector that adds one word per record.
 struct Keeper;
 
 impl Companions for Keeper {
@@ -33,7 +33,7 @@ fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
     (key_hash ^ hash(record.value).rotate_left(7) ^ record.seqno).to_le_bytes()
 }
 
-/// How tables are made and read.
+/// Parameters of writing and reading tables.
 #[derive(Clone, Debug)]
 struct Shape {
     block_bytes: usize,
@@ -54,12 +54,12 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
-/// A table of these records, all but some with a word beside them.
+/// A table of these records, most of which have a companion word.
 fn table(order: &Order, records: &[Owned], shape: &Shape) -> Arc<Table> {
     table_of_file(order, records, shape).0
 }
 
-/// The same, and the file that it is read from.
+/// Returns such a table, and its file.
 fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>, Arc<dyn File>) {
     let file = MemoryFs::new().open(Path::new("/table"), Open::Create).unwrap();
     let settings = WriterSettings {
@@ -99,7 +99,7 @@ impl Part for Only {
     }
 }
 
-/// The tables of a level, cut where the keys are as their number says.
+/// The tables of a level, with boundaries that depend on the keys' numbers.
 fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> Walk {
     let records = sorted(order, records);
     let mut parts = Vec::new();
@@ -117,7 +117,7 @@ fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> Walk
     Walk::Tables(ConcatCursor::new(order.clone(), parts.into()))
 }
 
-/// Distinct keys for the most part, of several lengths, mostly values with nothing but a word beside them.
+/// Mostly distinct keys of several lengths, mostly values with only a companion word.
 fn rows() -> impl Strategy<Value = Vec<Owned>> {
     let row = (0u32..300, 0u8..30, select(vec![4usize, 12, 40]), 0u8..20);
     vec(row, 0..250).prop_map(|drawn| {
@@ -194,7 +194,7 @@ fn numbered(numbers: impl Iterator<Item = u32>, seqno: Seqno) -> Vec<Owned> {
     numbers.map(|n| Owned { seqno: seqno + n as Seqno, ..record(&format!("{n:016}"), 0, Kind::Put) }).collect()
 }
 
-/// How many steps of a whole walk were steps of a run, and how many there were.
+/// Counts the steps of a whole walk that were run steps, and all steps.
 fn steps_of_runs(cursor: &mut UserCursor, forward: bool) -> (usize, usize) {
     let (mut own, mut all) = (0, 0);
     if forward {
@@ -217,7 +217,7 @@ fn steps_of_runs(cursor: &mut UserCursor, forward: bool) -> (usize, usize) {
     (own, all)
 }
 
-/// Of three levels, ten times as much in each, from above: every eleventh key and every hundred-and-twenty-first lies in an upper one.
+/// Three levels, each ten times larger than the one above: every 11th and every 121st key is in an upper level.
 fn three_levels() -> [Vec<Owned>; 3] {
     [
         numbered((0..10_000).filter(|n| n % 121 == 0), 40_000),
@@ -226,7 +226,7 @@ fn three_levels() -> [Vec<Owned>; 3] {
     ]
 }
 
-/// Backwards a record that no run shows is copied.
+/// Backwards, a record that no run shows is copied.
 #[test]
 fn hardly_a_record_is_copied_on_the_way_back() {
     let order = Order::bytewise();
@@ -245,8 +245,8 @@ fn hardly_a_record_is_copied_on_the_way_back() {
     assert!(copied < 400, "{copied} of {all}");
 }
 
-/// A seek to where the cursor may not go leaves its sources where they are, and so what they have met: a loss that reaches from behind them to the next
-/// place is told there, and no older version shown.
+/// A seek beyond the bounds leaves the sources in position, including the fences they have shown: a loss that extends
+/// to the next place is reported there, and no older version is shown.
 #[test]
 fn a_seek_beyond_the_bounds_forgets_no_loss_that_the_cursor_stands_in() {
     let order = Order::bytewise();
@@ -290,7 +290,7 @@ fn a_seek_beyond_the_bounds_forgets_no_loss_that_the_cursor_stands_in() {
     }
 }
 
-/// If runs were never begun, or ended early, every other test would still pass.
+/// If runs never began, or ended early, all other tests would still pass.
 #[test]
 fn nearly_all_steps_are_steps_of_runs() {
     let order = Order::bytewise();
