@@ -1,15 +1,18 @@
-//! Collect: which value files are mostly garbage, and which table is written anew to be rid of one. Pure.
+//! Value-file garbage collection: selects the value files (blob files) that are mostly garbage, and the table to
+//! rewrite in order to free one. Pure.
 //!
-//! In:     what the tables of a family say of the value files that they point into. Out: files to be collected, a plan.
-//! Choice: a file of which half or more is garbage, where two fifths of all files of the family are: what is moved too
-//!         early is overwritten soon and was moved for nothing. So garbage takes no more than the values that are alive, and each byte that is written for it
-//!         frees one at least. A compaction that meets a pointer into it moves the value; where nothing else is due,
-//!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
-//!         In a store that is to settle files go, those with the greatest share of garbage first, until what is left of it is an eighth of what is alive.
-//! Turns:  no more of them at once than leaves little to be moved: a table of 64 MiB may point to a terabyte, and until the last pointer into a file is gone
-//!         that takes its room twice. Those with the greatest share of garbage go first, in all tables, and then the next.
-//! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it. In a store that is to settle it is merged
-//!         first, if it points to such values.
+//! In:     the value references of a family's tables. Out: files to be collected, and a plan.
+//! Choice: a file of which at least half is garbage, once two fifths of all value bytes of the family are garbage: a
+//! value moved too early is soon overwritten, and was moved for nothing. So garbage takes no more space than live
+//! values, and each byte written for collection frees at least one. A compaction that encounters a pointer into such a
+//! file moves the value. If no other compaction is due, the table that points to most of these values is rewritten in
+//! place, until the last pointer is gone and the file with it. In a store that is settling, the files with the greatest
+//! share of garbage are collected first, until the remaining garbage is 1/8 of the live bytes.
+//! Turns:  only as many files at once as keep the moved bytes small: a table of 64 MiB may point to a terabyte, and
+//! until the last pointer into a file is gone, its values take their space twice. The files with the greatest share of
+//! garbage are collected first, from all tables, and then the next ones.
+//! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it. In a
+//! settling store it is merged first, if it points to such values.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,36 +23,36 @@ use crate::checksum::Uid;
 use crate::values::ValueMeta;
 use crate::version::TableMeta;
 
-/// How much of a value file is alive.
+/// The live part of a value file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Living {
     /// The file.
     pub file: Arc<ValueMeta>,
-    /// Pointers into it.
+    /// Number of pointers into it.
     pub count: u64,
-    /// Bytes of the entries that they point to.
+    /// Total length of the entries that they point to, in bytes.
     pub bytes: u64,
 }
 
 impl Living {
-    /// Bytes of entries that nobody points to.
+    /// Returns the bytes of entries without a pointer.
     pub fn garbage(&self) -> u64 {
         self.file.entry_bytes().saturating_sub(self.bytes)
     }
 
-    /// How many of so many bytes of it are garbage.
+    /// Returns how much of `bytes` bytes of the file is garbage, in proportion to the file's share of garbage.
     fn garbage_in(&self, bytes: u64) -> u64 {
         let share = u128::from(self.garbage()) * u128::from(bytes) / u128::from(self.file.entry_bytes().max(1));
         share as u64
     }
 
-    /// True if it is mostly garbage.
+    /// True if at least half of the file is garbage.
     pub fn is_stale(&self) -> bool {
         self.garbage() > 0 && self.garbage() >= self.bytes
     }
 }
 
-/// The value files that tables point into, and how much of each is alive.
+/// Returns the value files that tables point into, and the live part of each.
 pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, Living> {
     let mut files: BTreeMap<Uid, Living> = BTreeMap::new();
     for of in tables.flat_map(|table| &table.values) {
@@ -60,21 +63,21 @@ pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, 
     files
 }
 
-/// What is collected.
+/// The policy that selects files for collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thrift {
-    /// Files that are mostly garbage, where much of all is.
+    /// Files that are mostly garbage, if a large share of all value bytes is.
     Usual,
     /// Files that are mostly garbage.
     Mostly,
-    /// As many files as leave little garbage.
+    /// As many files as are needed to leave little garbage.
     Lean,
 }
 
-/// Of a store that has settled garbage takes this part of what is alive, at most.
+/// In a settled store, garbage is at most this fraction of the live bytes.
 const LEAN_PART: u128 = 8;
 
-/// The files to be collected.
+/// Returns the files to be collected.
 pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
     let (mut garbage, all) = files.values().fold((0u128, 0u128), |(garbage, all), living| {
         (garbage + u128::from(living.garbage()), all + u128::from(living.file.entry_bytes()))
@@ -103,15 +106,17 @@ fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a Living)>) -> Vec<(&
     worst
 }
 
-/// How many bytes of values are moved before the first file of those goes, about: what one merge may write, or else four times what all tables are, which
-/// are written anew for it, but no more than an eighth of all there is. `held`, `alive`: bytes of tables, and of the values they point to.
+/// Returns about how many value bytes are moved before the first of these files is freed: the output of one merge, or
+/// four times the size of all tables, which are rewritten for it, but at most 1/8 of all data. `held`, `alive`: bytes
+/// of tables, and of the values they point to.
 pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
     let worth = held.saturating_mul(4).min(held.saturating_add(alive) / 8);
     worth.max(table_bytes.saturating_mul(MERGE_TABLES))
 }
 
-/// Of the files to be collected those whose turn it is: one at least, and no more than have about so many bytes to be moved. `movable`: how much of each
-/// is alive by tables that can be written anew now; what others point to would stand in the way of all for ever.
+/// Returns the files to collect now: at least one, and no more than have about `most` bytes to be moved. `movable`: the
+/// bytes of each that are alive through tables that can be rewritten now; without this limit, files referenced by other
+/// tables would block the rest for ever.
 pub fn in_turn(
     files: &BTreeMap<Uid, Living>,
     stale: BTreeSet<Uid>,
@@ -128,8 +133,8 @@ pub fn in_turn(
     worst.into_iter().take_while(has_room).map(|(uid, _)| *uid).collect()
 }
 
-/// The table to be written anew, for this reason, for the values that it points to in stale files; `stale` says how many bytes of them a
-/// table has.
+/// Returns the plan that rewrites a table, for `reason`, because of the values that it points to in stale files;
+/// `stale` returns how many bytes of them a table has.
 pub fn pick_stale(picture: &Picture<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
     if reason == Reason::Space
         && picture.levels[0].iter().any(|table| stale(table.number) > 0)
@@ -209,7 +214,8 @@ mod tests {
         assert_eq!(stale(&BTreeMap::new(), Lean), BTreeSet::new());
     }
 
-    /// However much there is, the first files go when so much of it was moved; and nothing keeps the others from their turn.
+    /// However much garbage there is, the first files are freed after a bounded number of moved bytes, and the other
+    /// files get their turn.
     #[test]
     fn files_take_turns_and_those_that_cannot_go_take_none() {
         let (a, b, c) = (file(7, 1000), file(8, 1000), file(9, 1000));

@@ -1,8 +1,9 @@
-//! Debt: how far compaction is behind, and what that costs a writer. Pure.
+//! Compaction debt: how far compaction is behind, and the resulting write stalls. Pure.
 //!
-//! A store that takes writes faster than it can merge them must slow them down in time, or stop them later. The price of a byte
-//! begins at about nothing and doubles in even steps while the debt grows, so that writers settle at the rate that compaction
-//! keeps up with, and none ever waits long. Only memory that is not there stops them, a log at its bound, and a level 0 beyond any use.
+//! A store that accepts writes faster than it can merge them must slow them down in time, or stop them later. The delay
+//! per byte starts near zero and doubles in even steps as the debt grows. So writers settle at the rate that compaction
+//! sustains, and no write waits long. Writers stop only if memory is exhausted, the log is at its limit, or level 0 is
+//! too large for useful reads.
 
 use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
 use crate::version::LEVELS;
@@ -10,35 +11,37 @@ use crate::version::LEVELS;
 /// How far flush and compaction are behind, for one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debt {
-    /// Bytes that must be rewritten until every level is within its target, estimated.
+    /// Estimated bytes to rewrite until every level is within its target.
     pub bytes: u64,
     /// Tables in level 0.
     pub level0: usize,
-    /// How full memtables are that are not in tables yet, in thousandths of one, the active one and those that wait together.
+    /// Fill level of the unflushed memtables, the active one and the waiting ones together, in thousandths of a
+    /// memtable.
     pub memtables: u64,
-    /// How much of their part of a memory budget the memtables of all families take, in thousandths.
+    /// Share of the memory budget for memtables that those of all families use, in thousandths.
     pub memory: u64,
-    /// How much of its bound the log takes that memtables keep, in thousandths.
+    /// Share of the log's size limit that is in use because of memtables, in thousandths.
     pub log: u64,
 }
 
-/// Where waiting begins, and where it ends.
+/// The thresholds at which delays begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Tables in level 0 at which writers begin to slow down, and at which they are slowest.
+    /// Numbers of level-0 tables at which writers begin to slow down, and at which the delay is greatest.
     pub level0: (usize, usize),
-    /// Tables in level 0 at which they stop: a merge below it may take many seconds, and slow writers do not come so far meanwhile. On the way
-    /// there large commits may wait longer and longer, to be as slow as small ones.
+    /// Number of level-0 tables at which writers stop: a merge below may take many seconds, and slowed writers do not
+    /// reach this number meanwhile. Up to it, large commits may wait longer and longer, to be as slow as small ones.
     pub level0_stop: usize,
-    /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
+    /// Debt in bytes at which writers begin to slow down, and at which the delay is greatest. It never stops them.
     pub bytes: (u64, u64),
-    /// Memtables in thousandths: near the last one's end writers slow down, at it they stop.
+    /// Memtable fill in thousandths: writers slow down near the end of the last memtable, and stop at its end.
     pub memtables: (u64, u64),
 }
 
 impl Limits {
-    /// Limits for a family: level 0 from three times to nine times its trigger, and 27 times in all; debt from 16 to 256 base levels, or
-    /// `SOON_BYTES`: what a disk rewrites within seconds holds nobody back, however small the levels.
+    /// Returns the limits of a family. Level 0: from three to nine times its trigger, and a stop at 27 times. Debt:
+    /// from 16 to 256 base levels, but at least `SOON_BYTES`: a debt that a disk works off within seconds causes no
+    /// delay, however small the levels.
     pub fn new(level0_tables: usize, level_base_bytes: u64, memtables: u64) -> Limits {
         let level0 = level0_tables.max(1);
         let bytes = level_base_bytes.saturating_mul(16).max(SOON_BYTES);
@@ -54,39 +57,40 @@ impl Limits {
 /// The last part of a memtable, in thousandths, in which writers slow down.
 const BREATH: u64 = 250;
 
-/// Debt that is worked off within seconds.
+/// A debt that is worked off within seconds.
 const SOON_BYTES: u64 = 1 << 30;
 
-/// What a writer has to do; the greatest of several families counts.
+/// The stall of a writer; of several families, the greatest applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stall {
-    /// Go on.
+    /// No delay.
     Go,
-    /// Wait so many nanoseconds for each 1,024 bytes. What is above the worst price says how many times longer than 4 ms a single commit may
-    /// wait (`nanos`): one word, that writers read without a lock.
+    /// Wait this many nanoseconds per 1,024 bytes. The part above the worst price is the factor by which a single
+    /// commit may wait longer than 4 ms (`nanos`): it is packed into one word, which writers read without a lock.
     Delay(u64),
-    /// Wait until a flush or compaction is done.
+    /// Wait until a flush or compaction has finished.
     Stop,
 }
 
-/// A byte at the worst costs 2^10 nanoseconds: about one MB a second.
+/// The worst price is 2^10 nanoseconds per byte: about one MB per second.
 const DOUBLINGS: u64 = 10;
 const WORST_PRICE: u64 = 1024 << DOUBLINGS;
 
-/// No single commit waits longer than this for its own bytes: 4 ms; and as long again for each nanosecond of a price above the worst.
+/// Longest wait of a single commit for its own bytes: 4 ms, plus 4 ms for each nanosecond by which the price exceeds
+/// the worst.
 const LONGEST_NANOS: u64 = 4_000_000;
 
-/// The debt of a family, as far as it is one of its tables.
+/// Returns the debt of a family, as far as its tables determine it.
 pub fn debt(picture: &Picture<'_>) -> Debt {
     let (sizes, targets) = (picture.sizes(), picture.targets());
     let level0 = picture.levels[0].len();
     let is_due = level0 >= picture.shape.level0_tables || sizes[0] > picture.shape.level_base_bytes;
     let mut carried = if is_due { total(&picture.levels[0]) } else { 0 };
-    // Level 0 is written once into the base, together with what it overlaps there: all of it, at worst.
+    // Level 0 is written once into the base, together with the tables it overlaps there: in the worst case all of them.
     let mut bytes = if is_due { carried.saturating_add(sizes[targets.base]) } else { 0 };
     for level in targets.base..BOTTOM {
         let over = sizes[level].saturating_add(carried).saturating_sub(targets.bytes[level]);
-        // Each byte that goes down is written once, and with it as much of the next level as lies under it.
+        // Each byte that moves down is written once, together with the overlapping part of the next level.
         let under = thousandths(sizes[level + 1], sizes[level].max(1)).min(picture.shape.fanout.saturating_mul(1000));
         bytes = bytes.saturating_add(over).saturating_add((over as u128 * under as u128 / 1000) as u64);
         carried = over;
@@ -94,14 +98,15 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
     Debt { bytes, level0, ..Debt::default() }
 }
 
-/// True if the tables of a family are so few and so small that `stall` answers `Go` whatever their levels: no picture of them is needed.
+/// True if the tables of a family are so few and small that `stall` returns `Go` for any distribution over the levels:
+/// no level summary is needed.
 pub fn is_small(level0: usize, bytes: u64, fanout: u64, limits: &Limits) -> bool {
-    // All bytes may be over in each level, and each is written with `fanout` others.
+    // In the worst case all bytes are in excess at each level, and each is written with `fanout` others.
     let most = bytes.saturating_mul(fanout.saturating_add(2)).saturating_mul(LEVELS as u64);
     level0 <= limits.level0.0 && most <= limits.bytes.0
 }
 
-/// What the debt costs the next writer.
+/// Returns the stall that the debt imposes on the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     if debt.memtables >= limits.memtables.1
         || debt.memory >= 1000
@@ -123,7 +128,7 @@ pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
 }
 
 impl Stall {
-    /// How long a commit of so many bytes waits, in nanoseconds; none if it has to wait for somebody's work.
+    /// Returns how long a commit of `bytes` bytes waits, in nanoseconds; `None` if it has to wait for a background job.
     pub fn nanos(self, bytes: u64) -> Option<u64> {
         match self {
             Stall::Go => Some(0),
@@ -136,12 +141,12 @@ impl Stall {
     }
 }
 
-/// How far `value` is on the way between two limits, in thousandths.
+/// Returns the position of `value` between two limits, in thousandths.
 fn ramp(value: u64, (from, to): (u64, u64)) -> u64 {
     thousandths(value.saturating_sub(from), to.saturating_sub(from)).min(1000)
 }
 
-/// Nanoseconds for 1,024 bytes: doubles `DOUBLINGS` times on the way from 0 to 1000, in straight lines between.
+/// Returns the nanoseconds per 1,024 bytes: doubles `DOUBLINGS` times between pressures 0 and 1000, linear in between.
 fn price(pressure: u64) -> u64 {
     let steps = pressure.min(1000) * DOUBLINGS;
     let (whole, part) = (steps / 1000, steps % 1000);
@@ -202,7 +207,8 @@ mod tests {
         assert_eq!(worst.nanos(1 << 30), Some(4_000_000));
     }
 
-    /// Beyond the tables at which writers are slowest the price is the same; what a large commit may wait grows to four seconds.
+    /// Beyond the table count with the greatest delay the price stays the same; the longest wait of a large commit
+    /// grows to four seconds.
     #[test]
     fn large_commits_are_as_slow_as_small_ones_before_level_0_stops_them() {
         let waits =
@@ -213,7 +219,7 @@ mod tests {
     }
 
     proptest! {
-        /// Tables that count as small without a picture cost nothing in one either.
+        /// Tables that count as small without a summary cause no stall with one either.
         #[test]
         fn what_is_small_holds_nobody_back(
             sizes in vec((0..LEVELS, 1u64..100), 0..120), scale in 0u32..24, fanout in 2u64..20, level_base_bytes in 1u64..1 << 20
@@ -231,7 +237,7 @@ mod tests {
             prop_assert!(!is_small || stall(&debt(&picture), &limits) == Stall::Go);
         }
 
-        /// Each table more, or each byte more of debt, costs more, but never much more at once.
+        /// Each additional table or byte of debt raises the price, but never by much at once.
         #[test]
         fn the_price_grows_smoothly(pressure in 0u64..1000) {
             prop_assert!(price(pressure) < price(pressure + 1));

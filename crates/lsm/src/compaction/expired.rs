@@ -1,12 +1,12 @@
-//! Expired: how the space of expired records comes back. Pure.
+//! Reclaims the space of expired records. Pure.
 //!
-//! Drop:   a table goes by an edit alone, unread, if all its records have expired for every reader, now and to come, and nothing else of
-//!         the store depends on them: no older table would come to light, no newer table or memtable may hold a version that wants one of
-//!         them kept, and it is neither quarantined nor in a lost range.
+//! Drop:   a table is removed by an edit alone, unread, if all its records have expired for every present and future
+//! reader and no other data depends on them. That is: no older table would become visible, no newer table or memtable
+//! may hold a version that retains one of them, and the table is neither quarantined nor in a lost range.
 //! Merge:  any other table with expired records is compacted, and `rules` decide on each record.
-//! When:   while nothing more urgent is due, where a quarter of the records of a table have expired, or one expired a day ago; and whenever
-//!         a caller asks for the space.
-//! Ends:   a table that is written anew holds nothing that had expired, or is kept from being picked again.
+//! When:   if no more urgent compaction is due, once a quarter of a table's records have expired, or one expired a day
+//! ago; and whenever a caller requests the space.
+//! Ends:   a rewritten table holds no record that had expired, or is excluded from being picked again.
 
 use std::cmp::Reverse;
 
@@ -16,16 +16,16 @@ use crate::expiry::Expiries;
 use crate::planted::{Bug, active};
 use crate::version::LEVELS;
 
-/// A table is dense with expired records when every fourth has expired or more.
+/// A table is dense with expired records if at least every fourth has expired.
 const DENSE: u64 = 4;
 
-/// A record that expired so long ago is reason enough, in microseconds: a day.
+/// A record that expired this long ago, in microseconds, is sufficient reason: one day.
 const LATE_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Tables that go in one edit, at most.
+/// Maximum number of tables removed in one edit.
 const DROPPED_AT_ONCE: usize = 512;
 
-/// From when on a table of so many records is worth its compaction, in microseconds since 1970.
+/// Returns the time from which a table with `entries` records is worth compacting, in microseconds since 1970.
 pub fn due_at(of: &Expiries, entries: u64) -> u64 {
     let share = u128::from(entries.div_ceil(DENSE)) * u128::from(of.greatest - of.least) / u128::from(of.count.max(1));
     let dense = of.least.saturating_add(u64::try_from(share).unwrap_or(u64::MAX));
@@ -33,12 +33,13 @@ pub fn due_at(of: &Expiries, entries: u64) -> u64 {
         .min(of.least.saturating_add(LATE_MICROS))
 }
 
-/// Tables of one level that go by an edit alone; the lowest level first, since what it holds keeps tables above it.
+/// Returns a plan that removes tables of one level by an edit alone; the lowest level first, since its records keep
+/// tables above it.
 pub fn pick_drop(picture: &Picture<'_>) -> Option<Plan> {
     (0..LEVELS).rev().find_map(|level| drop_of(picture, level, |_| true))
 }
 
-/// What to compact for the space of expired records while nothing is due.
+/// Returns what to compact for the space of expired records when nothing is due.
 pub fn pick_dense(picture: &Picture<'_>) -> Option<Plan> {
     let is_dense = |table: &TableFacts<'_>| {
         let (about, least) = table.expiry.map_or((0, u64::MAX), |of| (of.about_by(picture.expired), of.least));
@@ -47,15 +48,15 @@ pub fn pick_dense(picture: &Picture<'_>) -> Option<Plan> {
     pick_merge(picture, |plan| plan.inputs[0].0 > 0 || is_cheap(picture, plan), is_dense)
 }
 
-/// The same for a caller who waits for the space, whose tables had numbers below `newest`.
+/// Returns the same for a caller who waits for the space, and whose tables had numbers below `newest`.
 pub fn pick_any(picture: &Picture<'_>, newest: u64) -> Option<Plan> {
-    // A plan that takes tables down may follow another one; a table that was written anew in its place is not written once more.
+    // A plan that moves tables down may follow another one; a table that was rewritten in place is not rewritten again.
     let goes_down = |plan: &Plan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
     let is_old = |plan: &Plan| plan.inputs[0].1.iter().all(|number| *number < newest);
     pick_merge(picture, |plan| goes_down(plan) || is_old(plan), |_| true)
 }
 
-/// The plan for one table at the bottom: it goes, or is written anew.
+/// Returns the plan for one table at the bottom: it is removed, or rewritten.
 pub(super) fn plan_bottom(picture: &Picture<'_>, at: usize, reason: Reason) -> Option<Plan> {
     let number = picture.levels[BOTTOM][at].number;
     let dropped = drop_of(picture, BOTTOM, |table| table.number == number);
@@ -94,7 +95,7 @@ fn has_gone(picture: &Picture<'_>, table: &TableFacts<'_>) -> bool {
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced
 }
 
-/// True if no other table and no memtable may hold a version of a key of a table.
+/// True if no other table and no memtable may hold a version of one of the table's keys.
 fn stands_alone(picture: &Picture<'_>, level: usize, at: usize) -> bool {
     let (order, table) = (picture.order, &picture.levels[level][at]);
     let meets = |other: &TableFacts<'_>| {

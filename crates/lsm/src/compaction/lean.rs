@@ -1,41 +1,46 @@
-//! Lean: what is merged beyond what is due, so that a settled store holds little besides one version of each key. Pure.
+//! Space compaction: merges beyond the due ones, so that a settled store holds little more than one version of each
+//! key. Pure.
 //!
-//! In:    a picture in which nothing is due. Out: the next plan; none once the family is lean, or while a job of it runs.
-//! Lean:  all that stands above the lowest level that holds data is no more than a share of it, one of `fanout - 2`: an eighth by default. Levels
-//!        as large as they should be take a little less than that. What stands above may be newer versions of what lies below, all of it; more
-//!        than that cannot be hidden, but for what snapshots keep. A level 0 with nothing below is lean if it is one table.
-//! Bare:  nothing stands above. For tables that point to more than they hold: what they hide are values that stand elsewhere, an eighth of them by
-//!        an eighth of the pointers, and no value is moved where pointers are merged.
-//! Cost:  of a byte that goes down `fanout` are rewritten at most, in each level that is full, as ever; and once the base for what goes down
-//!        from level 0. Only who asks for it pays: beside writers that go on it would be paid again for every memtable.
-//! Ends:  each plan takes tables to a lower level, and none comes up.
+//! In:    a level summary in which nothing is due. Out: the next plan; `None` once the family is compact, or while one
+//! of its jobs runs.
+//! Lean:  the data above the lowest non-empty level is at most a fraction 1 / (`fanout` - 2) of that level: 1/8 by
+//! default. Levels at their target sizes take a little less than that. All of the data above may be newer versions of
+//! data below; apart from versions kept by snapshots, no more than that can be superseded. A level 0 with nothing below
+//! it is lean if it has one table.
+//! Bare:  no data is above the lowest level. For tables that point to more bytes than they hold: the superseded records
+//! then refer to separated values, 1/8 of the pointers to 1/8 of the values, and merging pointers moves no value.
+//! Cost:  each byte that moves down rewrites at most `fanout` others in each full level, as usual; in addition the base
+//! is rewritten once for the data from level 0. Only a caller that requests it pays: with ongoing writes the cost would
+//! recur for every memtable.
+//! Ends:  each plan moves tables to a lower level, and none moves up.
 
 use std::cmp::Reverse;
 
 use super::pick::{BOTTOM, Picture, Plan, Reason, pick_level, pick_level0};
 use crate::version::LEVELS;
 
-/// True if little stands above the lowest level that holds data.
+/// True if little data is above the lowest non-empty level.
 pub fn is_lean(picture: &Picture<'_>) -> bool {
     stands_at_most(picture, |lowest| lowest / picture.shape.fanout.saturating_sub(2).max(1))
 }
 
-/// True if nothing does.
+/// True if no data is above the lowest non-empty level.
 pub fn is_bare(picture: &Picture<'_>) -> bool {
     stands_at_most(picture, |_| 0)
 }
 
-/// What to merge where nothing is due until a family is lean.
+/// Returns the next merge towards a lean family, when nothing is due.
 pub fn pick_lean(picture: &Picture<'_>) -> Option<Plan> {
     if is_lean(picture) { None } else { pick_fullest(picture) }
 }
 
-/// The same until it is bare.
+/// Returns the next merge towards a bare family, when nothing is due.
 pub fn pick_bare(picture: &Picture<'_>) -> Option<Plan> {
     if is_bare(picture) { None } else { pick_fullest(picture) }
 }
 
-/// Whether no more stands above the lowest level that holds data than what that one allows.
+/// Returns whether the data above the lowest non-empty level is within the limit that `allowed` computes from that
+/// level's size.
 fn stands_at_most(picture: &Picture<'_>, allowed: impl Fn(u64) -> u64) -> bool {
     let sizes = picture.sizes();
     let Some(lowest) = (1..LEVELS).rev().find(|level| sizes[*level] > 0) else { return picture.levels[0].len() <= 1 };
@@ -43,7 +48,7 @@ fn stands_at_most(picture: &Picture<'_>, allowed: impl Fn(u64) -> u64) -> bool {
     above <= allowed(sizes[lowest])
 }
 
-/// Level 0 first, then the level that holds most.
+/// Picks level 0 first, then the largest level.
 fn pick_fullest(picture: &Picture<'_>) -> Option<Plan> {
     if !picture.running.is_empty() {
         return None;

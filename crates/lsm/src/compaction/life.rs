@@ -1,8 +1,9 @@
-//! Lives of stores, told without a clock: a writer, a disk, one flush and one compaction at a time, and what the debt makes of them.
+//! Simulates stores without a clock: a writer, a disk, one flush and one compaction at a time, and the stalls from the
+//! debt.
 //!
-//! Time is what the pieces of work take by themselves: so much for a byte that is put, flushed, merged. Everything that decides is the
-//! engine's own (`pick`, `debt`, `stall`); keys are random, so that every table of level 0 overlaps all there is. What comes out is
-//! how long writers wait and how even their rate is: the same on any machine.
+//! Time is the sum of fixed costs per byte written, flushed and merged. All decisions are the engine's own (`pick`,
+//! `debt`, `stall`). Keys are random, so that every level-0 table overlaps all data. The results are the waiting times
+//! of writers and the evenness of their rate: identical on any machine.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +17,19 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 
-/// A record, and a commit, as the benchmarks have it.
+/// Size of a record and of a commit, as in the benchmarks.
 const COMMIT: u64 = 128;
 
-/// What a life is given.
+/// The parameters of a simulation.
 #[derive(Clone, Copy)]
 struct Given {
     shape: Shape,
     memtable: u64,
-    /// Nanoseconds that a writer takes for 1,024 bytes of its own; a flush; a merge, for what it reads.
+    /// Nanoseconds per 1,024 bytes: for the writer's own bytes; for a flush; for the bytes that a merge reads.
     put: u64,
     flush: u64,
     merge: u64,
-    /// Memtables that there may be, as the store has it.
+    /// Maximum number of memtables, as in the store.
     memtables: u64,
     /// Bytes of a commit.
     commit: u64,
@@ -57,21 +58,21 @@ struct Life {
     now: u64,
     active: u64,
     frozen: Vec<u64>,
-    /// When the flush ends that runs, and how many memtables it takes.
+    /// End time of the running flush, and the number of memtables it takes.
     flushing: Option<(u64, usize)>,
     merging: Option<(u64, Plan)>,
     levels: [Vec<Small>; LEVELS],
     next: u64,
-    /// What tables ask of writers, as of their last change.
+    /// The stall caused by the tables, as of their last change.
     by_tables: Stall,
-    /// Bytes since the memtable was looked at.
+    /// Bytes since the last memtable check.
     unseen: u64,
     current: Stall,
-    /// Bytes put, by second; bytes written by jobs.
+    /// Bytes written by users, per second; bytes written by jobs.
     seconds: Vec<u64>,
     written: u64,
     longest: u64,
-    /// The most bytes in memtables.
+    /// The largest number of bytes in memtables.
     most: u64,
     stopped: u64,
     merged_nanos: u64,
@@ -140,7 +141,7 @@ impl Life {
         self.next
     }
 
-    /// Begins what is due, and decides anew what writers pay.
+    /// Starts due jobs, and recomputes the stall.
     fn conduct(&mut self, tables_changed: bool) {
         if self.flushing.is_none() && !self.frozen.is_empty() {
             let bytes: u64 = self.frozen.iter().sum();
@@ -180,7 +181,7 @@ impl Life {
         plan.inputs.iter().map(of).sum()
     }
 
-    /// The next piece of work that ends, up to a moment.
+    /// Completes the next job that ends by a given time.
     fn end_one(&mut self, until: u64) -> bool {
         let flush = self.flushing.map_or(u64::MAX, |(at, _)| at);
         let merge = self.merging.as_ref().map_or(u64::MAX, |(at, _)| *at);
@@ -232,7 +233,7 @@ impl Life {
         level.sort_by_key(|table| table.low);
     }
 
-    /// Puts so many bytes, in pieces of many commits: each waits for itself.
+    /// Writes `bytes` bytes, in pieces of many commits: each waits for itself.
     fn put(&mut self, bytes: u64) {
         let commit = self.given.commit;
         let piece = (self.given.memtable / 256).clamp(commit, commit.max(64 * KIB));
@@ -262,7 +263,7 @@ impl Life {
         }
     }
 
-    /// Rates of all whole seconds from one on, sorted.
+    /// Returns the rates of all whole seconds from `second` on, sorted.
     fn rates_from(&self, second: usize) -> Vec<u64> {
         let mut rates = self.seconds[second..self.seconds.len() - 1].to_vec();
         rates.sort_unstable();
@@ -278,7 +279,7 @@ fn as_key(number: u64) -> [u8; 4] {
     [24, 16, 8, 0].map(|shift| (number >> shift) as u8)
 }
 
-/// What was seen, to be read where an assertion fails.
+/// Summarizes the run, for assertion messages.
 fn told(life: &Life) -> String {
     let mib: Vec<u64> = life.seconds.iter().map(|bytes| bytes / MIB).collect();
     let levels: Vec<(usize, u64)> =
@@ -287,8 +288,8 @@ fn told(life: &Life) -> String {
     format!("longest {longest} stopped {stopped} written {} MiB, rates {mib:?}, levels {levels:?}", life.written / MIB)
 }
 
-/// What this does not say yet: that the rate is even. It swings as level 0 fills while deeper levels are merged, and falls to a sixth of the
-/// median second.
+/// Does not yet check that the rate is even. It varies as level 0 fills while deeper levels are merged, and drops to
+/// 1/6 of the median second.
 #[test]
 fn a_writer_faster_than_compaction_is_slowed_and_never_stopped() {
     let mut life = Life::new(Given::usual());
@@ -324,7 +325,7 @@ fn small_levels_hold_nobody_back_while_their_debt_is_small() {
     assert_eq!((life.longest, life.stopped), (0, 0), "{}", told(&life));
 }
 
-/// Where tables are tiny a merge makes thousands of files, each of them synced, and takes many seconds: level 0 grows meanwhile.
+/// With tiny tables a merge writes thousands of files, syncs each, and takes many seconds; level 0 grows meanwhile.
 #[test]
 fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
     let usual = Given::usual();
@@ -337,7 +338,8 @@ fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
     assert!(life.longest <= 4_000_000, "{}", told(&life));
 }
 
-/// Batches of a MiB wait no longer each than little commits, and come in too fast for flushes: these are waited for, and memory is kept to.
+/// Batches of 1 MiB wait no longer each than small commits, and so arrive too fast for flushes: the writer waits for
+/// these, and the memory limit holds.
 #[test]
 fn batches_wait_for_flushes_before_memory_is_more_than_two_memtables() {
     let mut life = Life::new(Given { flush: 12_000, merge: 100, commit: MIB, ..Given::usual() });
@@ -346,7 +348,7 @@ fn batches_wait_for_flushes_before_memory_is_more_than_two_memtables() {
     assert!(life.stopped <= life.given.memtable * life.given.flush / KIB, "{}", told(&life));
 }
 
-/// The same of batches of a MiB, which would otherwise wait 4 ms each, and so come in at 250 MB a second.
+/// The same for batches of 1 MiB, which would otherwise wait 4 ms each, and so arrive at 250 MB per second.
 #[test]
 fn batches_are_slowed_before_level_0_stops_them_too() {
     let mut life = Life::new(Given { merge: 200_000, commit: MIB, ..Given::usual() });

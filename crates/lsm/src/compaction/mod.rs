@@ -1,15 +1,17 @@
-//! Compaction: which tables are merged, which records survive it, where the new tables end, and how long writers wait for it.
+//! Compaction: selects the tables to merge, the records to keep, the boundaries of output tables, and the delays of
+//! writers.
 //!
-//! All but `output` and `parts` decide and do not act: facts in, a decision out. `output` is the pass that flushes share with compactions, `parts` does it side by side.
+//! All modules but `output` and `parts` are pure decisions: facts in, a decision out. `output` is the pass that flushes
+//! and compactions share; `parts` runs it in parallel.
 //!
 //! ```text
-//! pick    which tables, into which level          split   where an output table ends
-//! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
-//! pace    how fast they may be written            parts   one pass over several threads
-//! packing with which codec a level is packed      expired which tables go, or are merged, for records that have expired
-//! output  records in, tables out                  collect which value files are mostly garbage
-//! unsynced  finished tables that are synced together
-//! values  values out of their records, into value files                 lean    what more is done for a store that is to be small
+//! pick      selects tables and the output level           split     ends output tables
+//! rules     selects the records that may be dropped       debt      estimates the backlog and the resulting stalls
+//! pace      limits the write rate                         parts     runs one pass on several threads
+//! packing   selects the codec of a level                  expired   reclaims the space of expired records
+//! output    writes records into tables                    collect   selects value files that are mostly garbage
+//! unsynced  finished tables that are synced together      values    moves values into value files
+//! lean      further compaction for a store that should be small
 //! ```
 
 pub mod collect;

@@ -1,21 +1,23 @@
-//! Records in, tables out: the pass that flushes and compactions share.
+//! Writes records into tables: the pass that flushes and compactions share.
 //!
-//! In:     a cursor over the merged inputs in internal order, and the ledger that the inputs' own records give (never the merge).
-//! Out:    table and value files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows
-//!         for other families that a flush gives rise to, with their ledger.
-//! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11).
-//!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
-//!         records out of order end the pass, since a newer one met too late would be dropped for an older.
-//!         What comes from a place where every record has a companion has one in the finished block, or the pass fails.
+//! In:     a cursor over the merged inputs in internal order, and the ledger computed from the inputs' own records
+//! (never from the merge).
+//! Out:    table and value files, written and synced but not yet named by an edit (I04 is the caller's duty: directory
+//! sync, then edit); and the rows that a flush produces for other families, with their ledger.
+//! Holds:  no user key spans two tables (I05); versions visible to a live snapshot are kept (I08); the ledger balances
+//! (I11). A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason for the
+//! drop. Records out of order end the pass, since a newer version that comes too late would be dropped in favour of an
+//! older one. A record from a source in which every record has a companion must have one in the finished block, or the
+//! pass fails.
 //! Ledger: by kind, count and sum of terms:
 //!         what the inputs' own ledgers say (memtables: counted at insert; tables: counted in their finished blocks)
-//!         + what the keeper adds: terms of records that had none (adopted) and of new values (derived)
-//!         = what stands in the finished blocks of all outputs + what was dropped.
-//!         A companion that was hit and is mended has the term that it always had; one that is made anew over damaged bytes, or
-//!         lost, leaves a gap. Rows for other families are counted when they are given and again in their own finished blocks.
-//! Damage: a first pass notices it in a finished block and cannot say where it came from. The second one (`Pass::checks_inputs`)
-//!         checks each record where it stands, and names the file and the block.
-//! Crash:  unnamed files, swept at the next open.
+//!         + the protector's additions: terms of records that had none (adopted) and of new values (derived)
+//!         = the contents of the finished blocks of all outputs + the dropped records.
+//! A damaged companion that is corrected has its original term; one that is rebuilt over damaged bytes, or lost, leaves
+//! a gap. Rows for other families are counted when they are produced and again in their own finished blocks.
+//! Damage: a first pass detects it in a finished block and cannot determine its source. The second one
+//! (`Pass::checks_inputs`) checks each record at its source, and reports the file and the block.
+//! Crash:  leaves files that no edit names; the next open deletes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -44,70 +46,71 @@ use super::split::Splitter;
 use super::unsynced::UnsyncedTables;
 use super::values::{Made, Refs, Separating, say_where};
 
-/// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
+/// A pass checks for cancellation and for its write rate once per this many bytes of records.
 const CHECKED_BYTES: usize = 64 * KIB;
 
-/// What a record counts there beside its value.
+/// Bytes that a record counts for this purpose, in addition to its value.
 const CHECKED_RECORD_BYTES: usize = 64;
 
-/// What the pass needs to know; facts, not the store.
+/// The parameters of a pass; plain facts, not the store.
 pub struct Job<'a> {
     /// Files and randomness.
     pub env: &'a Env,
     /// The store's directory.
     pub dir: &'a Path,
-    /// The keeper of companions.
+    /// The record protector.
     pub companions: &'a Arc<dyn Companions>,
     /// The family's id.
     pub family: u32,
     /// The family's settings.
     pub options: &'a CfOptions,
-    /// How the outputs are packed.
+    /// Compression of the outputs.
     pub compression: Compression,
-    /// Bits per key of their filters.
+    /// Bits per key of the outputs' filters.
     pub filter_bits: usize,
-    /// What zstd packs them with.
+    /// The zstd dictionary of the outputs.
     pub dictionary: Option<Arc<Dictionary>>,
-    /// Not above any seqno of the inputs.
+    /// At most the lowest seqno of the inputs.
     pub base_seqno: Seqno,
-    /// Gives numbers to new files.
+    /// Returns the numbers of new files.
     pub next_file: &'a (dyn Fn() -> u64 + Sync),
     /// Set when the store closes: the pass stops with `Closed`.
     pub cancelled: &'a AtomicBool,
-    /// What the inputs' own records say.
+    /// Ledger of the inputs' own records.
     pub expected: Ledger,
-    /// Whether they have sums of all companions; tables that a plain node wrote have counts only.
+    /// True if the inputs' ledgers have sums for all companions; tables written by a plain node have counts only.
     pub summed: bool,
-    /// The value files of the family; none: values stay in their records.
+    /// The value files of the family; `None` keeps values inline.
     pub values: Option<&'a Arc<ValueShelf>>,
-    /// How fast it may write, and whose turn it takes; none: as fast as it can.
+    /// The rate limit and this job's priority in it; `None` for no limit.
     pub pace: Option<(&'a Pace, Turn)>,
-    /// Takes finished tables, for a caller that syncs many of them together; none: each is synced here.
+    /// Collects finished tables, for a caller that syncs many of them together; `None` syncs each table here.
     pub unsynced: Option<&'a UnsyncedTables>,
 }
 
-/// How a pass is done, where it is not the usual way.
+/// Deviations of a pass from the usual way.
 #[derive(Clone, Debug, Default)]
 pub struct Pass<'a> {
-    /// What the inputs' companions are; none: what the keeper makes.
+    /// The companions that the inputs carry; `None`: those that the protector makes.
     pub carried: Option<Carried>,
-    /// Each record is checked where it comes from.
+    /// True to check each record at its source.
     pub checks_inputs: bool,
-    /// The keeper is asked for rows for other families.
+    /// True to request rows for other families from the protector.
     pub emits: Option<Emitting<'a>>,
-    /// Values whose time is over go; none: they stay.
+    /// Removes expired values; `None` keeps them.
     pub expires: Option<Expires<'a>>,
-    /// Value files whose values are written anew.
+    /// Value files whose values are rewritten.
     pub collects: BTreeSet<Uid>,
 }
 
-/// Which values may go since their time is over. One that a newer version hides may be what that one asks to be kept, until they
-/// are merged.
+/// Decides which expired values may be removed. A value hidden by a newer version may be one that the newer version
+/// retains, until the two are merged.
 #[derive(Clone, Copy)]
 pub struct Expires<'a> {
-    /// No reader sees what expired by this time: microseconds since 1970, read before `is_hidden` was asked for the first time.
+    /// No reader sees records that expired by this time: microseconds since 1970, read before the first call of
+    /// `is_hidden`.
     pub now: u64,
-    /// True if a newer version of a key may stand outside of the inputs.
+    /// Returns true if a newer version of a key may exist outside of the inputs.
     pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
 }
 
@@ -117,12 +120,12 @@ impl std::fmt::Debug for Expires<'_> {
     }
 }
 
-/// Rows for other families, as they were given, by family; with what the ledger says of them.
+/// Rows produced for other families, by family, with their ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Given(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
 
 impl Given {
-    /// Takes more rows in, and counts them.
+    /// Adds rows, and counts them.
     pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
         for row in rows {
             let (ledger, rows) = self.0.entry(row.family).or_default();
@@ -131,35 +134,35 @@ impl Given {
         }
     }
 
-    /// Family, ledger and rows of each.
+    /// Returns the family, ledger and rows of each family.
     pub fn into_families(self) -> impl Iterator<Item = (u32, Ledger, Vec<Emitted>)> {
         self.0.into_iter().map(|(family, (ledger, rows))| (family, ledger, rows))
     }
 }
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     /// The tables.
     pub tables: Vec<TableMeta>,
-    /// What was dropped since it had expired.
+    /// Ledger of the records dropped because they had expired.
     pub expired: Ledger,
     /// Rows for other families.
     pub rows: Given,
-    /// Companions that were hit and are as they were.
+    /// Number of damaged companions restored to their original bytes.
     pub mended: u64,
-    /// Records that were given a companion.
+    /// Number of records that were given a companion.
     pub adopted: u64,
-    /// Bytes of the value files that it wrote.
+    /// Bytes of the value files written.
     pub value_bytes: u64,
-    /// Values that were moved out of files that are collected.
+    /// Number of values moved out of files being collected.
     pub values_moved: u64,
-    /// Values that could not be, since they cannot be read: they stay where they are.
+    /// Number of values that could not be moved because they are unreadable: they stay in place.
     pub values_unreadable: u64,
 }
 
 impl Written {
-    /// Takes in what the part behind it came to.
+    /// Adds the result of the next part.
     fn receive(&mut self, part: Written) {
         self.tables.extend(part.tables);
         for (family, (ledger, rows)) in part.rows.0 {
@@ -176,9 +179,9 @@ impl Written {
     }
 }
 
-/// Writes the records of `cursor` that `rules` keeps into tables that end where `splitter` says.
+/// Writes the records of `cursor` that `rules` keeps into tables whose ends `splitter` decides.
 ///
-/// On any error the files written so far are removed again, as far as possible.
+/// On any error the files written so far are removed, as far as possible.
 pub fn write_tables(
     job: &Job<'_>,
     cursor: &mut dyn Cursor,
@@ -188,7 +191,7 @@ pub fn write_tables(
     write_pass(job, &Pass::default(), cursor, rules, splitter).map(|written| written.tables)
 }
 
-/// The same, done in another way than the usual.
+/// Writes tables like `write_tables`, with the deviations in `pass`.
 pub fn write_pass(
     job: &Job<'_>,
     pass: &Pass<'_>,
@@ -200,7 +203,7 @@ pub fn write_pass(
     close(job, pass, [done])
 }
 
-/// The keys that a part of a pass takes: from the first, up to but not with the second.
+/// The key range of a part of a pass: the first bound is inclusive, the second exclusive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span<'a> {
     pub(super) from: Option<&'a [u8]>,
@@ -209,18 +212,18 @@ pub(super) struct Span<'a> {
     pub(super) stop: Option<&'a AtomicBool>,
 }
 
-/// What a part of a pass came to.
+/// The result of a part of a pass.
 pub(super) struct Done {
     outcome: Result<()>,
     written: Written,
-    /// Files made, finished or not.
+    /// Files created, finished or not.
     names: Vec<Name>,
     /// The value files that each table points into, and those that were written.
     refs: Vec<Refs>,
     made: Made,
-    /// Terms that the keeper added, by kind; counts only of rows that it made.
+    /// Terms that the protector added, by kind; for rows that it made, counts only.
     derived: Ledger,
-    /// What was left out.
+    /// Ledger of the dropped records.
     dropped: Ledger,
 }
 
@@ -230,7 +233,7 @@ impl Done {
     }
 }
 
-/// Writes what a pass keeps of a span of keys. The files stay whatever comes of it, until `close`.
+/// Writes the records that a pass keeps within a span of keys. The files stay, whatever the result, until `close`.
 pub(super) fn write_span(
     job: &Job<'_>,
     pass: &Pass<'_>,
@@ -264,8 +267,8 @@ pub(super) fn write_span(
     Done { outcome, written, names, refs, made, derived, dropped }
 }
 
-/// Makes one of the parts of a pass, which stand in the order of their keys: their tables one behind the other, and one ledger, which closes
-/// over all of them (I11). On any error no file is left, as far as they can be removed.
+/// Joins the parts of a pass, in key order: concatenates their tables, and balances one ledger over all of them (I11).
+/// On any error all files are removed, as far as possible.
 pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Item = Done>) -> Result<Written> {
     let (mut written, mut names, mut outcome) = (Written::default(), Vec::new(), Ok(()));
     let (mut derived, mut dropped) = (Ledger::default(), Ledger::default());
@@ -277,7 +280,7 @@ pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Ite
         made.extend(part.made);
         derived.merge(&part.derived);
         dropped.merge(&part.dropped);
-        // A part that was told to stop says less than the one that failed.
+        // The error of a stopped part is less informative than that of the failed part.
         let is_stopped = |outcome: &Result<()>| matches!(outcome, Err(error) if *error.kind() == ErrorKind::Closed);
         if outcome.is_ok() || (is_stopped(&outcome) && part.outcome.is_err()) {
             outcome = part.outcome;
@@ -293,7 +296,7 @@ pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Ite
     outcome.map(|()| written)
 }
 
-/// I11: see the head of the file.
+/// Balances the ledger (I11): see the module's documentation.
 fn balance(job: &Job<'_>, pass: &Pass<'_>, tables: &[TableMeta], derived: &Ledger, dropped: &Ledger) -> Result<()> {
     let mut accounted = *dropped;
     for table in tables {
@@ -324,31 +327,31 @@ struct Outputs<'a> {
     pass: &'a Pass<'a>,
     span: Span<'a>,
     carried: Carried,
-    /// The keeper does not know what stands beside these records: it carries it.
+    /// True if the protector does not know the companions of these records: it only carries them along.
     is_strange: bool,
     open: Option<OpenTable>,
     written: Written,
-    /// Room for the rows that one record gives rise to.
+    /// Buffer for the rows that one record produces.
     given: Vec<Emitted>,
     values: Separating<'a>,
     refs: Vec<Refs>,
     names: Vec<Name>,
-    /// Room for a companion that the keeper writes anew.
+    /// Buffer for a companion that the protector rewrites.
     companion: Vec<u8>,
     derived: Ledger,
     dropped: Ledger,
-    /// Nothing of the key under the cursor has been written: a table may end here.
+    /// True if no version of the current key has been written: a table may end here.
     is_fresh: bool,
-    /// Bytes that the pace was told of.
+    /// Bytes already reported to the rate limiter.
     paced: u64,
 }
 
-/// A record that is left out unless an older version of its key stays.
+/// A record that is dropped unless an older version of its key is kept.
 #[derive(Default)]
 struct Held {
-    /// The record, or one that was held before: its room is used again.
+    /// The record, or an earlier one whose buffers are reused.
     row: Option<Row>,
-    /// Why it is left out, and what it counts then; none: nothing is held.
+    /// The drop reason and the ledger term; `None` if no record is held.
     reason: Option<(DropReason, u64)>,
 }
 
@@ -361,7 +364,7 @@ impl Held {
         self.reason = Some(reason);
     }
 
-    /// What is held, if anything is; it is not any more.
+    /// Returns and clears the held record, if there is one.
     fn release(&mut self) -> Option<(&Row, (DropReason, u64))> {
         let reason = self.reason.take()?;
         self.row.as_ref().map(|row| (row, reason))
@@ -395,7 +398,7 @@ impl Outputs<'_> {
             if self.span.to.is_some_and(|to| self.is_behind(record.key, to)) {
                 break;
             }
-            // Rows of a keeper's own speak of values: there a value that stood apart comes back.
+            // The protector's own rows refer to values: resolve separated values for them.
             let record = match self.job.values {
                 Some(values) if own.is_some() => values.resolve(&record, true, &mut room)?,
                 _ => record,
@@ -481,12 +484,12 @@ impl Outputs<'_> {
         self.written.value_bytes = self.values.bytes();
         (self.written.values_moved, self.written.values_unreadable) = (self.values.moved, self.values.unreadable);
         if let (Some((pace, _)), news) = (self.job.pace, self.unpaced()) {
-            pace.owe(news); // the next one waits for it: what is done is not held up
+            pace.owe(news); // the next job waits for these bytes: finished work is not delayed
         }
         Ok(())
     }
 
-    /// Bytes that were written since the pace was told.
+    /// Returns the bytes written since the last report to the rate limiter.
     fn unpaced(&mut self) -> u64 {
         let finished: u64 = self.written.tables.iter().map(|table| table.size).sum();
         let values = self.values.written_bytes();
@@ -494,25 +497,25 @@ impl Outputs<'_> {
         written.saturating_sub(std::mem::replace(&mut self.paced, written))
     }
 
-    /// Writes no faster than it may.
+    /// Waits as the write rate requires.
     fn keep_pace(&mut self) {
         if let (Some((pace, turn)), news) = (self.job.pace, self.unpaced()) {
             pace.keep(news, turn, self.job.env, || self.job.cancelled.load(Ordering::Relaxed));
         }
     }
 
-    /// True if a key is no longer this part's.
+    /// True if a key is beyond this part's range.
     fn is_behind(&self, key: &[u8], to: &[u8]) -> bool {
         let compared = self.job.options.order.compare(key, to);
         if planted::active(Bug::PartTakesItsEnd) { compared.is_gt() } else { compared.is_ge() }
     }
 
-    /// Where a record stands; nothing is promised of what nobody here can judge.
+    /// Returns the source of a record; without protection if the protector cannot judge its companions.
     fn source<'s>(&self, source: Source<'s>) -> Source<'s> {
         if self.is_strange { Source { protection: Protection::Foreign, ..source } } else { source }
     }
 
-    /// Asks the keeper for rows for other families, and counts them.
+    /// Requests rows for other families from the protector, and counts them.
     fn emit(&mut self, family: &Emitting<'_>, record: &Record<'_>) -> Result<()> {
         let companions = &**self.job.companions;
         companions.emit(family, record, &mut self.given)?;
@@ -523,20 +526,20 @@ impl Outputs<'_> {
         Ok(())
     }
 
-    /// Checks a record where it comes from. One whose companion alone was hit passes: it is mended.
+    /// Checks a record at its source. A record whose companion alone is damaged passes: the companion is corrected.
     fn check(&self, record: &Record<'_>, source: Source<'_>) -> Result<()> {
         let check = self.job.companions.verify(record, hash_key(record.key), source.protection);
         if check.serves() { Ok(()) } else { Err(placed(not_served(record, check), source)) }
     }
 
-    /// What a record counts that is left out.
+    /// Returns the ledger term of a dropped record.
     fn term_of_dropped(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<u64> {
         let companions = self.job.companions;
         let check = companions.verify(record, hash_key(record.key), source.protection);
         self.companion.clear();
         match check {
             Check::Validated | Check::Unverified => Ok(companions.term(record)),
-            // Hit, and the record is right; a first look may have been wrong itself.
+            // The companion is damaged and the record intact; the first check itself may have been wrong.
             Check::CompanionDamaged
                 if self.pass.checks_inputs
                     && companions.on_build(record, source.protection, &mut self.companion) == Build::Mend =>
@@ -548,7 +551,7 @@ impl Outputs<'_> {
         }
     }
 
-    /// Writes what the keeper's own rows have been put between. A table ends in front of a group only.
+    /// Writes the groups into which the protector has inserted its own rows. A table ends only before a group.
     fn put_groups(&mut self, own: Option<&mut (dyn Rows + '_)>, splitter: &mut Splitter) -> Result<()> {
         let Some(own) = own else { return Ok(()) };
         while let Some(group) = own.next_group() {
@@ -569,7 +572,7 @@ impl Outputs<'_> {
         Ok(())
     }
 
-    /// Writes a record that stays. A table ends in front of it where it may.
+    /// Writes a record that is kept. If allowed, a table ends before it.
     fn put(&mut self, record: &Record<'_>, source: Protection, splitter: &mut Splitter) -> Result<()> {
         if std::mem::take(&mut self.is_fresh) {
             let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
@@ -580,7 +583,7 @@ impl Outputs<'_> {
         self.add(record, source)
     }
 
-    /// Writes what was held: an older version of its key stays.
+    /// Writes the held record, because an older version of its key is kept.
     fn put_held(&mut self, held: &mut Held, splitter: &mut Splitter) -> Result<()> {
         match held.release() {
             Some((row, _)) => self.put(&row.record(), row.protection, splitter),
@@ -588,7 +591,7 @@ impl Outputs<'_> {
         }
     }
 
-    /// Leaves out what was held: nothing older of its key stays.
+    /// Drops the held record, because no older version of its key is kept.
     fn let_go(&mut self, held: &mut Held) {
         if let Some((row, (reason, term))) = held.release() {
             self.dropped.add(row.kind, term);
@@ -620,7 +623,7 @@ impl Outputs<'_> {
         }
         self.written.mended += (build == Build::Mend) as u64;
         self.written.adopted += (build == Build::Set && old == 0 && new != 0) as u64;
-        // What it was given must stand there.
+        // The finished block must contain the companion that the record was given.
         let promise = if new != 0 { Protection::Complete } else { source };
         match self.values.place(self.job, &built, &mut self.names)? {
             None => open.writer.add_promised(&built, promise),
@@ -682,12 +685,12 @@ impl Outputs<'_> {
     }
 }
 
-/// A record with a pointer in the place of its value.
+/// Returns a record with a pointer in place of its value.
 fn pointing<'r>(record: &Record<'r>, pointer: &'r [u8]) -> Record<'r> {
     Record { kind: Kind::BlobPointer, value: pointer, ..*record }
 }
 
-/// Names the file and the block of what was met, if it comes from one.
+/// Adds the file and block of a record to an error, if the record comes from a file.
 #[cold]
 fn placed(error: Error, source: Source<'_>) -> Error {
     if source.file.is_empty() { error } else { error.in_file(source.file, source.offset) }

@@ -1,10 +1,10 @@
-//! Pace: how fast flushes and compactions may write, if somebody has set a rate.
+//! Rate limiter for flushes and compactions, if a rate is configured.
 //!
 //! In:     bytes that a job has written.
 //! Out:    the job waits until the rate allows more.
-//! Holds:  over any time, no more than the rate and a tenth of a second of it in advance. A flush goes first, since writers wait for
-//!         it; but of so many turns a compaction that waits gets one, so that neither stands still.
-//! Steps:  in stepped mode nobody waits: there is no time there.
+//! Holds:  over any period, at most the rate plus a tenth of a second in advance. A flush has priority, since writers
+//! wait for it; but a waiting compaction gets one turn in `TURNS`, so that neither starves.
+//! Steps:  in stepped mode no job waits, because time does not advance.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,48 +12,48 @@ use std::time::Duration;
 use crate::env::Env;
 use crate::env::work::{Mode, Signal};
 
-/// Turns that flushes take in front of a compaction that waits.
+/// Turns that flushes take before a waiting compaction.
 const TURNS: u32 = 4;
 
-/// Nobody waits longer than this without another look at the clock.
+/// Longest wait before the clock is read again.
 const LONGEST: Duration = Duration::from_millis(100);
 
 const SECOND_NANOS: u64 = 1_000_000_000;
 
-/// Who asks.
+/// The priority of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
-    /// Memtables become tables.
+    /// A flush: memtables become tables.
     Flush,
-    /// Tables become others.
+    /// A compaction: tables are merged into others.
     Compaction,
 }
 
-/// The rate, and what is left of it.
+/// The rate limiter's rate and state.
 #[derive(Debug, Default)]
 pub struct Pace {
-    /// Bytes a second; 0: no limit.
+    /// Bytes per second; 0 for no limit.
     rate: u64,
     state: Signal<Allowance>,
     waited_nanos: AtomicU64,
 }
 
-/// What may be written now.
+/// The bytes that may be written now.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Allowance {
-    /// Bytes that may be written; below 0: what was written in advance.
+    /// Available bytes; negative for bytes written in advance.
     bytes: i64,
-    /// When it was reckoned last.
+    /// Time of the last refill.
     at: u64,
-    /// Flushes that wait.
+    /// Number of waiting flushes.
     flushes: u32,
-    /// Turns that flushes took since a compaction began to wait.
+    /// Turns of flushes since a compaction began to wait.
     taken: u32,
     compactions: u32,
 }
 
 impl Allowance {
-    /// Adds what the time since then allows.
+    /// Adds the bytes for the time since the last refill.
     fn reckon(&mut self, now: u64, rate: u64) {
         let rate = i64::try_from(rate).unwrap_or(i64::MAX);
         let gained = now.saturating_sub(self.at) as i128 * rate as i128 / SECOND_NANOS as i128;
@@ -63,7 +63,7 @@ impl Allowance {
         }
     }
 
-    /// Takes bytes if it is its turn and some are left; it goes below zero by those that were written in advance.
+    /// Takes bytes if it is this job's turn and the balance is positive; the balance may become negative.
     fn take(&mut self, bytes: u64, turn: Turn) -> bool {
         let is_turn = match turn {
             Turn::Compaction => self.flushes == 0 || self.taken >= TURNS,
@@ -81,7 +81,7 @@ impl Allowance {
         true
     }
 
-    /// How long until something may be written.
+    /// Returns the time until the balance is positive.
     fn wait(&self, rate: u64) -> Duration {
         let missing = (1 - self.bytes).max(1) as u128;
         let nanos = missing * SECOND_NANOS as u128 / rate.max(1) as u128;
@@ -94,17 +94,17 @@ impl Allowance {
 }
 
 impl Pace {
-    /// So many bytes a second; 0: as many as can be written.
+    /// Creates a limiter of `rate` bytes per second; 0 for no limit.
     pub fn new(rate: u64) -> Pace {
         Pace { rate, ..Pace::default() }
     }
 
-    /// How long jobs have waited, all together.
+    /// Returns the total time that jobs have waited.
     pub fn waited_nanos(&self) -> u64 {
         self.waited_nanos.load(Ordering::Relaxed)
     }
 
-    /// A job has written so many bytes and is done: whoever comes next waits for them.
+    /// Charges bytes of a job that has finished: the next job waits for them.
     pub fn owe(&self, bytes: u64) {
         if self.rate > 0 {
             let mut state = self.state.lock();
@@ -112,7 +112,7 @@ impl Pace {
         }
     }
 
-    /// A job has written so many bytes: holds it to the rate, if there is one, until `stop` says that it is to end.
+    /// Charges bytes of a job and waits as the rate requires, until `stop` returns true.
     pub fn keep(&self, bytes: u64, turn: Turn, env: &Env, stop: impl Fn() -> bool) {
         if self.rate == 0 || bytes == 0 || env.work == Mode::Stepped {
             return;

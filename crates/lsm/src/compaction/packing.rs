@@ -1,7 +1,7 @@
-//! Packing: with which codec the tables of a level are packed, and when a table cannot move for that.
+//! Selects the codec for the tables of a level, and prevents moves between levels with different codecs.
 //!
-//! The first levels stay uncompressed: data passes through them soon. The bottom level, where most of the data stands and least of it is
-//! written, may have a codec of its own.
+//! The first levels stay uncompressed: data leaves them soon. The bottom level, which holds most of the data and
+//! receives the fewest writes, may have a codec of its own.
 
 use super::pick::{Action, BOTTOM, Plan};
 use crate::options::{CfOptions, Compression};
@@ -9,7 +9,7 @@ use crate::options::{CfOptions, Compression};
 /// The levels that stay uncompressed.
 pub const HOT_LEVELS: usize = 2;
 
-/// How tables of a level are packed.
+/// Returns the compression of the tables of a level.
 pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
     match level {
         ..HOT_LEVELS => Compression::None,
@@ -18,8 +18,8 @@ pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
     }
 }
 
-/// What a plan does. Tables do not move to the bottom where that is packed in another way than the level above, or with a dictionary: they are
-/// merged with nothing.
+/// Returns the action of a plan. Tables are not moved to the bottom if its codec differs from that of the level above,
+/// or uses a dictionary: they are rewritten instead.
 pub fn action(options: &CfOptions, plan: &Plan) -> Action {
     let bottom = compression_at(options, BOTTOM);
     let anew = bottom != options.compression || matches!(bottom, Compression::Zstd(_));

@@ -1,11 +1,11 @@
-//! Subcompactions: one pass in several parts, each a span of the keys, beside each other.
+//! Subcompactions: one pass in several parallel parts, each a range of the keys.
 //!
-//! In:     where the keys are cut, and what makes cursor, rules and splitter of a part.
-//! Out:    the tables of all parts in the order of their keys, as if one pass had written them.
-//! Holds:  every key falls into one part, with all its versions (I05). The ledger is one: what all parts wrote and dropped against
-//!         what the inputs say, so that a record that two parts took, or none, is found (I11).
-//! Errors: the first part that fails stops the others, and no file of any is left.
-//! Steps:  in stepped mode the parts follow one another in the same thread, so that a seed tells what happens.
+//! In:     the boundary keys, and a function that makes cursor, rules and splitter of a part.
+//! Out:    the tables of all parts in key order, as if one pass had written them.
+//! Holds:  every key belongs to one part, with all its versions (I05). There is one ledger: the written and dropped
+//! records of all parts against the inputs' ledger, so that a record taken by two parts, or by none, is detected (I11).
+//! Errors: the first part that fails stops the others, and all files are removed.
+//! Steps:  in stepped mode the parts run one after the other on the same thread, so that a seed determines the outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,17 +16,17 @@ use crate::cursor::Cursor;
 use crate::env::work::{Mode, side_by_side};
 use crate::error::Result;
 
-/// What one part reads, and how it decides.
+/// The inputs and decision rules of one part.
 pub struct Part<B> {
-    /// The merged inputs; the part seeks its own start.
+    /// The merged inputs; the part seeks to its own start.
     pub cursor: Box<dyn Cursor>,
-    /// Which records may go.
+    /// Decides which records may be dropped.
     pub rules: Rules<B>,
-    /// Where a table ends.
+    /// Decides where tables end.
     pub splitter: Splitter,
 }
 
-/// Does a pass in parts that are cut before the given keys, which ascend. `part` is called once for each.
+/// Runs a pass in parts that begin at the given keys, which ascend. `part` is called once for each.
 pub fn write_parts<B: FnMut(&[u8]) -> bool + Send>(
     job: &Job<'_>,
     pass: &Pass<'_>,

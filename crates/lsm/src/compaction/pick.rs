@@ -1,12 +1,15 @@
-//! Pick: which tables are merged next, and into which level. Pure: a picture of the levels in, a plan out.
+//! Compaction picking: selects the tables to merge next, and the output level. Pure: a level summary in, a plan out.
 //!
-//! Shape:  level 6 is the bottom. The sizes of the levels above follow from the greatest level, each `fanout` smaller, up to the
-//!         *base*, the level that level 0 is merged into (dynamic level sizes: about nine tenths of the data stand at the bottom).
-//! Score:  size over target, in thousandths; level 0 by count too. A level is due from 1000 on. Of several, the one goes first
-//!         that is fullest in comparison with the next, so that nothing is poured into a level that overflows already.
-//! Choice: in a level, the table with the least overlap in the next for its size, where a tombstone counts as twice a record.
-//! Holds:  inputs are closed: what goes down takes along everything older of its keys (level 0: all older tables that overlap).
-//!         Two plans never share an input, and never write to overlapping spans of one level (I05).
+//! Shape:  level 6 is the bottom. The targets of the levels above follow from the largest level, each smaller by
+//! `fanout`, up to the *base*, the level into which level 0 is merged (dynamic level sizes: about nine tenths of the
+//! data are at the bottom).
+//! Score:  size over target, in thousandths; for level 0 also by table count. A level is due from 1000 on. Of several
+//! due levels, the one that is fullest relative to the next goes first, so that no data is added to a level that
+//! already exceeds its target.
+//! Choice: within a level, the table with the least overlap in the next level relative to its size, where a tombstone
+//! counts as two more records.
+//! Holds:  inputs are closed: the tables that move down include everything older of their keys (level 0: all older
+//! tables that overlap). Two plans never share an input, and never write to overlapping ranges of one level (I05).
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -23,16 +26,16 @@ use crate::version::{LEVELS, Levels};
 /// The bottom level.
 pub const BOTTOM: usize = LEVELS - 1;
 
-/// A merge that reaches so many table lengths takes no further inputs that it could do without.
+/// A merge of this many table lengths takes no further optional inputs.
 pub(super) const MERGE_TABLES: u64 = 25;
 
-/// A table may overlap so many table lengths of the level after next; more would make its own merge too large.
+/// A table may overlap this many table lengths of the level after next; more would make its own merge too large.
 pub(super) const GRANDPARENT_TABLES: u64 = 10;
 
-/// A table is dense with tombstones when every fourth record or more is one.
+/// A table is dense with tombstones if at least every fourth record is one.
 const DENSE: u64 = 4;
 
-/// One table.
+/// The properties of one table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableFacts<'a> {
     /// Its number.
@@ -43,70 +46,70 @@ pub struct TableFacts<'a> {
     pub smallest: &'a [u8],
     /// Its largest user key.
     pub largest: &'a [u8],
-    /// Its records.
+    /// Number of its records.
     pub entries: u64,
-    /// How many of them are tombstones.
+    /// Number of its tombstones.
     pub tombstones: u64,
-    /// How many have a newer version of their key beside them, where somebody has looked; else 0.
+    /// Number of its records that have a newer version in the same table, if it was counted; otherwise 0.
     pub hidden: u64,
     /// The greatest seqno of a record.
     pub greatest_seqno: Seqno,
-    /// Not to be touched: an input of a running job, or barred after a job failed.
+    /// True for an input of a running job, or a table quarantined after a job failed: it must not be picked.
     pub is_busy: bool,
-    /// When its records expire, as far as that is known.
+    /// Expiry times of its records; `None` if unknown.
     pub expiry: Option<Expiries>,
-    /// It was written anew for its expired records, and some of them stayed.
+    /// True if it was rewritten for its expired records and some of them were kept.
     pub is_kept: bool,
-    /// A memtable holds a key within its bounds.
+    /// True if a memtable holds a key within its bounds.
     pub is_in_memory: bool,
-    /// A fence reaches into its keys: tombstones there stay, and to write it anew for them would never end.
+    /// True if a lost range overlaps it: tombstones there are kept, and rewriting the table for them would never end.
     pub is_fenced: bool,
 }
 
-/// The shape a family wants for its levels.
+/// The target shape of a family's levels.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Tables in level 0 at which they are merged.
+    /// Number of level-0 tables that triggers a merge.
     pub level0_tables: usize,
-    /// Greatest size of the base level.
+    /// Maximum size of the base level.
     pub level_base_bytes: u64,
-    /// Size of a level over that of the one above.
+    /// Ratio of a level's size to that of the level above.
     pub fanout: u64,
-    /// Size of a table.
+    /// Target size of a table.
     pub table_bytes: u64,
-    /// The first level whose tables are compressed; a table does not move over this line, it is written anew.
+    /// The first level whose tables are compressed; a table that crosses this boundary is rewritten, not moved.
     pub compressed_from: usize,
 }
 
 impl Shape {
-    /// The shape that a family's options ask for.
+    /// Returns the shape that a family's options define.
     pub fn new(options: &CfOptions, compressed_from: usize) -> Shape {
         let &CfOptions { level0_tables, level_base_bytes, fanout, table_bytes, .. } = options;
         Shape { level0_tables, level_base_bytes, fanout, table_bytes, compressed_from }
     }
 }
 
-/// Everything that a choice depends on.
+/// The level summary: all facts that a choice depends on.
 #[derive(Clone, Debug)]
 pub struct Picture<'a> {
     /// The order of keys.
     pub order: &'a Order,
-    /// The shape wanted.
+    /// The target shape.
     pub shape: Shape,
     /// The tables: level 0 newest first, the others by key.
     pub levels: [Vec<TableFacts<'a>>; LEVELS],
-    /// What running jobs write.
+    /// The output ranges of running jobs.
     pub running: &'a [Span],
-    /// The oldest seqno that somebody still reads at; `MAX_SEQNO` if there is none.
+    /// The oldest seqno of a live snapshot; `MAX_SEQNO` if there is none.
     pub oldest_snapshot: Seqno,
-    /// No reader sees what expired by this time, in microseconds since 1970.
+    /// No reader sees records that expired by this time, in microseconds since 1970.
     pub expired: u64,
 }
 
 /// A closed interval of keys in one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The level that is written.
+    /// The output level.
     pub level: usize,
     /// Smallest key.
     pub smallest: Vec<u8>,
@@ -114,60 +117,60 @@ pub struct Span {
     pub largest: Vec<u8>,
 }
 
-/// What is to be done.
+/// A compaction to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Input tables by level, upper level first; level 0 newest first.
     pub inputs: Vec<(usize, Vec<u64>)>,
-    /// Where they go.
+    /// The output level.
     pub output_level: usize,
-    /// How.
+    /// How the inputs reach the output level.
     pub action: Action,
-    /// Why.
+    /// The reason for the compaction.
     pub reason: Reason,
-    /// How urgent it is, in thousandths, 1000 and more if it is due: to choose among families. 0 if it is not due.
+    /// Urgency in thousandths, for choosing among families: at least 1000 if due, 0 if not due.
     pub score: u64,
-    /// All keys of the inputs, in the output level: to be put among `Picture::running` while the job runs.
+    /// The key range of all inputs, at the output level: kept in `Picture::running` while the job runs.
     pub span: Span,
 }
 
-/// How tables go to another level.
+/// How tables reach another level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Their records are merged into new tables.
     Merge,
-    /// They overlap nothing there: the same files, named in the other level.
+    /// They overlap no table there: the same files are assigned to the other level.
     Move,
-    /// All their records have expired: they go by an edit alone, and nothing comes.
+    /// All their records have expired: they are removed by an edit alone, without output.
     Drop,
 }
 
-/// Why tables are picked.
+/// The reason for which tables are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// Level 0 has too many tables.
     Level0,
     /// A level is larger than its target.
     Size,
-    /// A table is dense with tombstones, and there is nothing better to do.
+    /// A table is dense with tombstones, and nothing else is due.
     Tombstones,
-    /// Somebody asked for this range.
+    /// A caller requested this range.
     Range,
-    /// It points into value files that are mostly garbage, and there is nothing better to do.
+    /// A table points into value files that are mostly garbage, and nothing else is due.
     Values,
-    /// The levels above the lowest hold more than they should in a store that is to settle, or value files do.
+    /// In a store that is settling, the levels above the lowest, or the value files, hold more than they should.
     Space,
-    /// Records have expired.
+    /// Records of the table have expired.
     Expired,
 }
 
 impl Reason {
-    /// True if it is done only where nothing is due: room that could be had.
+    /// True if it runs only when nothing is due, to reclaim space.
     pub fn is_spare(self) -> bool {
         matches!(self, Reason::Tombstones | Reason::Values | Reason::Space | Reason::Expired)
     }
 
-    /// In words.
+    /// Returns the reason in words.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Level0 => "level 0",
@@ -181,14 +184,15 @@ impl Reason {
     }
 }
 
-/// The next step of compacting a range.
+/// The next step in compacting a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Do this, then ask again.
+    /// Run this plan, then call again.
     Run(Plan),
-    /// Something is left, but a job stands in the way: ask again when it is done. If none runs, what is left is barred.
+    /// Work remains but conflicts with a job: call again when it has finished. If no job runs, the remaining tables are
+    /// quarantined.
     Wait,
-    /// Nothing is left to do in this level.
+    /// No work remains in this level.
     Done,
 }
 
@@ -198,13 +202,14 @@ impl Plan {
         self.action == Action::Move
     }
 
-    /// True if it is for the values that it moves; all others move them by the way.
+    /// True if its purpose is to move values; other compactions move the values they encounter.
     pub fn is_for_values(&self) -> bool {
         let is_in_place = || self.inputs.iter().all(|(level, _)| *level == self.output_level);
         self.reason == Reason::Values || self.reason == Reason::Space && is_in_place()
     }
 
-    /// Which value files are collected by the way: more of them where it is not the shape of the levels that asks, but the room that could be had.
+    /// Returns the policy for collecting value files during the compaction: more files are collected if its purpose is
+    /// space rather than the shape of the levels.
     pub fn thrift(&self) -> Thrift {
         match self.reason {
             Reason::Range | Reason::Values => Thrift::Mostly,
@@ -215,7 +220,7 @@ impl Plan {
 }
 
 impl<'a> Picture<'a> {
-    /// The picture of a family's levels. `is_busy` says which tables are not to be touched.
+    /// Returns the summary of a family's levels. `is_busy` marks tables that must not be picked.
     pub fn new<T>(
         levels: &'a Levels<T>,
         shape: Shape,
@@ -253,7 +258,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The same, with the fences that reach into tables.
+    /// Adds the lost ranges that overlap tables.
     #[must_use]
     pub fn fenced(mut self, fences: &[Fence]) -> Picture<'a> {
         let order = self.order;
@@ -269,17 +274,17 @@ impl<'a> Picture<'a> {
         self
     }
 
-    /// Sizes of all levels.
+    /// Returns the sizes of all levels.
     pub fn sizes(&self) -> [u64; LEVELS] {
         std::array::from_fn(|level| total(&self.levels[level]))
     }
 
-    /// The targets that follow from the sizes.
+    /// Returns the targets that follow from the sizes.
     pub fn targets(&self) -> Targets {
         targets(&self.sizes(), &self.shape)
     }
 
-    /// The scores of all levels in thousandths of their targets; tables that are being merged already do not count.
+    /// Returns the scores of all levels in thousandths of their targets; tables already being merged do not count.
     pub fn scores(&self) -> [u64; LEVELS] {
         let targets = self.targets();
         std::array::from_fn(|level| {
@@ -297,25 +302,25 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// How large levels should be.
+/// The target sizes of the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Targets {
-    /// The level that level 0 is merged into; those between are empty.
+    /// The level into which level 0 is merged; the levels in between are empty.
     pub base: usize,
-    /// Target of each level from the base to the bottom, 0 above.
+    /// Target of each level from the base to the bottom; 0 above the base.
     pub bytes: [u64; LEVELS],
 }
 
-/// Targets from the bottom up: the greatest level is as large as it should be, each above is `fanout` smaller, and the base is
-/// the first one that is not larger than `level_base_bytes`. A base far smaller than that is raised to a `fanout`th of it. While level 0
-/// holds more than the base should, no level needs to be smaller than it: to pour down first what it overlaps anyway would keep level
-/// 0 waiting, and the writers with it.
+/// Returns the targets, computed from the bottom up: the largest level is at its target, each level above is smaller by
+/// `fanout`, and the base is the first level not larger than `level_base_bytes`. A base far smaller than that is raised
+/// to `level_base_bytes / fanout`. While level 0 holds more than the base should, no target is smaller than level 0:
+/// moving the base's overlapping tables down first would delay level 0, and with it the writers.
 pub fn targets(sizes: &[u64; LEVELS], shape: &Shape) -> Targets {
     let fanout = shape.fanout.max(2);
     let first = (1..LEVELS).find(|level| sizes[*level] > 0).unwrap_or(BOTTOM);
     let greatest = sizes[1..].iter().copied().max().unwrap_or(0);
     let most = shape.level_base_bytes.max(1);
-    // The target of the first level that holds data, if the greatest level stood at the bottom.
+    // The target of the first non-empty level, if the largest level were the bottom.
     let mut bytes = (first..BOTTOM).fold(greatest, |bytes, _| bytes / fanout);
     let mut base = first;
     while base > 1 && bytes > most {
@@ -332,7 +337,7 @@ pub fn targets(sizes: &[u64; LEVELS], shape: &Shape) -> Targets {
     targets
 }
 
-/// The most urgent plan, if any level is due and not all of its tables are in use.
+/// Returns the most urgent plan; `None` if no level is due, or all tables of the due levels are in use.
 pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
     let scores = picture.scores();
     let base = picture.targets().base;
@@ -351,15 +356,15 @@ pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
     })
 }
 
-/// True if a compaction is due that could run now: a store is settled when nothing is, and nothing runs.
+/// True if a compaction is due that could run now. A store is settled when none is due and none runs.
 pub fn is_due(picture: &Picture<'_>) -> bool {
     pick(picture).is_some()
 }
 
-/// What to do when nothing is due: the table that is densest with tombstones goes down, or is written anew without them where
-/// nothing lies below. In place only if no snapshot keeps a tombstone, so that the same table is not picked for ever. A table of
-/// level 0 goes where that rewrites little for what its tombstones hide: a queue, which is read where it is deleted, is not to
-/// wait until three more tables have come.
+/// Returns what to do when nothing is due: the table that is densest with tombstones moves down, or is rewritten
+/// without them if no data lies below. It is rewritten in place only if no snapshot keeps a tombstone, so that the same
+/// table is not picked for ever. A level-0 table is merged if that rewrites little compared with the data its
+/// tombstones hide: a queue, which is read where it is deleted, must not wait for three more tables.
 pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
     let mut dense: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
     for (level, tables) in picture.levels.iter().enumerate() {
@@ -377,7 +382,8 @@ pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
     })
 }
 
-/// True if a merge of level 0 rewrites no more of the level below than it takes out of level 0, each tombstone counted as in `compensated`.
+/// True if a merge of level 0 rewrites no more of the level below than it removes from level 0, with tombstones
+/// weighted as in `compensated`.
 pub(super) fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
     let of = |level: usize, weigh: fn(&TableFacts<'_>) -> u64| {
         let numbers = plan.inputs.iter().filter(|(from, _)| *from == level).flat_map(|(_, numbers)| numbers);
@@ -387,10 +393,11 @@ pub(super) fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
     of(plan.output_level, |table| table.size) <= of(0, compensated)
 }
 
-/// The next step of compacting the keys between `low` and `high` (both included, none: open) out of `level`; at the bottom, of
-/// ridding it of tombstones, hidden versions and expired records. Ask for levels 0 to 6 in turn, each until it is `Done`. Tables of level 0 above
-/// number `newest` came later and are left alone, so that it ends under steady writes; so are those at the bottom that were made since, whose hidden
-/// versions somebody wants to keep.
+/// Returns the next step in compacting the keys between `low` and `high` (both inclusive, `None` for open) out of
+/// `level`; at the bottom, in removing tombstones, hidden versions and expired records. Call it for levels 0 to 6 in
+/// turn, each until it returns `Done`. Level-0 tables with numbers above `newest` are newer and left alone, so that the
+/// compaction ends under steady writes. Newer tables at the bottom are left alone too, because their hidden versions
+/// are still wanted.
 pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high: Option<&[u8]>, newest: u64) -> Step {
     let order = picture.order;
     let concerned = |table: &TableFacts<'_>| {
@@ -402,7 +409,7 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
         0 => table.number <= newest && concerned(table),
         BOTTOM => {
             let can_go = table.greatest_seqno <= picture.oldest_snapshot && !table.is_fenced;
-            let is_old = table.number < newest; // the next that will be given
+            let is_old = table.number < newest; // `newest`: the next number to be assigned
             let has_hidden = table.hidden > 0 && is_old;
             let expired = table.expiry.is_some_and(|of| of.any_by(picture.expired)) && is_old && !table.is_kept;
             concerned(table) && (table.tombstones > 0 || has_hidden || expired) && can_go
@@ -424,12 +431,12 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
     plan.map_or(Step::Wait, Step::Run)
 }
 
-/// Level 0: from the oldest table on, the first group that can go.
+/// Picks the first group in level 0 that can be merged, starting with the oldest table.
 pub(super) fn pick_level0(picture: &Picture<'_>, base: usize, reason: Reason) -> Option<Plan> {
     (0..picture.levels[0].len()).rev().find_map(|at| plan_level0(picture, at, base, reason))
 }
 
-/// A level from 1 to 5: the table whose merge rewrites least for what it takes away.
+/// For a level from 1 to 5, picks the table whose merge rewrites least for what it removes.
 pub(super) fn pick_level(picture: &Picture<'_>, level: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[level];
     let cost = |at: usize| {
@@ -443,15 +450,15 @@ pub(super) fn pick_level(picture: &Picture<'_>, level: usize, reason: Reason) ->
     order.into_iter().find_map(|(_, at)| plan_level(picture, level, at, reason))
 }
 
-/// Size of a table, each tombstone counted as two more records: it frees what it hides.
+/// Returns the size of a table with each tombstone counted as two more records: a tombstone frees the records it hides.
 fn compensated(table: &TableFacts<'_>) -> u64 {
     let record = table.size / table.entries.max(1);
     table.size.saturating_add(record.saturating_mul(2).saturating_mul(table.tombstones)).max(1)
 }
 
-/// One table of level 0, with all tables of level 0 that overlap it or one another, into the base. If they are too many, the
-/// oldest of them: nothing older than what goes stays behind. A table of level 0 is as long as a memtable, however short others
-/// are: each that stays behind has the base written once more.
+/// Plans a merge of one level-0 table, and all level-0 tables that overlap it or one another, into the base. If they
+/// are too many, only the oldest are merged: no table older than a merged one stays. A level-0 table is as large as a
+/// memtable, however small other tables are: for each that stays, the base is rewritten once more.
 pub(super) fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[0];
     let mut group = closure(picture.order, tables, seed);
@@ -472,7 +479,7 @@ pub(super) fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reaso
     finish(picture, 0, &inputs, base, reason)
 }
 
-/// Indices of the tables that overlap `seed`, or one that does, and so on; newest first, as they stand.
+/// Returns the indices of the tables that overlap `seed` directly or through others; newest first, as in the level.
 fn closure(order: &Order, tables: &[TableFacts<'_>], seed: usize) -> Vec<usize> {
     let (mut low, mut high) = (tables[seed].smallest, tables[seed].largest);
     let mut inside = vec![false; tables.len()];
@@ -491,7 +498,7 @@ fn closure(order: &Order, tables: &[TableFacts<'_>], seed: usize) -> Vec<usize> 
     }
 }
 
-/// One table of a level from 1 to 5 into the next, and its neighbours as far as they cost nothing more below.
+/// Plans a merge of one table of a level from 1 to 5 into the next, with neighbours that add no tables below.
 fn plan_level(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[level];
     let inputs = grow(picture, level, at);
@@ -499,7 +506,7 @@ fn plan_level(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) ->
     finish(picture, level, &inputs, level + 1, reason)
 }
 
-/// The range of tables around `at` that share its tables in the next level, within the limit of a merge.
+/// Returns the range of tables around `at` that share its tables in the next level, within the size limit of a merge.
 fn grow(picture: &Picture<'_>, level: usize, at: usize) -> Range<usize> {
     let (order, tables, below) = (picture.order, &picture.levels[level], &picture.levels[level + 1]);
     let under =
@@ -529,7 +536,7 @@ fn grow(picture: &Picture<'_>, level: usize, at: usize) -> Range<usize> {
     range
 }
 
-/// A table goes one level down; where nothing lies below it, it is written anew in place.
+/// Plans to move a table one level down; if no data lies below it, to rewrite it in place.
 pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
     let table = &picture.levels[level][at];
     let is_bottom = picture.levels[level + 1..]
@@ -553,7 +560,7 @@ pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reaso
     })
 }
 
-/// Adds the tables of the output level that the inputs overlap, and refuses what would meet a running job.
+/// Adds the tables of the output level that the inputs overlap, and rejects conflicts with running jobs.
 fn finish(
     picture: &Picture<'_>,
     level: usize,
@@ -596,7 +603,7 @@ fn finish(
     Some(plan)
 }
 
-/// True if no running job writes to this span.
+/// True if no running job writes to this range.
 pub(super) fn is_free(picture: &Picture<'_>, span: &Span) -> bool {
     let order = picture.order;
     picture.running.iter().all(|other| {
@@ -606,7 +613,7 @@ pub(super) fn is_free(picture: &Picture<'_>, span: &Span) -> bool {
     })
 }
 
-/// The tables of a sorted level that hold something between `low` and `high`, both included.
+/// Returns the tables of a sorted level that overlap the range from `low` to `high`, both inclusive.
 fn overlapping(order: &Order, tables: &[TableFacts<'_>], low: &[u8], high: &[u8]) -> Range<usize> {
     let start = tables.partition_point(|table| order.compare(table.largest, low).is_lt());
     let length = tables[start..].partition_point(|table| order.compare(table.smallest, high).is_le());
@@ -625,7 +632,7 @@ pub(super) fn total(tables: &[TableFacts<'_>]) -> u64 {
     tables.iter().map(|table| table.size).fold(0, u64::saturating_add)
 }
 
-/// `part` of `whole` in thousandths.
+/// Returns `part` of `whole` in thousandths.
 pub(super) fn thousandths(part: u64, whole: u64) -> u64 {
     u64::try_from(part as u128 * 1000 / whole.max(1) as u128).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,5 @@
-//! Scripts of single choices, and whole lives of a small tree in which several jobs run at once and end in any order.
+//! Scripts of single choices, and random runs of a small tree in which several jobs run concurrently and end in any
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,9 @@ fn expiry(word: Option<&str>) -> Option<Expiries> {
 const SHAPE: Shape =
     Shape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
 
-/// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50 expired=30`, tables (`L1 7 a..c size=10 entries=1 tombstones=0
-/// seqno=1 busy expires=5,10,20`: so many between these times; level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
+/// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50 expired=30`, tables (`L1 7 a..c size=10
+/// entries=1 tombstones=0 seqno=1 busy expires=5,10,20`: number of expiring records, least and greatest time; level 0
+/// newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
 #[test]
 fn scripts_tell_what_is_picked() {
     scripts::run(
@@ -125,7 +127,7 @@ struct Job {
     outputs: Vec<Small>,
 }
 
-/// A tree over keys of one byte, where each record takes one byte.
+/// A tree over one-byte keys, where each record takes one byte.
 struct Tree {
     order: Order,
     shape: Shape,
@@ -201,7 +203,7 @@ impl Tree {
         })
     }
 
-    /// A job begins: its outputs follow from what the levels are now.
+    /// Starts a job: its outputs follow from the current levels.
     fn start(&mut self, plan: Plan) {
         let mut outputs = Vec::new();
         if plan.action == Action::Merge {
@@ -250,7 +252,8 @@ impl Tree {
         level.sort_by_key(|table| bounds[&table.number].0);
     }
 
-    /// Levels are disjoint, versions get older from the top down, and the newest is the truth.
+    /// Checks that levels are disjoint, that versions get older from the top down, and that reads return the newest
+    /// version.
     fn check(&self) {
         for level in &self.levels[1..] {
             for pair in level.windows(2) {
@@ -267,7 +270,7 @@ impl Tree {
         }
     }
 
-    /// Runs plan after plan until there is none; an end there must be.
+    /// Runs plan after plan until there is none; the sequence must end.
     fn run_all(&mut self, question: impl Fn(&Picture<'_>) -> Option<Plan>) {
         for _ in 0..2000 {
             let Some(plan) = self.ask(&question) else { return };

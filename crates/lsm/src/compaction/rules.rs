@@ -1,14 +1,16 @@
-//! Rules: which records a merge may leave out. Pure: each record in internal order in, keep or drop out.
+//! Decides which records a merge may drop. Pure: each record in internal order in, keep or drop out.
 //!
-//! Snapshots cut the seqnos into stripes: up to the first snapshot, then up to the second, and so on to now. Whoever reads sees, of
-//! each key, the newest version of some stripe and nothing else of that stripe. So of each stripe the newest is kept (I08);
-//! a tombstone of the oldest stripe may go too, if no deeper level may hold its key: then there is nothing left that it hides.
+//! Snapshots divide the seqnos into stripes: up to the first snapshot, then up to the second, and so on to the present.
+//! A reader sees, of each key, the newest version of one stripe and no other version of that stripe. So the newest
+//! version in each stripe is kept (I08). A tombstone in the oldest stripe may also be dropped if no deeper level may
+//! hold its key: then no version remains for it to hide.
 //!
-//! A record that retains stays whatever hides it, and so does the version right below it, for whoever asks what was there before. What
-//! hides those must stay with them, and is met first: it is held until the next version of its key is decided on, or there is none.
+//! A retaining record is kept even if it is hidden, and so is the version directly below it, for queries about the
+//! previous version. A tombstone or version that hides these must be kept with them, but comes first: it is held until
+//! the next version of its key is decided, or there is none.
 //!
-//! The snapshots are those that live when the merge begins. One taken later reads at a seqno above every record of the inputs,
-//! or at the same as one of these, so it misses nothing.
+//! The snapshots are those alive when the merge begins. A later snapshot reads at a seqno above every record of the
+//! inputs, or at the same seqno as an existing one, so it misses no record.
 
 use std::cmp::Ordering;
 
@@ -17,43 +19,44 @@ use crate::planted::{Bug, active};
 use crate::record::{Kind, Seqno};
 use crate::seam::DropReason;
 
-/// What becomes of a record.
+/// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It goes into the output.
+    /// The record is written to the output.
     Keep,
-    /// It is left out.
+    /// The record is dropped.
     Drop(DropReason),
-    /// It is left out unless an older version of its key stays, which it hides.
+    /// The record is dropped unless an older version of its key, which it hides, is kept.
     Hold(DropReason),
-    /// It does not come behind the record before in internal order: nothing can be decided, and nothing before was certain.
+    /// The record is not in internal order: neither this decision nor the previous ones can be trusted.
     Disordered,
 }
 
-/// The state of one pass over records in internal order, which it holds them to. Nothing is allocated per record once the key buffer has grown.
+/// The state of one pass over records in internal order, which the pass verifies. It allocates nothing per record once
+/// the key buffer has grown.
 pub struct Rules<B> {
     order: Order,
-    /// Ascending.
+    /// In ascending order.
     snapshots: Vec<Seqno>,
     is_bottom: B,
-    /// Key and seqno of the last record, and the stripe of the last version of it that hides older ones.
+    /// Key and seqno of the last record, and the stripe of the last of its versions that hides older ones.
     key: Vec<u8>,
     seqno: Seqno,
     stripe: Option<usize>,
     has_key: bool,
-    /// The last version retains the one below it.
+    /// True if the last version retains the one below it.
     retains: bool,
-    /// The last version stays whatever it is.
+    /// True if the last version is kept unconditionally.
     stays: bool,
-    /// Nothing goes.
+    /// True if all records are kept.
     keeps_all: bool,
-    /// The last record is the first of its key.
+    /// True if the last record is the first of its key.
     is_first: bool,
 }
 
 impl<B: FnMut(&[u8]) -> bool> Rules<B> {
-    /// `snapshots` ascending; `is_bottom(key)` is true only if no level deeper than the output may hold the key, and nothing
-    /// older than the inputs stands in the levels between. A flush passes `|_| false`.
+    /// Creates the rules. `snapshots` is ascending. `is_bottom(key)` may return true only if no level deeper than the
+    /// output may hold the key, and no data older than the inputs is in the levels between. A flush passes `|_| false`.
     pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
         debug_assert!(snapshots.is_sorted());
         let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
@@ -62,13 +65,13 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         Rules { order, snapshots, is_bottom, key, seqno, stripe, has_key, retains, stays, keeps_all, is_first }
     }
 
-    /// The same, but every record stays: what is written anew is a table's content, not a merge.
+    /// Keeps every record: for rewriting the contents of a table, as opposed to a merge.
     #[must_use]
     pub fn keeping_all(self) -> Self {
         Rules { keeps_all: true, ..self }
     }
 
-    /// Decides on the next record in internal order. `retains`: it stays, and with it the version below.
+    /// Decides on the next record in internal order. `retains`: it is kept, together with the version below it.
     #[inline]
     pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind, retains: bool) -> Decision {
         let step = if self.has_key { self.order.compare(&self.key, key) } else { Ordering::Less };
@@ -85,14 +88,14 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
             Ordering::Equal | Ordering::Greater => return Decision::Disordered,
         }
         self.seqno = seqno;
-        // What covers other keys than its own is not hidden by a version of its own key, and hides none.
+        // A record that covers other keys than its own is neither hidden by a version of its own key nor hides one.
         if self.keeps_all || matches!(kind, Kind::RangeDelete | Kind::Fence) {
             return Decision::Keep;
         }
         let is_below = std::mem::replace(&mut self.retains, retains && !active(Bug::VersionBelowRetainedDropped));
         self.stays = is_below || (retains && !active(Bug::RetainedVersionDropped));
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
-        // An operand or a tombstone for exactly one put needs what is older than it.
+        // A merge operand, or a tombstone for exactly one put, needs the older versions.
         let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
         if std::mem::replace(&mut self.stripe, hides.then_some(stripe)) == Some(stripe) {
             self.stripe = Some(stripe);
@@ -100,7 +103,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
                 return Decision::Drop(DropReason::Shadowed);
             }
         }
-        // Below a record that retains a tombstone may go all the same: that nothing is left says as much as it does.
+        // A tombstone below a retaining record may still be dropped: its absence has the same meaning.
         let is_needed = retains && !active(Bug::RetainingTombstoneDropped);
         if kind == Kind::Delete
             && stripe == 0
@@ -112,14 +115,14 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         Decision::Keep
     }
 
-    /// True if the record decided on last is the first of its key that came.
+    /// True if the record last decided on is the first of its key.
     #[inline]
     pub fn is_first_of_key(&self) -> bool {
         self.is_first
     }
 
-    /// True if the record just kept is to be held like a tombstone at the bottom, were it not a value: every reader sees it, and no deeper
-    /// level holds anything that would come to light.
+    /// True if the record just kept could be dropped like a tombstone at the bottom if it has expired: every reader
+    /// sees it, and no deeper level holds a version that would become visible.
     pub fn may_expire(&mut self) -> bool {
         !self.stays && self.stripe == Some(0) && (self.is_bottom)(&self.key)
     }
@@ -133,13 +136,13 @@ mod tests {
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
-    /// What a reader at `seqno` finds among versions (newest first): the seqno of a put, or nothing.
+    /// Returns what a reader at `seqno` finds among versions (newest first): the seqno of a put, or `None`.
     fn visible(versions: &[(Seqno, Kind)], at: Seqno) -> Option<Seqno> {
         let newest = versions.iter().find(|(seqno, _)| *seqno <= at)?;
         (newest.1 == Kind::Put).then_some(newest.0)
     }
 
-    /// What stays of the versions of a key.
+    /// Returns the versions of a key that are kept.
     fn merged(
         rules: &mut Rules<impl FnMut(&[u8]) -> bool>,
         versions: &[(Seqno, Kind)],
@@ -163,8 +166,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every snapshot, and now, read the same after the merge; with an older version in a deeper level too. Whoever asks what was
-        /// there before a record that retains gets the same answer.
+        /// Every snapshot, and the present, read the same after the merge, even with an older version in a deeper
+        /// level. A query for the version before a retaining record returns the same result.
         #[test]
         fn no_reader_notices(
             seqnos in btree_set(2u64..40, 1..12), dead in vec(any::<bool>(), 12), retaining in vec(weighted(0.2), 12),
@@ -219,7 +222,7 @@ mod tests {
             rules.may_expire()
         };
         assert!(may("a", 5));
-        assert!(!may("b", 9)); // what the snapshot sees below it would come to light
+        assert!(!may("b", 9)); // the version that the snapshot sees below it would become visible
         assert!(may("b", 4));
         assert!(!may("deeper", 3));
     }

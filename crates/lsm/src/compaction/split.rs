@@ -1,10 +1,11 @@
-//! Split: where an output table ends. Pure: the key of each record that is kept, and the size of the table so far, in; whether a
-//! new table begins with this record, out.
+//! Decides where output tables end. Pure: takes the key of each kept record and the current size of the table, and
+//! returns whether a new table begins with this record.
 //!
-//! `cut` says where a job is cut into parts that are done beside each other.
+//! `cut` decides where a job is divided into parallel parts.
 //!
-//! A table ends when it is large enough, or when it overlaps so much of the level after next that its own merge would become
-//! too large. It never ends between two versions of one user key (I05): one with more versions than a table holds makes it longer.
+//! A table ends when it is large enough, or when it overlaps so much of the level after next that its own merge would
+//! become too large. It never ends between two versions of one user key (I05): a key with more versions than fit makes
+//! the table longer.
 
 use crate::compaction::pick::GRANDPARENT_TABLES;
 use crate::order::Order;
@@ -15,7 +16,8 @@ pub struct Splitter {
     table_bytes: u64,
     /// Largest key and size of the tables two levels below the inputs, by key.
     grandparents: Vec<(Vec<u8>, u64)>,
-    /// The first grandparent that ends at or after the last key, and the bytes of those passed within this table.
+    /// Index of the first grandparent that ends at or after the last key, and the bytes of those passed within this
+    /// table.
     at: usize,
     overlap: u64,
     key: Vec<u8>,
@@ -28,7 +30,8 @@ impl Splitter {
         Splitter { order, table_bytes, grandparents, at: 0, overlap: 0, key: Vec::new(), has_key: false }
     }
 
-    /// True if the table ends before the record with this key. `bytes` is the size of the table so far, 0 if it is empty.
+    /// True if the table must end before the record with this key. `bytes` is the current size of the table, 0 if it is
+    /// empty.
     pub fn ends_before(&mut self, key: &[u8], bytes: u64) -> bool {
         if self.has_key && self.order.compare(&self.key, key).is_eq() {
             return false;
@@ -39,14 +42,14 @@ impl Splitter {
         self.ends_before_key(key, bytes)
     }
 
-    /// The same, for those who know that it is another key than the one before.
+    /// Decides the same, for callers that know that the key differs from the previous one.
     #[inline]
     pub fn ends_before_key(&mut self, key: &[u8], bytes: u64) -> bool {
         while let Some((largest, size)) = self.grandparents.get(self.at) {
             if self.order.compare(largest, key).is_ge() {
                 break;
             }
-            // What lies before the first record of a table does not overlap it.
+            // A grandparent before the first record of a table does not overlap the table.
             if bytes > 0 {
                 self.overlap = self.overlap.saturating_add(*size);
             }
@@ -61,8 +64,8 @@ impl Splitter {
     }
 }
 
-/// Keys that cut a job into at most so many parts of about the same size. `samples`: keys of the inputs in any order, each with the
-/// bytes that begin there. What comes ascends, and no part is empty of samples.
+/// Returns keys that divide a job into at most `parts` parts of similar size. `samples`: keys of the inputs in any
+/// order, each with the number of bytes that begin there. The result is ascending, and every part contains samples.
 pub fn cut(order: &Order, samples: Vec<(Vec<u8>, u64)>, parts: usize) -> Vec<Vec<u8>> {
     let samples = order.sorted(samples, |order, a, b| order.compare(&a.0, &b.0));
     let total = samples.iter().map(|(_, bytes)| *bytes as u128).sum::<u128>();
@@ -117,9 +120,9 @@ mod tests {
     fn a_table_ends_when_it_overlaps_too_much_of_the_level_after_next() {
         let grandparents = [b"b", b"d", b"f"].map(|largest| (largest.to_vec(), 150)).to_vec();
         let mut splitter = Splitter::new(Order::bytewise(), 20, grandparents.clone());
-        // Below `e` lie 300 bytes, more than ten tables of 20: the second table begins there.
+        // 300 bytes lie below `e`, more than ten tables of 20: the second table begins there.
         assert_eq!(tables(&mut splitter, b"ae"), [b"a".to_vec(), b"e".to_vec()]);
-        // What a table begins behind does not count.
+        // Grandparents before the first key of a table do not count.
         let mut splitter = Splitter::new(Order::bytewise(), 20, grandparents);
         assert_eq!(tables(&mut splitter, b"eg"), [b"eg".to_vec()]);
     }

@@ -1,10 +1,12 @@
-//! Values on their way out of a pass: large ones into value files, those of stale files into fresh ones, pointers as they are.
+//! Key-value separation in a pass: large values go to value files (blob files), values in stale files to new files, and
+//! other pointers stay unchanged.
 //!
-//! In:     records that stay, in order, with the companions that they will have; whoever gives them holds the value files that they point
-//!         into until the edit. Out: what stands in their place in the table.
-//! Holds:  a record's companion says the same of a pointer as of its value. Value files are durable before the pass ends (I04), and the
-//!         ledger closes over them: as many entries and bytes as the finished blocks of the tables point to.
-//! Damage: a value that cannot be moved stays where it is, pointer and all: it is an error of that record alone, as before.
+//! In:     the kept records, in order, with their final companions; the caller holds the value files that they point to
+//! until the edit. Out: the pointers that replace the values in the table.
+//! Holds:  a record's companion is the same for a pointer as for its value. Value files are durable before the pass
+//! ends (I04), and the ledger covers them: entries and bytes must equal those that the finished blocks of the tables
+//! point to.
+//! Damage: a value that cannot be moved stays in place with its pointer: it remains an error of that record alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,36 +21,36 @@ use crate::record::{Kind, Record};
 use crate::values::{Room, ValueMeta, ValueRef, ValueWriter};
 use crate::version::TableMeta;
 
-/// A value file ends where it is so many times as long as a table is meant to be.
+/// A value file ends at this multiple of the target table size.
 const TABLES: u64 = 4;
 
-/// How many pointers, and bytes of the entries that they point to, by file.
+/// Number of pointers and length of the entries that they point to, by file.
 pub(super) type Refs = BTreeMap<Uid, (u64, u64)>;
 
-/// Value files that were written.
+/// The value files that were written.
 pub(super) type Made = BTreeMap<Uid, Arc<ValueMeta>>;
 
-/// The values of one pass, or of a part of it.
+/// The separated values of one pass, or of a part of it.
 pub(super) struct Separating<'a> {
-    /// Values of so many bytes go; none: they stay in their records.
+    /// Minimum length of a separated value; `None` keeps all values inline.
     from_bytes: Option<usize>,
     /// Files whose values are moved.
     collects: &'a BTreeSet<Uid>,
     open: Option<ValueWriter>,
-    /// Files of this pass.
+    /// Finished files of this pass.
     made: Made,
     room: Room,
     before: Option<Pointer>,
-    /// Bytes of values that were moved since somebody asked.
+    /// Bytes of values moved since the last call of `take_moved`.
     moved_bytes: usize,
-    /// Values that were moved, and those that could not be.
+    /// Numbers of moved values, and of values that could not be moved.
     pub(super) moved: u64,
     pub(super) unreadable: u64,
 }
 
 impl<'a> Separating<'a> {
     pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> Separating<'a> {
-        // Rows of a keeper's own pair with the record as it stands.
+        // The protector's own rows are paired with the records as stored.
         let stay = job.values.is_none() || job.companions.has_rows();
         Separating {
             from_bytes: job.options.separates_from().filter(|_| !stay),
@@ -63,12 +65,12 @@ impl<'a> Separating<'a> {
         }
     }
 
-    /// Bytes of the files that were finished.
+    /// Returns the total size of the finished files.
     pub(super) fn bytes(&self) -> u64 {
         self.made.values().map(|meta| meta.size).sum()
     }
 
-    /// The pointer that is to stand in the place of a record's value; none: the record goes on as it is.
+    /// Returns the pointer that replaces a record's value; `None` if the record stays unchanged.
     #[inline]
     pub(super) fn place(
         &mut self,
@@ -85,7 +87,7 @@ impl<'a> Separating<'a> {
         }
     }
 
-    /// Moves a value, if it stands in a file that is collected and can be read.
+    /// Moves a value, if its file is being collected and the value can be read.
     fn collect(
         &mut self,
         job: &Job<'_>,
@@ -140,7 +142,7 @@ impl<'a> Separating<'a> {
         Ok(pointer.encode())
     }
 
-    /// Makes the file that is open durable.
+    /// Finishes and syncs the open file.
     pub(super) fn finish_file(&mut self) -> Result<()> {
         if let Some(open) = self.open.take() {
             let meta = open.finish()?;
@@ -149,23 +151,24 @@ impl<'a> Separating<'a> {
         Ok(())
     }
 
-    /// The files that were finished.
+    /// Returns the finished files.
     pub(super) fn into_made(self) -> Made {
         self.made
     }
 
-    /// Bytes of values that were moved since this was asked: the records that the pass counts were pointers.
+    /// Returns and resets the bytes of moved values: the pass itself counts only the pointers in records.
     pub(super) fn take_moved(&mut self) -> usize {
         std::mem::take(&mut self.moved_bytes)
     }
 
-    /// Bytes that were written so far.
+    /// Returns the bytes written so far.
     pub(super) fn written_bytes(&self) -> u64 {
         self.bytes() + self.open.as_ref().map_or(0, |open| open.file_bytes())
     }
 }
 
-/// Says of each table of a pass which value files it points into, and closes the ledger over those that the pass wrote.
+/// Records for each table of a pass which value files it points into, and balances the ledger over the files that the
+/// pass wrote.
 pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], refs: &[Refs]) -> Result<()> {
     let mut pointed: Refs = Refs::new();
     for (table, refs) in tables.iter_mut().zip(refs) {

@@ -2,11 +2,13 @@
 //! section 10.
 //!
 //! ```text
-//! take in an unsynced commit: key, value -> entry -> file, before its frame is ordered; the frame holds the pointer  intake.rs
+//! take in an unsynced commit: key, value -> entry -> file, before its frame is ordered;
+//!         the frame holds the pointer                                                                      intake.rs
 //! write   a flush, for values that the log holds itself, or a value-collecting compaction:
 //!         key, value -> entry -> file, synced before an edit names a table that points into it
 //! replay  frame -> pointer -> the value, or a frame that is not whole                                      logged.rs
-//! read    record -> pointer -> the cached value, or pread of the stored bytes -> checked against V, the hash of the value
+//! read    record -> pointer -> the cached value, or pread of the stored bytes
+//!         -> checked against V, the hash of the value
 //! move    a compaction copies pointers; values only from files being collected (`compaction::collect`)
 //! ```
 //!
