@@ -1,7 +1,8 @@
-//! Decides what a directory holds before anything in it is created, changed or removed.
+//! Determines what a directory holds before any file in it is created, changed or removed.
 //!
-//! A name proves nothing: users and other engines also have files named `CURRENT`, `MANIFEST-000001` or `000001.log`. A file is ours if its
-//! first bytes are what this engine writes there. `judge` decides from names and first bytes alone; `contents` collects them.
+//! File names prove nothing: users and other engines also have files named `CURRENT`, `MANIFEST-000001` or
+//! `000001.log`. A file is ours if its first bytes are those that this engine writes there. `judge` decides from names
+//! and first bytes alone; `contents` collects them.
 
 use std::fmt;
 use std::io::ErrorKind as IoKind;
@@ -13,7 +14,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::names::Name;
 
-/// What a directory holds.
+/// The contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// Nothing, `lost+found`, a lock file, or manifests of a creation that was interrupted.
@@ -24,7 +25,7 @@ pub enum Contents {
     Damaged,
     /// Files of this engine that are not a store.
     Marked(Marked),
-    /// No store, and files that this engine did not write.
+    /// No store, but files that this engine did not write.
     Foreign(Foreign),
 }
 
@@ -39,14 +40,14 @@ pub enum Marked {
     Export,
 }
 
-/// Whose files are in a directory that holds no store.
+/// The origin of the files in a directory that holds no store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// A LevelDB database.
     LevelDb,
     /// A RocksDB database.
     RocksDb,
-    /// Other files or directories; one of their names.
+    /// Other files or directories; the name of one of them.
     Other(String),
 }
 
@@ -78,7 +79,7 @@ const EXPORT_LINE: &str = "waxseal export\n";
 
 /// The first bytes of a file.
 enum Head {
-    /// Empty, or nothing but zeros: a file that a crash left before its first write.
+    /// Empty or all zeros: a file that a crash left before its first write.
     Blank,
     Bytes(Vec<u8>),
     Unreadable,
@@ -96,7 +97,7 @@ impl Head {
         }
     }
 
-    /// True if this engine wrote the first bytes of a file of this name.
+    /// True if this engine wrote the first bytes of a file with this name.
     fn is_ours(&self, name: Name) -> bool {
         let bytes = self.bytes();
         match name {
@@ -106,22 +107,23 @@ impl Head {
             Name::Ring(_) => Header::is_of(bytes, FileKind::Ring),
             Name::Manifest(_) => Header::is_of(bytes, FileKind::Manifest),
             Name::Current => Current::decode(bytes).is_ok(),
-            // These two are written before anything else says whose they are, so a crash may leave a part of their line.
+            // These two are written before any other file identifies the owner, so a crash may leave part of their
+            // line.
             Name::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
             Name::Unfinished => [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes())),
             Name::Lock => matches!(self, Head::Blank) || bytes.starts_with(b"process "),
-            Name::Cut(_) => false, // it has no header: nothing tells it from a user's file
+            Name::Cut(_) => false, // no header distinguishes it from a user's file
         }
     }
 
-    /// The same for a file in the directory of a store. There a file of our name that was never written is one of a crash, and a `.cut` or
-    /// `.damaged` file is a recovery's or a repair's.
+    /// True if a file in a store's directory belongs to the store. There an unwritten file with one of our names is the
+    /// remains of a crash, and a `.cut` or `.damaged` file is the work of a recovery or repair.
     fn is_a_stores(&self, name: Name) -> bool {
         matches!(name, Name::Cut(_) | Name::Damaged(_)) || matches!(self, Head::Blank) || self.is_ours(name)
     }
 }
 
-/// True for the first bytes of a line, or all.
+/// True if the bytes are a nonempty prefix of a line.
 fn is_begun(bytes: &[u8], line: &[u8]) -> bool {
     !bytes.is_empty() && line.starts_with(bytes)
 }
@@ -131,8 +133,9 @@ fn marked(bytes: &[u8]) -> Option<Marked> {
     lines.into_iter().find(|(line, _)| line.as_bytes() == bytes).map(|(_, marked)| marked)
 }
 
-/// Judges a directory from its entries. `head` reads the first bytes of a regular file. A file that may not be read, or is gone, proves nothing; every
-/// other error is the answer, and so is one of `CURRENT`, without which nothing can be said.
+/// Judges a directory from its entries. `head` reads the first bytes of a regular file. A file that is unreadable for
+/// lack of permission, or has disappeared, proves nothing. Any other error is returned, and so is every error on
+/// `CURRENT`, which is needed for any judgement.
 fn judge(entries: &[DirEntry], mut head: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<Contents> {
     let mut failed = None;
     let mut heads = |file: &str| match head(file) {
@@ -167,7 +170,7 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Con
     if has(EXPORT) && Header::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {
         return Contents::Marked(Marked::Export);
     }
-    // What holds data first: any one of them decides.
+    // Check data files first: any one of them decides.
     let named = || files().filter_map(|file| Name::parse(file).map(|name| (file, name)));
     let holds_data = |name: &Name| name.number().is_some() && !matches!(name, Name::Manifest(_));
     let is_evidence = |name: &Name| holds_data(name) || current.is_some() && matches!(name, Name::Manifest(_));
@@ -177,7 +180,7 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Con
     if let Some(engine) = engine_by_names(entries) {
         return Contents::Foreign(engine);
     }
-    // A creation locks first, so what was never written counts as its own only beside a lock file of ours.
+    // A creation takes the lock first, so an unwritten file counts as its remains only beside a lock file of ours.
     let is_locked = has("LOCK") && heads("LOCK").is_ours(Name::Lock);
     let is_of_creation = |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> Head| match Name::parse(&entry.name) {
         _ if entry.name == "lost+found" => !entry.is_file,
@@ -193,14 +196,14 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Con
     other.map_or(Contents::Empty, |entry| Contents::Foreign(Foreign::Other(entry.name.clone())))
 }
 
-/// The engine that wrote a `CURRENT` with nothing but the name of a manifest in it.
+/// Returns the engine that wrote a `CURRENT` consisting of a manifest's name.
 fn engine_of(current: &[u8], entries: &[DirEntry]) -> Option<Foreign> {
     let number = current.strip_prefix(b"MANIFEST-")?.strip_suffix(b"\n")?;
     let is_theirs = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
     is_theirs.then(|| if is_rocksdbs(entries) { Foreign::RocksDb } else { Foreign::LevelDb })
 }
 
-/// The engine whose tables or options are there, where `CURRENT` tells nothing.
+/// Returns the engine whose tables or options are present, if `CURRENT` is inconclusive.
 fn engine_by_names(entries: &[DirEntry]) -> Option<Foreign> {
     let is_table = |entry: &&DirEntry| {
         let number = entry.name.strip_suffix(".ldb").or_else(|| entry.name.strip_suffix(".sst"));
@@ -222,7 +225,8 @@ fn is_rocksdbs(entries: &[DirEntry]) -> bool {
     files().any(is_options) || files().any(|name| name == "IDENTITY") && files().any(|name| name == "CURRENT")
 }
 
-/// What the directory holds. One that does not exist is empty. Reads `CURRENT`, and without one the first bytes of files of our names.
+/// Determines what the directory holds. A directory that does not exist is empty. Reads `CURRENT`, and without one the
+/// first bytes of files with our names.
 pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
     let entries = match env.fs.entries(dir) {
         Ok(entries) => entries,
@@ -232,21 +236,21 @@ pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
     judge(&entries, |name| head(&*env.fs, &dir.join(name)))
 }
 
-/// True if a file in the directory of a store is one of the store's. Errors count as no.
+/// True if a file in a store's directory belongs to the store. Errors count as false.
 pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: Name) -> bool {
     let head = head(fs, &dir.join(name.to_string()));
     head.map_or(Head::Unreadable, Head::of).is_a_stores(name)
 }
 
-/// The files of ours in the directory of a store, or of what is left of one. Symbolic links, and files of our names that others wrote, are not among
-/// them.
+/// Returns our files in the directory of a store, or in the remains of one. Symbolic links are left out, and so are
+/// files of other programs under our names.
 pub fn our_files(env: &Env, dir: &Path) -> Result<Vec<Name>> {
     let entries = env.fs.entries(dir).during(|| format!("list {}", dir.display()))?;
     let names = entries.iter().filter(|entry| entry.is_file).filter_map(|entry| Name::parse(&entry.name));
     Ok(names.filter(|name| is_a_stores(&*env.fs, dir, *name)).collect())
 }
 
-/// The first bytes of a file: a whole header, or a whole `CURRENT`.
+/// Reads the first bytes of a file: a whole header, or a whole `CURRENT`.
 fn head(fs: &dyn Fs, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = fs.open(path, Open::Read)?;
     let mut bytes = vec![0; HEADER_BYTES.max(super::current::MAX_BYTES)];
@@ -255,11 +259,11 @@ fn head(fs: &dyn Fs, path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Says in a directory, durably, that what will be written there is no store before it is finished. `finish` takes it back.
+/// Durably marks a directory as unfinished: until `mark_finished` its contents are not a store.
 pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
     let name = Name::Unfinished;
     if is_a_stores(&*env.fs, dir, name) {
-        let _ = env.fs.remove(&dir.join(name.to_string())); // one that was never written whole
+        let _ = env.fs.remove(&dir.join(name.to_string())); // a marker that was never completely written
     }
     let line = if what == Marked::UnfinishedCheckpoint { CHECKPOINT_LINE } else { EXPORT_LINE };
     let file = env.fs.open(&dir.join(name.to_string()), Open::Create).during(|| format!("create {name}"))?;
@@ -268,7 +272,7 @@ pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
     env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}"))
 }
 
-/// Takes the mark back: what was written is whole and durable.
+/// Removes the mark: the contents are complete and durable.
 pub fn mark_finished(env: &Env, dir: &Path) -> Result<()> {
     let name = Name::Unfinished;
     env.fs.remove(&dir.join(name.to_string())).during(|| format!("remove {name}"))?;

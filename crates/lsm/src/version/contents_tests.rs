@@ -1,4 +1,4 @@
-//! Directories, each with what it is judged to hold.
+//! Tests of directories and the judgements on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         (vec![("lost+found", text)], other("lost+found")),
         (vec![("photos/", b"")], other("photos")),
         (vec![("notes.txt", b"")], other("notes.txt")),
-        // A creation that was interrupted.
+        // An interrupted creation.
         (vec![("LOCK", b""), ("MANIFEST-000001", &manifest)], Contents::Empty),
         (vec![("LOCK", b""), ("MANIFEST-000001", b""), ("CURRENT.tmp", b"")], Contents::Empty),
         (vec![("LOCK", b""), ("MANIFEST-000001", &manifest), ("CURRENT.tmp", current)], Contents::Empty),
@@ -63,7 +63,7 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         (vec![("LOCK", b""), ("MANIFEST-000001", b"WAXS"), ("CURRENT.tmp", b"MANIF")], Contents::Empty),
         (vec![("MANIFEST-000001", b"")], other("MANIFEST-000001")),
         (vec![("LOCK", b""), ("MANIFEST-000001", &manifest), ("a", text)], other("a")),
-        // A user's own files of our names.
+        // A user's own files with our names.
         (vec![("CURRENT", text)], other("CURRENT")),
         (vec![("CURRENT", b"")], other("CURRENT")),
         (vec![("LOCK", b""), ("CURRENT", b"")], other("CURRENT")),
@@ -74,7 +74,7 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         (vec![("000001.cut", text)], other("000001.cut")),
         (vec![("CURRENT/", b"")], other("CURRENT")),
         (vec![("000001.log/", b"")], other("000001.log")),
-        // A header of ours under a name of another kind is not a file of ours.
+        // A file with our header under a name of another kind is not ours.
         (vec![("000001.log", &table)], other("000001.log")),
         // Stores.
         (vec![("CURRENT", current)], Contents::Store),
@@ -87,7 +87,7 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         (vec![("000002.log", &log), ("notes.txt", text), ("000001.log", text)], Contents::Damaged),
         (vec![("CURRENT", &flipped), ("MANIFEST-000004", &manifest)], Contents::Damaged),
         (vec![("CURRENT", b""), ("000002.log", &log)], Contents::Damaged),
-        // Not stores, and ours.
+        // Directories of ours that are not stores.
         (vec![("UNFINISHED", b"waxseal checkpoint\n"), ("000002.tbl", &table)], {
             Contents::Marked(Marked::UnfinishedCheckpoint)
         }),
@@ -149,7 +149,7 @@ fn only_files_that_the_engine_wrote_are_a_stores_own() {
     assert_eq!(named.into_values().collect::<Vec<_>>(), expected);
 }
 
-/// What only the operating system has: links, pipes that would be waited for, and files that nobody may read.
+/// Only the operating system has these: links, pipes that would block a reader, and files without read permission.
 #[test]
 fn links_and_pipes_are_not_read_and_are_never_ours() {
     use std::os::unix::fs::symlink;

@@ -1,7 +1,7 @@
-//! The manifest on a simulated disk: a crash at every step, every step failing once, no room left.
+//! The manifest on a simulated disk: a crash at every step, a failure of every single step, a full disk.
 //!
-//! One life: create, then edits that each add a table, with rotations between. What was confirmed is a prefix of the tables; what is
-//! found later is that prefix, or one table more if the last edit was under way.
+//! One run: creation, then edits that each add a table, with rotations in between. The confirmed tables are a prefix of
+//! all tables. A later recovery finds that prefix, or one more table if the last edit was in progress.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn disk() -> (SimFs, Env) {
     (fs, env)
 }
 
-/// Lives until something fails. `confirmed` is how many tables were confirmed; none before the store was.
+/// Runs until a step fails. `confirmed` is the number of confirmed tables; `None` before the store is confirmed.
 fn live(env: &Env, confirmed: &mut Option<u64>) -> Result<()> {
     let mut manifest = match recover(env, dir())? {
         None => Manifest::create(env, dir(), 1, Uid([5; 16]), &family())?,
@@ -57,14 +57,14 @@ fn live(env: &Env, confirmed: &mut Option<u64>) -> Result<()> {
     manifest.close()
 }
 
-/// How many tables a state has; they are the first ones.
+/// Returns the number of tables in a state, which must be the first ones.
 fn tables(state: &super::State) -> u64 {
     let numbers: Vec<u64> = state.families[&0].tables.keys().copied().collect();
     assert!(numbers.iter().copied().eq(FIRST..FIRST + numbers.len() as u64), "{numbers:?}");
     numbers.len() as u64
 }
 
-/// What is found against what was confirmed, or what is wrong with it.
+/// Compares the recovered state with the confirmed one, and returns an error message for a difference.
 fn check(env: &Env, confirmed: Option<u64>) -> std::result::Result<(), String> {
     match (recover(env, dir()).map_err(|error| error.to_string())?, confirmed) {
         (None, None) => Ok(()),
@@ -77,7 +77,8 @@ fn check(env: &Env, confirmed: Option<u64>) -> std::result::Result<(), String> {
     }
 }
 
-/// Crashes at every step of a life under every policy; returns how many crashes there were and which of them lost something.
+/// Crashes at every step of a run under every policy. Returns the number of crashes, and those that lost confirmed
+/// edits.
 fn sweep() -> (u64, Vec<String>) {
     let last = {
         let (fs, env) = disk();
@@ -97,7 +98,7 @@ fn sweep() -> (u64, Vec<String>) {
                 match check(&env, confirmed) {
                     Err(story) => lost.push(format!("step {step}, {crash:?}: {story}")),
                     Ok(()) => {
-                        // It goes on from there to the same end.
+                        // The store continues from there to the same end.
                         live(&env, &mut None).unwrap();
                         assert_eq!(tables(&recover(&env, dir()).unwrap().unwrap().state), EDITS);
                     }
@@ -146,7 +147,7 @@ fn after_a_failed_sync_everything_is_halted_until_reopening() {
     assert_eq!(*manifest.append(&added(FIRST)).unwrap_err().kind(), ErrorKind::Halted);
     assert_eq!(*manifest.rotate(9).unwrap_err().kind(), ErrorKind::Halted);
     assert_eq!(*manifest.close().unwrap_err().kind(), ErrorKind::Halted);
-    // The page cache may show the edit although it is not on the disk: whatever is found now is written anew, and stays.
+    // The page cache may show the edit although it is not on the disk: the state found now is written again, and stays.
     fs.reboot(Crash::Process);
     let found = recover(&env, dir()).unwrap().unwrap();
     let before = tables(&found.state);

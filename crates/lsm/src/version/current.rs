@@ -1,7 +1,8 @@
 //! `CURRENT`: one line that names the manifest and the store. docs/format.md, section 6.
 //!
-//! It is never written in place: a new one is written beside it, synced, renamed over it, and the directory synced.
-//! Crash: the old line or the new one.
+//! The file is never written in place: a new file is written beside it, synced, renamed over it, and the directory
+//! synced.
+//! Crash: leaves the old line or the new one.
 
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::env::{Env, Open, read_exact};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::names::Name;
 
-/// What the line says.
+/// The contents of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Current {
     /// The manifest's number.
@@ -20,7 +21,7 @@ pub(super) struct Current {
     pub(super) store: Uid,
 }
 
-/// No line is longer: a manifest's number has at most twenty digits.
+/// Maximum length of the line: a manifest's number has at most twenty digits.
 pub(super) const MAX_BYTES: usize = 128;
 
 impl Current {
@@ -30,7 +31,7 @@ impl Current {
         format!("{name} {sum:016x} {:?}\n", self.store)
     }
 
-    /// Reads the line. Only exactly what `encode` makes is taken, so that no flipped bit passes.
+    /// Decodes the line. Accepts only the exact output of `encode`, so that a flipped bit is always detected.
     pub(super) fn decode(bytes: &[u8]) -> Result<Current> {
         let read = || {
             let line = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
@@ -50,7 +51,7 @@ impl Current {
         read().ok_or_else(|| Error::structural("does not name a manifest"))
     }
 
-    /// The line in `dir`, or none if there is no such file.
+    /// Reads the line in `dir`; `None` if the file does not exist.
     pub(super) fn read(env: &Env, dir: &Path) -> Result<Option<Current>> {
         let name = Name::Current.to_string();
         let file = match env.fs.open(&dir.join(&name), Open::Read) {
@@ -66,7 +67,7 @@ impl Current {
         Current::decode(&bytes).map(Some).map_err(|error| error.in_file(&name, 0))
     }
 
-    /// The error for a store without this file.
+    /// Returns the error for a store without this file.
     pub(super) fn missing() -> Error {
         let damage = Damage { file: Name::Current.to_string(), verdict: Verdict::Missing, ..Damage::default() };
         Error::corruption(

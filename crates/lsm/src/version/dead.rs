@@ -1,8 +1,9 @@
-//! The dead: tables and value files that nobody can read any more.
+//! Obsolete files: tables and value files that no reader can reach any more.
 //!
-//! In:    what died, from whoever let go of it last: a reader, as often as not. Out: one piece at a time, to whoever works in the background,
-//!        who hears of each, frees it or removes its file.
-//! Holds: nothing is freed and no file is touched here, so that letting go of a thing never takes longer than to write down that it died.
+//! In:    obsolete objects, from their last holder, often a reader. Out: one object at a time, to a background thread,
+//! which is notified of each and frees its memory or removes its file.
+//! Holds: no memory is freed and no file is touched here, so releasing an object takes no longer than adding it to the
+//! list.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,10 +12,10 @@ use super::edit::TableMeta;
 use crate::env::work::lock;
 use crate::values::DeadValues;
 
-/// Something that takes a while to free.
+/// An object whose memory takes long to free.
 pub type Late = Arc<dyn Send + Sync>;
 
-/// A piece of what died.
+/// An obsolete object.
 pub enum Dead {
     /// Dropping it frees it.
     Memory(Late),
@@ -24,7 +25,7 @@ pub enum Dead {
     Values(u64),
 }
 
-/// Tables and value files that nobody can read any more and whose files still exist, and what of them is in memory.
+/// The list of tables and value files that no reader can reach any more, and whose files or memory still exist.
 #[derive(Default)]
 pub struct DeadFiles {
     tables: Mutex<Tables>,
@@ -34,21 +35,22 @@ pub struct DeadFiles {
 #[derive(Default)]
 struct Tables {
     dead: VecDeque<Dead>,
-    /// Nobody sweeps any more.
+    /// True once no background thread works through the list any more.
     is_closed: bool,
 }
 
 impl DeadFiles {
-    /// Names who hears when something died.
+    /// Registers the callback for new obsolete objects.
     pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
         self.values.heard_by(hears);
     }
 
-    /// Writes down that something died, and tells of it. Once the store is closed memory is freed at once, and files are left to the next open.
+    /// Adds an obsolete object to the list, and notifies the callback. After the store is closed, memory is freed
+    /// immediately, and files are left to the next open.
     pub(super) fn bury(&self, dead: Dead) {
         let mut tables = lock(&self.tables);
         if tables.is_closed {
-            drop(tables); // what is freed may lead here again
+            drop(tables); // freeing may call this function again
             return drop(dead);
         }
         tables.dead.push_back(dead);
@@ -56,8 +58,8 @@ impl DeadFiles {
         self.values.tell();
     }
 
-    /// The store is closed, and nobody sweeps any more: frees what is in memory. A table in this list leads back to the list, so what stayed in it
-    /// would never be freed.
+    /// Frees the memory in the list when the store is closed and no background thread remains. A table in this list
+    /// refers back to the list, so without this call it would never be freed.
     pub fn close(&self) {
         let mut tables = lock(&self.tables);
         tables.is_closed = true;
@@ -66,13 +68,13 @@ impl DeadFiles {
         drop(dead);
     }
 
-    /// Takes a piece, to be freed or removed: what died first of tables, and then a value file.
+    /// Takes an object to be freed or removed: tables in the order in which they became obsolete, then value files.
     pub fn take(&self) -> Option<Dead> {
         let first = lock(&self.tables).dead.pop_front();
         first.or_else(|| self.values.take().map(Dead::Values))
     }
 
-    /// The list of value files.
+    /// Returns the list of obsolete value files.
     pub fn values(&self) -> &Arc<DeadValues> {
         &self.values
     }

@@ -1,7 +1,8 @@
-//! Edits: what one flush, compaction or change of families does to the store, encoded. docs/format.md, section 6.
+//! Edits: the changes that one flush, compaction or change of families makes to the store, encoded. docs/format.md,
+//! section 6.
 //!
-//! An edit is a list of changes, applied in order and all at once. Each is `tag varint | bytes`. An even tag that this version
-//! does not know changes what the store holds, so it is refused; an odd one may be skipped.
+//! An edit is a list of changes, applied in order and atomically. Each is encoded as `tag varint | bytes`. An unknown
+//! even tag changes the contents of the store, so the edit is rejected; an unknown odd tag may be skipped.
 
 use std::sync::Arc;
 
@@ -18,17 +19,17 @@ use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::values::{ValueMeta, ValueRef};
 use crate::wal::Place;
 
-/// Changes that hold together: all of them or none survive a crash.
+/// Changes that are atomic: all of them or none survive a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// In the order in which they apply: a table that moves is removed before it is added.
+    /// In order of application: a table that moves is removed before it is added.
     pub changes: Vec<Change>,
 }
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A column family begins.
+    /// A column family is created.
     FamilyCreated {
         /// Its id, never used again.
         id: u32,
@@ -39,12 +40,12 @@ pub enum Change {
         /// Its options, as `family::encode` made them.
         options: Vec<u8>,
     },
-    /// A column family ends, with all its tables.
+    /// A column family is dropped, with all its tables.
     FamilyDropped {
         /// Its id.
         id: u32,
     },
-    /// A table belongs to a level from now on.
+    /// A table is added to a level.
     TableAdded {
         /// The family.
         family: u32,
@@ -53,7 +54,7 @@ pub enum Change {
         /// The table.
         table: Arc<TableMeta>,
     },
-    /// A table does not belong to a level any more.
+    /// A table is removed from a level.
     TableRemoved {
         /// The family.
         family: u32,
@@ -62,14 +63,14 @@ pub enum Change {
         /// Its number.
         number: u64,
     },
-    /// Everything of a family up to a seqno is in tables.
+    /// All records of a family up to a seqno are in tables.
     Flushed {
         /// The family.
         family: u32,
         /// The seqno.
         seqno: Seqno,
     },
-    /// Where reading of the log begins.
+    /// The position where reading of the log begins.
     LogStart {
         /// The first segment, its nonce, its first logical offset, and the link before it.
         place: Place,
@@ -80,76 +81,77 @@ pub enum Change {
     },
     /// A segment is whole and durable up to its end.
     SegmentSealed(Place),
-    /// The log was durable up to here before this edit (I15).
+    /// The log was durable up to this offset before this edit (I15).
     Permanent {
         /// The logical offset.
         offset: u64,
         /// The greatest seqno below it.
         seqno: Seqno,
     },
-    /// The counters; they never go back.
+    /// The counters; they never decrease.
     Counters {
         /// The next file's number.
         next_file: u64,
-        /// The last seqno given out.
+        /// The last seqno assigned.
         last_seqno: Seqno,
         /// The next family's id.
         next_family: u32,
     },
-    /// A segment is not needed any more.
+    /// A segment is no longer needed.
     SegmentRetired {
         /// Its number.
         segment: u64,
     },
-    /// The log was seen to be durable up to here.
+    /// The log was observed to be durable up to this offset.
     LogWitness {
         /// The logical offset, a multiple of 8.
         offset: u64,
     },
     /// Recovery cut the log.
     Cut {
-        /// The logical offset where it ends now.
+        /// The logical offset of the log's new end.
         offset: u64,
-        /// How many bytes were set aside.
+        /// Number of bytes set aside.
         bytes: u64,
         /// The number of the `.cut` file that holds them.
         file: u64,
     },
-    /// Frames of the log may point into value files from now on.
+    /// Frames of the log may point into value files from this edit on.
     LogPoints,
-    /// Records were lost for good: reads inside answer corruption from now on.
+    /// Records were permanently lost: from this edit on, reads in the range return a corruption error.
     FenceAdded {
         /// The family.
         family: u32,
-        /// The fence's number, from the counter that numbers files: never used again.
+        /// The lost range's number, from the counter that numbers files: never reused.
         id: u64,
-        /// The span, and what is known of the loss.
+        /// The range, and the known details of the loss.
         fence: Arc<Fence>,
     },
-    /// A fence ends.
+    /// A lost range is lifted.
     FenceLifted {
         /// The family.
         family: u32,
-        /// The fence's number.
+        /// The lost range's number.
         id: u64,
     },
-    /// A table is left alone by compactions until it is removed (a table that is removed and added again is free again).
+    /// A table is quarantined: compactions leave it alone until it is removed (a table that is removed and added again
+    /// is no longer quarantined).
     TableBarred {
         /// The family.
         family: u32,
         /// The table's number.
         number: u64,
     },
-    /// A line of the chronicle: what was done, in the same edit.
+    /// An event log entry for the action of this edit.
     Line {
-        /// One above the line before.
+        /// The previous entry's number plus one.
         number: u64,
-        /// What the chronicle says of it.
+        /// The encoded event.
         bytes: Arc<[u8]>,
     },
-    /// Lines of the chronicle are rows of a family now.
+    /// Event log entries were moved to the rows of a family.
     LinesTakenOut {
-        /// Up to this number.
+        /// Highest number moved.
         through: u64,
     },
     /// A compaction dropped expired records of a family.
@@ -158,24 +160,24 @@ pub enum Change {
         family: u32,
         /// All of them had expired by this time, in microseconds since 1970.
         through: u64,
-        /// Counts and sums of what was dropped.
+        /// Counts and sums of the dropped records.
         dropped: Ledger,
     },
-    /// Something that a later version wrote and this one may ignore.
+    /// A change written by a later version, which this version may ignore.
     Skipped {
         /// An odd tag.
         tag: u64,
-        /// What it carries.
+        /// Its contents.
         bytes: Vec<u8>,
     },
 }
 
-/// What the manifest says of a table.
+/// A table's description in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableMeta {
     /// The number in its file name.
     pub number: u64,
-    /// The file's own name, for ever.
+    /// The file's permanent unique id.
     pub uid: Uid,
     /// Length of the file in bytes.
     pub size: u64,
@@ -187,25 +189,25 @@ pub struct TableMeta {
     pub least_seqno: Seqno,
     /// Greatest seqno of a record.
     pub greatest_seqno: Seqno,
-    /// Hash of its block sums, so that an old copy does not pass.
+    /// Hash of its block checksums, so that an old copy of the file is detected.
     pub digest: u64,
     /// The seqno of all its records if it was ingested, else 0.
     pub ingest_seqno: Seqno,
     /// Counts and sums of its records.
     pub ledger: Ledger,
-    /// The value files that it points into, and how much of each is its own.
+    /// The value files that it points into, and the part of each that it uses.
     pub values: Vec<ValueRef>,
-    /// When its records expire; none if none does, or nobody has looked.
+    /// Expiry times of its records; `None` if no record expires, or if this was not determined.
     pub expiry: Option<Expiries>,
 }
 
 impl TableMeta {
-    /// Length of the file, with the entries that it points to in value files.
+    /// Returns the length of the file plus the entries that it points to in value files.
     pub fn bytes_with_values(&self) -> u64 {
         self.values.iter().fold(self.size, |bytes, values| bytes.saturating_add(values.bytes))
     }
 
-    /// The seqno by which tables of level 0 are ordered.
+    /// Returns the seqno by which tables of level 0 are ordered.
     pub fn newest_seqno(&self) -> Seqno {
         if self.ingest_seqno != 0 { self.ingest_seqno } else { self.greatest_seqno }
     }
@@ -234,7 +236,7 @@ const EXPIRED: u64 = 33;
 const TABLE_EXPIRES: u64 = 35;
 
 impl Edit {
-    /// The body of the edit's frame.
+    /// Encodes the edit as the body of its frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut body = Vec::new();
@@ -253,8 +255,8 @@ impl Edit {
         out
     }
 
-    /// How much it counts for the moment at which a manifest is rotated: the bytes of what users' data gives rise to. That the chronicle
-    /// is kept, or that there are system families, shall not change when a number is taken and a nonce drawn.
+    /// Returns the edit's weight for manifest rotation: the bytes caused by users' data. Neither the event log nor
+    /// system families may change the moment at which a file number is taken and a nonce is drawn.
     pub(super) fn weight(&self) -> u64 {
         let mut body = Vec::new();
         let mut weight = 0;
@@ -266,7 +268,7 @@ impl Edit {
         weight
     }
 
-    /// Reads the body of an edit's frame.
+    /// Decodes the body of an edit's frame.
     pub fn decode(bytes: &[u8]) -> Result<Edit> {
         let mut reader = Reader::new(bytes);
         let mut changes = Vec::new();
@@ -288,7 +290,8 @@ impl From<Vec<Change>> for Edit {
 }
 
 impl Change {
-    /// Number and expiries of a table that is added, if its records expire. They follow in a change of their own, which older versions skip.
+    /// Returns number and expiry times of an added table whose records expire. They are encoded as a separate change,
+    /// which older versions skip.
     fn expires(&self) -> Option<(u64, Expiries)> {
         match self {
             Change::TableAdded { table, .. } => table.expiry.map(|expiry| (table.number, expiry)),
@@ -296,7 +299,7 @@ impl Change {
         }
     }
 
-    /// True for what the chronicle and the system's families give rise to, and for what stands in every edit.
+    /// True for changes caused by the event log and the system families, and for those present in every edit.
     fn is_light(&self) -> bool {
         match self {
             Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } | Change::Expired { .. } => {
@@ -314,7 +317,7 @@ impl Change {
         }
     }
 
-    /// Appends the change's bytes and returns its tag.
+    /// Appends the change's encoding and returns its tag.
     fn encode(&self, out: &mut Vec<u8>) -> u64 {
         match self {
             Change::FamilyCreated { id, name, comparator, options } => {
@@ -411,7 +414,7 @@ impl Change {
         }
     }
 
-    /// Reads one change. What is left over behind a known one is refused: it would mean something.
+    /// Decodes one change. Trailing bytes after a known change are rejected, because they would have a meaning.
     fn decode(tag: u64, bytes: &[u8]) -> Result<Change> {
         let reader = &mut Reader::new(bytes);
         let change = match tag {
@@ -524,7 +527,7 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
     })
 }
 
-/// Reads the expiries of the table that the change before adds.
+/// Decodes the expiry times of the table that the previous change adds.
 fn set_expiry(before: Option<&mut Change>, body: &[u8]) -> Result<()> {
     let reader = &mut Reader::new(body);
     let (number, count, least) = (reader.varint()?, reader.varint()?, reader.varint()?);
@@ -551,7 +554,7 @@ fn put_values(out: &mut Vec<u8>, values: &[ValueRef]) {
     }
 }
 
-/// The value files of a table, which has some.
+/// Decodes the value files of a table that has some.
 fn values(reader: &mut Reader<'_>) -> Result<Vec<ValueRef>> {
     let count = reader.varint()?;
     let mut values = Vec::new();
@@ -616,7 +619,7 @@ pub(crate) mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// The first odd tag that no version has given a meaning.
+    /// The first odd tag that no version uses.
     const FREE_TAG: u64 = TABLE_EXPIRES + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<ValueRef>> {

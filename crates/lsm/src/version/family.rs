@@ -1,7 +1,7 @@
-//! The options of a family, as the manifest keeps them. docs/format.md, section 6.1.
+//! The options of a family, as stored in the manifest. docs/format.md, section 6.1.
 //!
-//! What is not written has its default; what a later version adds is skipped. The order is not among them: it has its own
-//! field in the edit, and only its name is kept.
+//! An option that is not written has its default; an option added by a later version is skipped. The order is not
+//! included: it has its own field in the edit, and only its name is stored.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ const ZSTD_LEVELS: u64 = 16;
 const BOTTOM_COMPRESSION: u64 = 17;
 const DEFAULT_TTL: u64 = 18;
 
-/// The level of zstd when only "zstd" is written.
+/// The zstd level if only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The bytes kept for `options`.
+/// Encodes `options` for the manifest.
 pub fn encode(options: &CfOptions) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, value) in [
@@ -76,7 +76,8 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     out
 }
 
-/// True if whoever wrote these options knew value files. If not, the family gets none by being opened.
+/// True if the version that wrote these options supported value files. Otherwise opening the family does not enable
+/// them.
 pub fn knows_value_files(bytes: &[u8]) -> Result<bool> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
@@ -89,9 +90,9 @@ pub fn knows_value_files(bytes: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Reads options back; the caller brings the order. They may still be ones that cannot work here: see `CfOptions::validate`.
+/// Decodes options; the caller supplies the order. They may still be unusable here: see `CfOptions::validate`.
 pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
-    // Who wrote no such tag knew no value files: a store does not get any by being opened.
+    // A version that wrote no such tag did not support value files: opening a store does not enable them.
     let mut options = CfOptions { order, large_value_bytes: 0, ..CfOptions::default() };
     let mut levels = [0; 2];
     let mut reader = Reader::new(bytes);
@@ -124,7 +125,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             _ => {}
         }
     }
-    // Zero: it was not written, and the level of zstd is the usual one.
+    // A level of zero was not written, and means the default zstd level.
     let packed = [Some(&mut options.compression), options.bottom_compression.as_mut()];
     for (packed, level) in packed.into_iter().zip(levels).filter(|(_, level)| *level > 0) {
         if let Some(Compression::Zstd(usual)) = packed {

@@ -1,16 +1,19 @@
-//! One table of a version: what the manifest says of it, and the file behind it, opened when it is first read.
+//! A handle of one table of a version: the table's description in the manifest, and its file, opened at the first read.
 //!
-//! A damaged table does not refuse the store: its error is returned by every read that needs it, and by no other.
+//! A damaged table does not prevent opening the store: its error is returned by every read that needs the table, and by
+//! no other read.
 //!
-//! Life: made when the manifest names the table, shared by every picture that holds it, retired when an edit that removes it is
-//! durable. The last holder of a retired table puts it on a list, and its number; whoever works in the background frees the
-//! tables and deletes the files on it (I06). So a reader that lets go of an old picture never waits for the disk, nor for the memory of
-//! all blocks of a table that died, which takes a tenth of a second to give back. One that is put back is freed where that is done.
+//! Life: a handle is created when the manifest names the table, shared by every version that includes it, and retired
+//! when an edit that removes the table is durable. The last holder of a retired table puts the table and its number on
+//! a list; a background thread frees the tables and deletes the files on it (I06). So a reader that releases an old
+//! version never waits for the disk, nor for freeing the memory of all blocks of an obsolete table, which takes a tenth
+//! of a second. A table that is evicted is freed by the evicting thread.
 //!
-//! An open table is its index and filter in memory (`OpenTables` bounds them) and, apart from that, a file whose descriptor comes and goes
-//! (`Descriptors`). Where indexes take too much, tables are put back: the next picture holds a fresh handle of the same table, which is opened
-//! when it is asked again, and the old one closes with the last picture that holds it. Nothing on the path of a read knows of this.
-//! All handles of a table, and the table while somebody reads it, share one `Life`, which is also its file: the file dies with the last of them.
+//! An open table consists of its index and filter in memory (`OpenTables` limits them) and of a file whose descriptor
+//! is opened and closed independently (`Descriptors`). If indexes take too much memory, tables are evicted: the next
+//! version holds a new handle of the same table, which is opened when needed again, and the old one is closed with the
+//! last version that holds it. The read path is not involved. All handles of a table, and the table while it is being
+//! read, share one `Life`, which is also its file: the file becomes obsolete when the last of them is released.
 
 use std::fmt;
 use std::io;
@@ -27,25 +30,25 @@ use crate::names::Name;
 use crate::planted::{self, Bug};
 use crate::values::{ValueFile, ValueShelf};
 
-/// What the tables of one family share: how they are opened, and where the dead ones go.
+/// State shared by the tables of one family: how they are opened, and the list of obsolete ones.
 pub struct Shelf<T> {
     family: String,
     open: Box<Opener<T>>,
     dead: Arc<DeadFiles>,
     values: Option<Arc<ValueShelf>>,
     bound: Option<Bound<T>>,
-    /// Makes what is left of a table that died something that is freed later; none: it is freed by whoever lets go of it last.
+    /// Converts an obsolete table into an object that is freed later; `None`: the last holder frees it.
     late: Option<fn(T) -> Late>,
 }
 
-/// The bound on open tables that those of a shelf count for, and what one takes in memory.
+/// The limit on open tables in which a shelf participates, and the memory use of one table.
 pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
 
-/// Opens one table. The file is that of the table if its shelf is `bounded`.
+/// Opens one table. The file is managed by the table's handle if its shelf is `bounded`.
 pub type Opener<T> = dyn Fn(&TableMeta, Arc<dyn File>) -> Result<T> + Send + Sync;
 
 impl<T> Shelf<T> {
-    /// The shelf of the family with this name, whose tables stay open once they are.
+    /// Creates the shelf of the family with this name, whose tables stay open once opened.
     pub fn new(
         family: impl Into<String>,
         dead: Arc<DeadFiles>,
@@ -55,7 +58,8 @@ impl<T> Shelf<T> {
         Arc::new(Shelf { family: family.into(), open, dead, bound: None, values: None, late: None })
     }
 
-    /// The same, for tables that are put back where their indexes take too much. `bound` counts them, and says what an open one takes.
+    /// Creates a shelf whose tables are evicted if their indexes take too much memory. `bound` counts them, and returns
+    /// the memory use of an open one.
     pub fn bounded(
         family: impl Into<String>,
         dead: Arc<DeadFiles>,
@@ -72,13 +76,13 @@ impl<T> Shelf<T> {
         })
     }
 
-    /// The same, with the value files that its tables may point into. For a shelf that nothing stands on yet.
+    /// Adds the value files that its tables may point into. For a shelf without handles.
     pub fn with_values(self: Arc<Shelf<T>>, values: Arc<ValueShelf>) -> Arc<Shelf<T>> {
         self.with(|shelf| shelf.values = Some(values))
     }
 
-    /// The same, for tables that take a while to free: those that died are, by whoever works through the list of the dead. For a shelf that
-    /// nothing stands on yet.
+    /// Defers freeing of obsolete tables to the thread that works through the obsolete list, because it takes long. For
+    /// a shelf without handles.
     pub fn freed_later(self: Arc<Shelf<T>>, late: fn(T) -> Late) -> Arc<Shelf<T>> {
         self.with(|shelf| shelf.late = Some(late))
     }
@@ -90,12 +94,12 @@ impl<T> Shelf<T> {
         self
     }
 
-    /// The value files that its tables point into.
+    /// Returns the value files that its tables point into.
     pub fn values(&self) -> Option<&Arc<ValueShelf>> {
         self.values.as_ref()
     }
 
-    /// Names who can put tables of this shelf back.
+    /// Registers a holder that can evict tables of this shelf.
     pub fn held_by(&self, holder: Weak<dyn Holder>) {
         if let Some((tables, _)) = &self.bound {
             tables.add(holder);
@@ -103,31 +107,32 @@ impl<T> Shelf<T> {
     }
 }
 
-/// Who holds a picture of tables and can put some of them back.
+/// A holder of a version that can evict some of its tables.
 pub trait Holder: Send + Sync {
-    /// Puts open tables back that nobody has asked since the last call, or any, at most so many; answers how many. No I/O, but that
-    /// files are closed.
+    /// Evicts at most `most` open tables that were not used since the last call, or any open ones if `any`. Returns the
+    /// number evicted. It does no I/O except closing files.
     fn put_back(&self, most: usize, any: bool) -> usize;
 }
 
-/// The open tables of a store: what their indexes and filters take in memory, bounded, and the descriptors of their files. Cursors and jobs keep the
-/// indexes of tables that they read. Apart from these the bound is exceeded by no more than the tables that threads open at the same time.
+/// The open tables of a store: a limit on the memory for their indexes and filters, and the descriptors of their files.
+/// Cursors and jobs keep the indexes of tables that they read. Apart from those, the limit is exceeded by at most the
+/// tables that threads open at the same time.
 pub struct OpenTables {
     most_bytes: usize,
     open: AtomicUsize,
     bytes: AtomicUsize,
     holders: Mutex<Vec<Weak<dyn Holder>>>,
     is_sweeping: AtomicBool,
-    /// So many open files the system was told to expect.
+    /// Number of open files that the system was told to expect.
     expected: AtomicUsize,
     files: Arc<Descriptors>,
 }
 
-/// Files that a store of few tables has open, with room to grow.
+/// Number of open files of a store with few tables, with room to grow.
 const FEW_FILES: usize = 1000;
 
 impl OpenTables {
-    /// Tables that take at most so many bytes beside the blocks that are cached, and whose files are open among these.
+    /// Creates a limit of `most_bytes` bytes, not counting cached blocks; `files` holds the tables' open files.
     pub fn bounded(most_bytes: usize, files: Arc<Descriptors>) -> OpenTables {
         OpenTables {
             most_bytes,
@@ -140,13 +145,14 @@ impl OpenTables {
         }
     }
 
-    /// The open files of tables, and the value files among them.
+    /// Returns the open files of tables, including value files.
     pub fn files(&self) -> &Arc<Descriptors> {
         &self.files
     }
 
-    /// There are so many tables now: how many open files the system is to expect, where that is more than it was told of before. Twice as many, so
-    /// that it is asked seldom; never many more than may be open.
+    /// Returns the number of open files to announce to the system now that there are `tables` tables; `None` if it is
+    /// not above the previous announcement. It is twice the current number, to make announcements rare, but hardly more
+    /// than the allowed number.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
         let most = self.files.most();
         let files = tables.max(self.files.count()).min(most);
@@ -158,7 +164,7 @@ impl OpenTables {
         Some(wanted)
     }
 
-    /// How many are open, and the bytes of their indexes and filters.
+    /// Returns the number of open tables, and the bytes of their indexes and filters.
     pub fn now(&self) -> (usize, usize) {
         (self.open.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
@@ -168,7 +174,7 @@ impl OpenTables {
         if holders.len() == holders.capacity() {
             holders.retain(|holder| holder.strong_count() > 0);
             let live = holders.len();
-            holders.reserve(live + 1); // a look at all of them for each new one would take the square of their number
+            holders.reserve(live + 1); // scanning the list for every new holder would take quadratic time
         }
         holders.push(holder);
     }
@@ -183,18 +189,19 @@ impl OpenTables {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes more are in memory of a table that is open: parts of its index and filter.
+    /// Adds bytes of index and filter partitions that an open table has loaded.
     pub fn grew(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.make_room();
     }
 
-    /// So many of them went with their table.
+    /// Subtracts such bytes when their table is closed.
     pub fn shrank(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How many tables have to go, a quarter more than one would have to, so that not every table that is opened takes a walk.
+    /// Returns the number of tables to evict: a quarter more than necessary, so that not every opened table causes a
+    /// scan.
     fn excess(&self) -> usize {
         let (open, bytes) = self.now();
         if bytes <= self.most_bytes {
@@ -204,8 +211,8 @@ impl OpenTables {
         bytes.saturating_sub(spare).div_ceil((bytes / open.max(1)).max(1)).min(open)
     }
 
-    /// Has tables put back if they take too much: first those that were not asked of late, then any. One thread at a time; others
-    /// go on.
+    /// Evicts tables if they use too much memory: first those not used recently, then any. One thread at a time; other
+    /// threads continue.
     fn make_room(&self) {
         let mut excess = self.excess();
         if excess == 0 || self.is_sweeping.swap(true, Ordering::Acquire) {
@@ -223,13 +230,14 @@ impl OpenTables {
     }
 }
 
-/// What all handles of one table share: its file, which dies with the last of them if it is retired. Readers of the table hold it too.
+/// State shared by all handles of one table: its file, which becomes obsolete with the last of them if the table is
+/// retired. Readers of the table hold it too.
 struct Life {
     meta: Arc<TableMeta>,
     file: Option<CachedFile>,
     dead: Arc<DeadFiles>,
     is_retired: AtomicBool,
-    /// The value files that it points into: they live as long as it does.
+    /// The value files that it points into, held as long as this exists.
     values: Vec<Arc<ValueFile>>,
 }
 
@@ -289,10 +297,10 @@ impl File for Life {
     }
 }
 
-/// One table.
+/// A handle of one table.
 pub struct Handle<T> {
     opened: OnceLock<T>,
-    /// Since it was last looked for tables to put back.
+    /// True if the table was used since the last eviction scan.
     was_asked: AtomicBool,
     meta: Arc<TableMeta>,
     shelf: Arc<Shelf<T>>,
@@ -300,7 +308,7 @@ pub struct Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// A table that is opened when it is first needed.
+    /// Creates a handle of a table that is opened on first use.
     pub fn new(meta: Arc<TableMeta>, shelf: Arc<Shelf<T>>) -> Arc<Handle<T>> {
         let is_retired = AtomicBool::new(false);
         let values = shelf.values.as_ref();
@@ -315,7 +323,7 @@ impl<T> Handle<T> {
         Arc::new(Handle { opened: OnceLock::new(), was_asked: AtomicBool::new(false), meta, shelf, life })
     }
 
-    /// A fresh handle of the same table, not open.
+    /// Creates a new, unopened handle of the same table.
     pub fn anew(&self) -> Arc<Handle<T>> {
         let (meta, shelf) = (Arc::clone(&self.meta), Arc::clone(&self.shelf));
         match planted::active(Bug::TablePutBackForgetsItsLife) {
@@ -324,14 +332,15 @@ impl<T> Handle<T> {
         }
     }
 
-    /// What the manifest says of it.
+    /// Returns the table's description in the manifest.
     #[inline]
     pub fn meta(&self) -> &Arc<TableMeta> {
         &self.meta
     }
 
-    /// The table. An error names the family and the keys concerned, and the next call tries again: a file may be mended.
-    /// Two threads that come first at once both open it, and one of the two is used: neither waits for the other's I/O (I14).
+    /// Returns the table, opened if necessary. An error names the family and the affected keys, and the next call tries
+    /// again, because the file may have been repaired. Two threads that open it at the same time both do so, and one
+    /// result is used: neither waits for the other's I/O (I14).
     #[inline]
     pub fn table(&self) -> Result<&T> {
         match self.opened() {
@@ -340,12 +349,12 @@ impl<T> Handle<T> {
         }
     }
 
-    /// The value files that it points into.
+    /// Returns the value files that it points into.
     pub fn values(&self) -> &[Arc<ValueFile>] {
         &self.life.values
     }
 
-    /// The table, if somebody has opened it already.
+    /// Returns the table if it is open.
     #[inline]
     pub fn opened(&self) -> Option<&T> {
         let table = self.opened.get()?;
@@ -355,7 +364,7 @@ impl<T> Handle<T> {
         Some(table)
     }
 
-    /// True if the table is open and bounded, and nobody has asked it since the last call, or that does not matter.
+    /// True if the table is open, counts for a limit, and was not used since the last call or `any` is set.
     pub fn may_be_put_back(&self, any: bool) -> bool {
         self.shelf.bound.is_some()
             && self.opened.get().is_some()
@@ -374,7 +383,7 @@ impl<T> Handle<T> {
         });
         if let Some((tables, weigh)) = self.shelf.bound.as_ref().filter(|_| is_first) {
             tables.opened(weigh(table));
-            // Not this one, which somebody needs now; but one that is asked once is no better than any other afterwards.
+            // Do not evict this table, which is needed now; afterwards a table used once has no preference.
             self.was_asked.store(true, Ordering::Relaxed);
             tables.make_room();
             self.was_asked.store(false, Ordering::Relaxed);
@@ -382,18 +391,19 @@ impl<T> Handle<T> {
         Ok(table)
     }
 
-    /// Opens the files of the table and of the values that it points into. Errors: `Corruption` if one is missing, `Io`.
+    /// Opens the files of the table and of the values that it points into. Returns `Corruption` if one is missing, or
+    /// `Io`.
     pub fn open_files(&self) -> Result<()> {
         self.life.file.iter().try_for_each(CachedFile::ensure_open)?;
         self.life.values.iter().try_for_each(|values| values.ensure_open())
     }
 
-    /// How many files `open_files` opens.
+    /// Returns the number of files that `open_files` opens.
     pub fn files(&self) -> usize {
         1 + self.life.values.len()
     }
 
-    /// No version names it from now on; call it after the edit that removes the table is durable, never before.
+    /// Marks the table as named by no version. Call it only after the edit that removes the table is durable.
     pub fn retire(&self) {
         if !self.life.is_retired.swap(true, Ordering::AcqRel) {
             self.life.values.iter().for_each(|values| values.unname());
@@ -432,7 +442,7 @@ mod tests {
         Arc::new(TableMeta { number, smallest: b"a".to_vec(), largest: b"m".to_vec(), ..TableMeta::default() })
     }
 
-    /// The tables that died, one after the other; of anything else there is none.
+    /// Returns the obsolete tables, in order; asserts that no other objects are in the list.
     fn buried(dead: &DeadFiles) -> Vec<Arc<TableMeta>> {
         let all = std::iter::from_fn(|| dead.take());
         let tables = all.map(|dead| match dead {
@@ -507,7 +517,7 @@ mod tests {
             handle
         };
         let before = Arc::strong_count(&table);
-        drop(handle(1)); // put back, say: whoever needs the room frees it
+        drop(handle(1)); // eviction: the evicting thread frees the table
         assert_eq!((Arc::strong_count(&table), heard.load(Ordering::Relaxed)), (before, 0));
         assert!(dead.take().is_none());
         let handle = handle(2);
@@ -518,7 +528,7 @@ mod tests {
         assert_eq!((Arc::strong_count(&table), buried(&dead)), (before, vec![meta(2)]));
     }
 
-    /// A picture of tables as a family keeps it.
+    /// The tables of a family's version.
     struct Picture(Mutex<Vec<Arc<Handle<u64>>>>);
 
     impl Holder for Picture {
@@ -600,7 +610,7 @@ mod tests {
         let old = Arc::clone(&lock(&picture.0)[0]);
         ask(&picture, 0);
         assert_eq!(picture.put_back(1, true), 1);
-        // Whoever finds the table gone retires what the picture holds; a reader still has the handle before.
+        // The reader that finds the table gone retires the newest handle; an older reader still holds the previous one.
         lock(&picture.0)[0].retire();
         lock(&picture.0).clear();
         assert_eq!((*old.table().unwrap(), buried(&dead)), (0, vec![]));

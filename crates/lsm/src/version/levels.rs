@@ -1,10 +1,12 @@
-//! The picture of one family's tables that readers pin. Immutable: a change makes a new picture that shares all untouched levels.
+//! The version of one family's tables that readers pin. Immutable: a change creates a new version that shares all
+//! unchanged levels.
 //!
-//! Level 0 is ordered newest first, its tables may overlap. Levels 1 to 6 are sorted by key and disjoint, and no user key lies
-//! in two tables of a level (I05), so that one binary search finds the only table that may hold a key.
+//! Level 0 is ordered newest first, and its tables may overlap. Levels 1 to 6 are sorted by key and disjoint, and no
+//! user key is in two tables of a level (I05), so that one binary search finds the only table that may hold a key.
 //!
-//! In bytewise order the search runs over eight bytes of each bound, taken after the bytes that all keys of the level share, in
-//! two arrays; only equal heads cost a look at whole keys. A read asks the levels that have tables, and no other.
+//! In bytewise order the search compares eight bytes of each bound, taken after the common prefix of all keys of the
+//! level, in two arrays; only equal heads require a comparison of whole keys. A read searches only the levels that have
+//! tables.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,7 +23,7 @@ use crate::planted::{Bug, active};
 pub struct Levels<T> {
     order: Order,
     levels: [Arc<Level<T>>; LEVELS],
-    /// The levels >= 1 that have tables, from the first on; the others are 0.
+    /// The levels >= 1 that have tables, in ascending order, followed by zeros.
     filled: [u8; LEVELS],
     tables: usize,
 }
@@ -29,12 +31,12 @@ pub struct Levels<T> {
 /// One level.
 pub struct Level<T> {
     tables: Vec<Arc<Handle<T>>>,
-    /// In bytewise order.
+    /// Present in bytewise order.
     heads: Option<Arc<Heads>>,
     bytes: u64,
 }
 
-/// Bounds of the tables of a level as numbers, in the order of the tables.
+/// Bounds of a level's tables as numbers, in the order of the tables.
 struct Heads {
     prefix: Vec<u8>,
     smallest: Vec<u64>,
@@ -42,7 +44,7 @@ struct Heads {
 }
 
 impl<T> Levels<T> {
-    /// No tables.
+    /// Creates a version without tables.
     pub fn empty(order: Order) -> Levels<T> {
         Levels::of(order, std::array::from_fn(|_| Arc::new(Level::empty())))
     }
@@ -55,14 +57,15 @@ impl<T> Levels<T> {
         Levels { order, levels, filled, tables }
     }
 
-    /// The picture of these tables, each with its level.
+    /// Creates the version with these tables, each with its level.
     pub fn new(order: Order, tables: impl IntoIterator<Item = (usize, Arc<Handle<T>>)>) -> Result<Levels<T>> {
         let tables: Vec<_> = tables.into_iter().collect();
         Levels::empty(order).apply(&[], &tables)
     }
 
-    /// The picture after some tables went and others came, each with its level. A table that moves goes and comes with the
-    /// same handle. A table that goes must be there, and what comes must leave every level disjoint (I05).
+    /// Returns the version after removing some tables and adding others, each with its level. A table that moves is
+    /// removed and added with the same handle. Removed tables must be present, and every level must remain disjoint
+    /// (I05).
     pub fn apply(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<Handle<T>>)]) -> Result<Levels<T>> {
         let mut levels = self.levels.clone();
         for (number, level) in levels.iter_mut().enumerate() {
@@ -83,7 +86,8 @@ impl<T> Levels<T> {
         all.then(|| Levels::of(self.order.clone(), levels)).ok_or_else(|| out_of_place("no such level".into()))
     }
 
-    /// Whether `apply` takes these changes; nothing is made for it. Errors: `Corruption`, where it does not.
+    /// Checks whether `apply` would accept these changes, without creating a version. Returns `Corruption` if it would
+    /// not.
     pub fn check(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<TableMeta>)]) -> Result<()> {
         if let Some((level, number)) =
             removes.iter().find(|(level, number)| *level >= LEVELS || self.get(*level, *number).is_none())
@@ -111,8 +115,8 @@ impl<T> Levels<T> {
         Ok(())
     }
 
-    /// The same tables, some of them with fresh handles: at most `most` of those that are open and were not asked since the last
-    /// call, or of all that are open; and how many.
+    /// Returns the same version with new handles for at most `most` open tables, namely those not used since the last
+    /// call or, if `any`, any open ones; and the number of new handles.
     pub fn put_back(&self, most: usize, any: bool) -> (Levels<T>, usize) {
         let mut taken = 0;
         let levels = self.levels.each_ref().map(|level| {
@@ -133,30 +137,30 @@ impl<T> Levels<T> {
         (Levels { order: self.order.clone(), levels, ..*self }, taken)
     }
 
-    /// The order of keys.
+    /// Returns the order of keys.
     #[inline]
     pub fn order(&self) -> &Order {
         &self.order
     }
 
-    /// One level; `level` is below `LEVELS`.
+    /// Returns one level; `level` must be below `LEVELS`.
     #[inline]
     pub fn level(&self, level: usize) -> &Level<T> {
         &self.levels[level]
     }
 
-    /// All levels from 0 on.
+    /// Returns all levels from 0 on.
     pub fn iter(&self) -> impl Iterator<Item = &Level<T>> {
         self.levels.iter().map(|level| &**level)
     }
 
-    /// Tables of level 0 that may hold `key`, newest first.
+    /// Returns the level-0 tables that may hold `key`, newest first.
     #[inline]
     pub fn newest_holding<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
         Holding { deeper: &[], ..self.holding(key) }
     }
 
-    /// Every table that may hold `key`, those with newer versions first.
+    /// Returns every table that may hold `key`, those with newer versions first.
     #[inline]
     pub fn holding<'a>(&'a self, key: &'a [u8]) -> Holding<'a, T> {
         let level = &*self.levels[0];
@@ -167,26 +171,27 @@ impl<T> Levels<T> {
         Holding { levels: self, key, wanted, at: 0, deeper: &self.filled }
     }
 
-    /// The levels >= 1 that have tables.
+    /// Returns the levels >= 1 that have tables.
     #[inline]
     pub fn filled(&self) -> impl Iterator<Item = usize> {
         self.filled.iter().take_while(|level| **level > 0).map(|level| *level as usize)
     }
 
-    /// The one table of a level >= 1 that may hold `key`.
+    /// Returns the only table of a level >= 1 that may hold `key`.
     #[inline]
     pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<Handle<T>>> {
         debug_assert!(level >= 1);
         self.levels[level].find(&self.order, key)
     }
 
-    /// In a level >= 1: the index of the first table that ends at or after `key`, the number of tables if there is none.
+    /// Returns the index of the first table in a level >= 1 that ends at or after `key`; the number of tables if there
+    /// is none.
     #[inline]
     pub fn seek(&self, level: usize, key: &[u8]) -> usize {
         self.levels[level].seek(&self.order, key)
     }
 
-    /// Tables of a level that hold something between `low` and `high`, both included; none means open.
+    /// Returns the tables of a level that overlap the range from `low` to `high`, both inclusive; `None` means open.
     pub fn overlapping<'a>(
         &'a self,
         level: usize,
@@ -200,38 +205,38 @@ impl<T> Levels<T> {
         })
     }
 
-    /// True if no level below `level` may hold `key`: a tombstone that goes there has nothing left to hide.
+    /// True if no level below `level` may hold `key`: a tombstone that reaches that level hides no older version.
     pub fn is_bottom_for(&self, level: usize, key: &[u8]) -> bool {
         (level + 1..LEVELS).all(|deeper| self.find(deeper, key).is_none())
     }
 
-    /// The table with this number.
+    /// Returns the table with this number.
     pub fn get(&self, level: usize, number: u64) -> Option<&Arc<Handle<T>>> {
         self.levels.get(level)?.tables.iter().find(|handle| handle.meta().number == number)
     }
 
-    /// Largest key and size of each table of a level, in its order; nothing below the bottom.
+    /// Returns the largest key and the size of each table of a level, in order; empty below the bottom.
     pub fn ends(&self, level: usize) -> Vec<(Vec<u8>, u64)> {
         let tables = self.levels.get(level).map_or(&[][..], |level| level.tables());
         tables.iter().map(|handle| (handle.meta().largest.clone(), handle.meta().size)).collect()
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables.
     #[inline]
     pub fn tables(&self) -> usize {
         self.tables
     }
 }
 
-/// See `Levels::holding`.
+/// Iterator of `Levels::holding`.
 pub struct Holding<'a, T> {
     levels: &'a Levels<T>,
     key: &'a [u8],
-    /// The heads of level 0, and the key's, if it has one there; none where there are no heads.
+    /// The heads of level 0, and the head of the key if the key has one there; `None` without heads.
     wanted: Option<(&'a Heads, Option<u64>)>,
-    /// The table of level 0 that comes next.
+    /// Index of the next table of level 0.
     at: usize,
-    /// The levels that come then, up to the first 0.
+    /// The levels to search after that, up to the first 0.
     deeper: &'a [u8],
 }
 
@@ -275,7 +280,7 @@ impl<T> Level<T> {
         Level { tables: Vec::new(), heads: None, bytes: 0 }
     }
 
-    /// Sorts the tables as the level wants them and checks I05.
+    /// Sorts the tables in the order of the level and checks I05.
     fn new(order: &Order, level: usize, mut tables: Vec<Arc<Handle<T>>>) -> Result<Level<T>> {
         let bytes = tables.iter().map(|handle| handle.meta().size).fold(0, u64::saturating_add);
         if let Some(handle) = tables.iter().find(|handle| inverted(order, handle.meta())) {
@@ -300,13 +305,13 @@ impl<T> Level<T> {
         Ok(Level { tables, heads, bytes })
     }
 
-    /// Its tables: level 0 newest first, others by key.
+    /// Returns its tables: level 0 newest first, other levels by key.
     #[inline]
     pub fn tables(&self) -> &[Arc<Handle<T>>] {
         &self.tables
     }
 
-    /// Total length of its files.
+    /// Returns the total length of its files in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -315,7 +320,7 @@ impl<T> Level<T> {
         if let Some(heads) = &self.heads {
             let wanted = heads.of(key)?;
             let at = heads.largest.partition_point(|largest| *largest < wanted);
-            // Nearly always the heads tell.
+            // The heads are nearly always conclusive.
             if let Some(is_within) = heads.is_within(at, wanted) {
                 return if is_within { self.tables.get(at) } else { None };
             }
@@ -338,7 +343,7 @@ impl<T> Level<T> {
 
 impl Heads {
     fn new<T>(tables: &[Arc<Handle<T>>]) -> Heads {
-        // Bytes that the least and the greatest bound begin with, all between them do.
+        // The common prefix of the smallest and the largest bound is shared by all bounds between.
         let least = tables.iter().map(|handle| &handle.meta().smallest).min();
         let greatest = tables.iter().map(|handle| &handle.meta().largest).max();
         let prefix = match (least, greatest) {
@@ -352,13 +357,14 @@ impl Heads {
         Heads { prefix, smallest, largest }
     }
 
-    /// The head of a key; none if the key lies before or behind all tables.
+    /// Returns the head of a key; `None` if the key sorts before or after all tables.
     #[inline]
     fn of(&self, key: &[u8]) -> Option<u64> {
         begins_with(key, &self.prefix).then(|| head(key, self.prefix.len()))
     }
 
-    /// Whether a key with this head lies within the bounds of a table, false behind the last; none if its head is that of a bound.
+    /// Returns whether a key with this head is within the bounds of a table; false after the last table; `None` if its
+    /// head equals that of a bound.
     #[inline]
     fn is_within(&self, at: usize, wanted: u64) -> Option<bool> {
         let (Some(smallest), Some(largest)) = (self.smallest.get(at), self.largest.get(at)) else { return Some(false) };
@@ -412,7 +418,7 @@ mod tests {
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
-    /// Bytewise, but not known to be.
+    /// A bytewise comparator that the engine cannot recognize as such.
     struct Slow;
 
     impl Comparator for Slow {
@@ -474,7 +480,7 @@ mod tests {
             let mut levels = Levels::empty(Order::bytewise());
             for (n, (level, a, b)) in tables.iter().enumerate() {
                 let (low, high) = if a < b { (whole(a), whole(b)) } else { (whole(b), whole(a)) };
-                // What would overlap below level 0 is left out.
+                // Tables that would overlap below level 0 are left out.
                 levels = levels.apply(&[], &[(*level, table(n as u64, &low, &high, n as u64))]).unwrap_or(levels);
             }
             let ends = tables.iter().flat_map(|(_, a, b)| [whole(a), whole(b)]);

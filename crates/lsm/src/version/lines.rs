@@ -1,26 +1,26 @@
-//! Lines of the chronicle: what the engine did, as the manifest keeps it until it becomes rows of a family.
+//! Event log entries: actions of the engine, kept in the manifest until they become rows of a family.
 //!
-//! Each has a number, one above the last, never used again. Lines come at the end and go from the front. Pictures of the state share
-//! them, run by run: an edit copies a few dozen pointers, however many lines there are.
+//! Each entry has a number, the previous one plus one, never reused. Entries are appended at the end and removed from
+//! the front. States share them in runs: an edit copies a few dozen pointers, however many entries there are.
 
 use std::sync::Arc;
 
-/// Lines that pictures share as one.
+/// Number of entries that states share as one run.
 const RUN: usize = 64;
 
-/// One line, with its number.
+/// One entry, with its number.
 pub type Line = (u64, Arc<[u8]>);
 
-/// The lines that the manifest still holds, oldest first.
+/// The entries that the manifest still holds, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     runs: Vec<Arc<Vec<Line>>>,
-    /// The greatest number that was ever given; 0: none.
+    /// The highest number ever assigned; 0 if there was none.
     last: u64,
 }
 
 impl Lines {
-    /// Adds a line. False if its number was given before.
+    /// Adds an entry. Returns false if its number was already assigned.
     pub fn add(&mut self, number: u64, bytes: Arc<[u8]>) -> bool {
         if number <= self.last {
             return false;
@@ -33,7 +33,7 @@ impl Lines {
         true
     }
 
-    /// Takes out the lines up to a number, which is not given again either.
+    /// Removes the entries up to a number, and marks that number as assigned.
     pub fn take_out(&mut self, through: u64) {
         self.last = self.last.max(through);
         let gone = self.runs.partition_point(|run| run.last().is_none_or(|(number, _)| *number <= through));
@@ -45,27 +45,27 @@ impl Lines {
         }
     }
 
-    /// The lines, oldest first.
+    /// Returns the entries, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Line> {
         self.runs.iter().flat_map(|run| run.iter())
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.len()).sum()
     }
 
-    /// True if there are none.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The greatest number that was ever given; 0: none.
+    /// Returns the highest number ever assigned; 0 if there was none.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// The greatest number of a line that was taken out, as far as it can be told; 0: none.
+    /// Returns the highest number of a removed entry, as far as it can be determined; 0 if there was none.
     pub fn taken_out(&self) -> u64 {
         self.iter().next().map_or(self.last, |(number, _)| number - 1)
     }
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As a map would have it; and a picture taken before is as it was.
+        /// Agrees with a map; and a state copied earlier is unchanged.
         #[test]
         fn lines_come_at_the_end_and_go_from_the_front(steps in vec((0u64..4, 0u64..90, any::<u8>()), 0..200)) {
             let (mut lines, mut last) = (Lines::default(), 0u64);

@@ -1,18 +1,21 @@
 //! The manifest: a chain of edits, and a pointer to it. docs/format.md, section 6.
 //!
-//! Path:   Edit -> chained frame -> write -> sync -> witness (not synced: the next sync takes it along)
-//! Before: every file that the edit names is durable (I04), and the log through what it makes permanent (I15).
+//! Path:   Edit -> chained frame -> write -> sync -> witness (not synced by itself: the next sync includes it)
+//! Before: every file that the edit names is durable (I04), and so is the log up to the commits that the edit makes
+//! permanent (I15). LOCK is the file that this store locked, and CURRENT names this manifest: otherwise another process
+//! may have opened the store.
 //! After:  the edit is durable; only then may its files be relied on, or those it removes be deleted.
-//! Before: LOCK is the file that this store locked, and CURRENT names this manifest: else another process may have opened the store.
-//! Fails:  so does a lock or a CURRENT that is another one; a failed sync, or a write that failed for another reason than want of space, ends it: every later call answers
-//!         `Halted` until the store is opened again (I09). After *any* error neither the files that the edit adds nor those
-//!         it removes may be touched: whether it holds is known at the next open. Only want of space leaves it as it was.
-//! Crash:  the edit is there as a whole or not at all; one that was never confirmed is left out by `recover`.
+//! Fails:  a failed sync ends the manifest, and so does a write that failed for another reason than a full disk, or a
+//! replaced lock or CURRENT: every later call returns `Halted` until the store is reopened (I09). After *any* error
+//! neither the files that the edit adds nor those it removes may be touched: only the next open determines whether the
+//! edit is in effect. Only a full disk leaves the manifest unchanged.
+//! Crash:  the edit is present entirely or not at all; `recover` leaves out a torn edit that was never confirmed.
 //!
-//! Rotation writes a fresh manifest that begins with the whole state, syncs it and the directory, and only then lets CURRENT
-//! name it: manifest first, then the pointer. The old one goes last; a crash leaves at worst a file that nobody names.
+//! Rotation writes a new manifest that begins with the whole state, syncs it and the directory, and only then updates
+//! CURRENT: manifest first, then the pointer. The old manifest is removed last; a crash leaves at worst an unreferenced
+//! file.
 //!
-//! One owner, behind a lock that no reader takes (I14).
+//! The manifest has one owner, behind a lock that no reader takes (I14).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,38 +41,39 @@ pub struct Manifest {
     store: Uid,
     state: State,
     chain: Chain,
-    /// Why nothing is written any more.
+    /// The error after which nothing more is written.
     ended: Option<Error>,
 }
 
-/// One manifest file and the place where its next edit goes.
+/// One manifest file and the position of its next edit.
 #[derive(Debug)]
 struct Chain {
     file: Arc<dyn File>,
     number: u64,
     nonce: u64,
-    /// Length of the edits.
+    /// Total length of the edits.
     end: u64,
-    /// Length of the first edit, the whole state.
+    /// Length of the first edit, which holds the whole state.
     first: u64,
-    /// What the edits weigh, and the first alone.
+    /// Weight of all edits, and of the first one alone.
     weight: u64,
     first_weight: u64,
     /// The link before the next edit.
     link: u64,
-    /// How many edits there are.
+    /// Number of edits.
     edits: u64,
 }
 
-/// A manifest is rotated at so many times the weight at which it is, if there is much in it that weighs nothing.
+/// A manifest is also rotated when its length reaches this multiple of the weight limit, because some changes have no
+/// weight.
 const LENGTH_OVER_WEIGHT: u64 = 8;
 
-/// An error, and what came of what failed.
+/// An error, and the possible effects of the failed operation.
 struct Failure {
     error: Error,
-    /// It is known that nothing came of it, and the manifest goes on.
+    /// True if the operation certainly had no effect, so that the manifest remains usable.
     harmless: bool,
-    /// `CURRENT` may name the fresh manifest.
+    /// True if `CURRENT` may name the new manifest.
     may_be_named: bool,
 }
 
@@ -88,22 +92,23 @@ fn half_named(error: Error) -> Failure {
 }
 
 impl Manifest {
-    /// The manifest of a new store. To be made before any other numbered file: `recover` takes a directory with tables or
-    /// log files and without CURRENT for a damaged store. An interrupted creation leaves no store.
+    /// Creates the manifest of a new store. It must be created before any other numbered file: `recover` treats a
+    /// directory with tables or log files but without CURRENT as a damaged store. An interrupted creation leaves no
+    /// store.
     pub fn create(env: &Env, dir: &Path, number: u64, store: Uid, first: &Edit) -> Result<Manifest> {
         let mut state = State::default();
         state.apply(first).map_err(refused)?;
         if Current::read(env, dir)?.is_some() {
             return Err(Error::invalid("the directory holds a store"));
         }
-        // What an interrupted creation left behind: nobody names it.
+        // The remains of an interrupted creation are not referenced.
         remove_leftover(env, &dir.join(Name::Manifest(number).to_string()))?;
         Manifest::begin(env, dir, number, store, state)
     }
 
-    /// Goes on after a recovery: the state that was read, and one edit with what came of it, begin a fresh manifest, and
-    /// CURRENT moves to it (I16). Until that moment the store is as it was found; after it the old manifest is gone.
-    /// `number` is at least `Recovered::next_file`.
+    /// Continues after a recovery: begins a new manifest with the recovered state and one edit with the results of the
+    /// recovery, and moves CURRENT to it (I16). Until that moment the store is unchanged; after it the old manifest is
+    /// removed. `number` must be at least `Recovered::next_file`.
     pub fn resume(env: &Env, dir: &Path, found: &Recovered, number: u64, edit: &Edit) -> Result<Manifest> {
         let mut state = found.state.clone();
         state.apply(edit).map_err(refused)?;
@@ -118,7 +123,8 @@ impl Manifest {
         Ok(Manifest { env: env.clone(), dir: dir.to_owned(), store, state, chain, ended: None })
     }
 
-    /// Appends one edit and makes it durable. An edit that cannot follow is `Invalid` and nothing is written.
+    /// Appends one edit and makes it durable. An edit that does not fit the state returns `Invalid`, and nothing is
+    /// written.
     pub fn append(&mut self, edit: &Edit) -> Result<()> {
         self.check_place()?;
         let mut next = self.state.clone();
@@ -131,16 +137,16 @@ impl Manifest {
         marked.map_err(|failure| self.note(failure))
     }
 
-    /// True when it is time to rotate: edits that weigh more than `manifest_bytes`, and at least as much again as the state itself; or
-    /// a file several times as long, whatever they weigh.
+    /// Returns true if a rotation is due: the edits weigh more than `manifest_bytes` and at least twice as much as the
+    /// state itself; or the file is several times as long, whatever its weight.
     pub fn is_full(&self, manifest_bytes: u64) -> bool {
         let Chain { weight, first_weight, end, first, .. } = self.chain;
         let is_heavy = EDITS_AT + weight > manifest_bytes && weight >= 2 * first_weight;
         is_heavy || (self.bytes() > manifest_bytes.saturating_mul(LENGTH_OVER_WEIGHT) && end >= 2 * first)
     }
 
-    /// Goes over to a fresh manifest with this number. If there is no room for it (or no file can be made), the error says
-    /// so and the old one goes on.
+    /// Rotates to a new manifest with this number. If there is no room for it (or no file can be created), returns an
+    /// error, and the old manifest remains in use.
     pub fn rotate(&mut self, number: u64) -> Result<()> {
         self.check_place()?;
         self.state.next_file = self.state.next_file.max(number.saturating_add(1));
@@ -151,7 +157,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes the witness durable. Nothing can be appended afterwards.
+    /// Makes the witness durable. No edit can be appended afterwards.
     pub fn close(&mut self) -> Result<()> {
         self.check_place()?;
         let synced = self.chain.file.sync_data().during(|| format!("sync {}", self.chain.name()));
@@ -160,32 +166,32 @@ impl Manifest {
         Ok(())
     }
 
-    /// What all edits add up to.
+    /// Returns the state that results from all edits.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The store's uid.
+    /// Returns the store's uid.
     pub fn store(&self) -> Uid {
         self.store
     }
 
-    /// The number in its file name.
+    /// Returns the number in its file name.
     pub fn number(&self) -> u64 {
         self.chain.number
     }
 
-    /// Length of its file in bytes.
+    /// Returns the length of its file in bytes.
     pub fn bytes(&self) -> u64 {
         EDITS_AT + self.chain.end
     }
 
-    /// True if nothing can be appended any more: after a failure that reopening has to clear up, or after `close`.
+    /// Returns true if no edit can be appended any more: after a failure that requires reopening, or after `close`.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether an edit may follow: the store is this process's, and CURRENT names this manifest.
+    /// Checks that an edit may follow: this process owns the store, and CURRENT names this manifest.
     fn check_place(&mut self) -> Result<()> {
         self.alive()?;
         let ours = Current { manifest: self.chain.number, store: self.store };
@@ -216,7 +222,7 @@ impl Manifest {
         failure.error
     }
 
-    /// Removes a manifest that CURRENT does not name any more. If that fails, it is swept at the next open.
+    /// Removes a manifest that CURRENT no longer names. If that fails, the next open deletes it.
     fn discard(&self, number: u64) {
         let _ = self.env.fs.remove(&self.dir.join(Name::Manifest(number).to_string()));
     }
@@ -227,8 +233,8 @@ impl Chain {
         Name::Manifest(self.number).to_string()
     }
 
-    /// Writes the next edit behind the last and syncs. What a write without room left there is cut off again, so that no
-    /// two of them together look like a whole edit that the caller was told had failed.
+    /// Writes the next edit after the last one and syncs. The remains of a write that failed for lack of space are
+    /// truncated, so that no two of them together look like a whole edit that was reported as failed.
     fn append(&mut self, body: &[u8]) -> Attempt<()> {
         let (frame, link) = framed(self.link, self.end, self.edits, body).map_err(harmless)?;
         let at = EDITS_AT + self.end;
@@ -251,13 +257,13 @@ impl Chain {
     }
 }
 
-/// Writes a manifest that begins with the whole state, makes it durable, and lets CURRENT name it.
+/// Writes a manifest that begins with the whole state, makes it durable, and points CURRENT to it.
 fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
     let name = Name::Manifest(number).to_string();
     let path = dir.join(&name);
     let file = env.fs.open(&path, Open::Create).during(|| format!("create {name}")).map_err(harmless)?;
     let published = fill(env, Arc::clone(&file), number, store, state).and_then(|chain| {
-        // Manifest first: CURRENT must not name what a crash could take away.
+        // Manifest first: CURRENT must not name a file that a crash could remove.
         let sync = || file.sync_data().during(|| format!("sync {name}")).map_err(fatal);
         let early = active(Bug::CurrentBeforeManifestSync);
         if !early {
@@ -278,21 +284,22 @@ fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Att
     })
 }
 
-/// Writes the first page, which already counts the first edit as witnessed: nobody reads it before it is synced.
+/// Writes the first page, which already counts the first edit as witnessed: the page is not read before it is synced.
 fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
     let nonce = env.random.next_u64();
     let picture = state.snapshot();
     let weight = picture.weight();
     let (frame, link) = framed(nonce, 0, 0, &picture.encode()).map_err(harmless)?;
     let end = frame.len() as u64;
-    // Each by itself: the page is marked with every edit, and a kernel that keeps both as one would take all of it for changed.
+    // Write them separately: the page is marked with every edit, and a kernel that caches both as one unit would treat
+    // all of it as changed.
     for (bytes, at) in [(&first_page(number, nonce, store, end), 0), (&frame, EDITS_AT)] {
         file.write_at(bytes, at).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
     }
     Ok(Chain { file, number, nonce, end, first: end, weight, first_weight: weight, link, edits: 1 })
 }
 
-/// Replaces CURRENT. Nothing came of a failure before the rename; from then on it may name either.
+/// Replaces CURRENT. A failure before the rename has no effect; after it CURRENT may name either manifest.
 fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
     let temporary = dir.join(Name::Temporary.to_string());
     remove_leftover(env, &temporary).map_err(harmless)?;
@@ -306,7 +313,7 @@ fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
     env.fs.sync_dir(dir).during(|| "sync the directory").map_err(half_named)
 }
 
-/// What CURRENT says instead of naming the open manifest.
+/// Describes the contents of CURRENT if it does not name the open manifest.
 fn displaced(found: Option<Current>) -> String {
     let what = match found {
         Some(Current { manifest, .. }) => format!("names {}", Name::Manifest(manifest)),
@@ -340,7 +347,7 @@ fn first_page(number: u64, nonce: u64, store: Uid, end: u64) -> Vec<u8> {
     page
 }
 
-/// A frame with its zeros, and its link.
+/// Returns a frame with its zero padding, and its link.
 fn framed(previous: u64, offset: u64, number: u64, body: &[u8]) -> Result<(Vec<u8>, u64)> {
     let length = u32::try_from(body.len()).map_err(|_| Error::invalid("an edit of 4 GiB or more"))?;
     let header = FrameHeader::chained(previous, offset, FrameKind::Batch, number, length, hash(body));

@@ -1,18 +1,18 @@
-//! Versions: which tables make up the store, kept as immutable pictures in memory and as a chain of edits on disk.
+//! Versions: the tables that make up the store, kept as immutable versions in memory and as a chain of edits on disk.
 //!
 //! In:     a flush, a compaction or a change of families, as an `Edit`.
-//! Out:    `Levels`, the picture that readers pin; `State`, what a reopened store begins with.
-//! Holds:  tables of a level >= 1 are disjoint (I05); a file dies only when no picture names it (I06); an edit is durable
-//!         before anybody relies on it (I04); after a failed sync nothing more is written until reopen (I09).
-//! Crash:  an edit is there or not, as a whole; `CURRENT` names the old manifest or the new one, both whole.
+//! Out:    `Levels`, the version that readers pin; `State`, the starting point of a reopened store.
+//! Holds:  tables of a level >= 1 are disjoint (I05); a file is deleted only when no version names it (I06); an edit is
+//! durable before its files are relied on (I04); after a failed sync nothing more is written until reopen (I09).
+//! Crash:  an edit is present or absent as a whole; `CURRENT` names the old manifest or the new one, both complete.
 //!
 //! ```text
-//! edit      one change of the store, encoded            state     everything the edits so far add up to
+//! edit      one change of the store, encoded            state     the result of all edits so far
 //! manifest  appends edits, rotates                      recover   reads a manifest back
 //! current   the file that names the manifest            family    the options of a family, encoded
-//! handle    one table, open while it is asked            dead      what nobody can read any more
-//! levels    the picture of one family                  lines     what was done, line by line
-//! contents  what a directory holds: a store, or what else
+//! handle    one table, opened on demand                 dead      obsolete files and memory
+//! levels    the version of one family                   lines     event log entries
+//! contents  what a directory holds: a store or other files
 //! ```
 
 mod contents;
@@ -48,7 +48,7 @@ pub const LEVELS: usize = 7;
 
 /// Entry points for fuzzers.
 pub mod fuzzing {
-    /// Reads `bytes` as a whole manifest file. Anything is decoded or refused; nothing panics.
+    /// Reads `bytes` as a whole manifest file. Arbitrary bytes are decoded or rejected without a panic.
     pub fn manifest(bytes: &[u8]) {
         let _ = super::recover::replay(
             "MANIFEST-000001",

@@ -1,13 +1,13 @@
-//! Reading a manifest back. Writes nothing, so a read-only open beside a writer uses the same code.
+//! Reads a manifest back. It writes nothing, so a read-only open beside a writer uses the same code.
 //!
-//! Path:   CURRENT -> first page (who am I, how far was I synced) -> edits, one chained frame after the other -> State
-//! Before: anything may stand in the files.
-//! After:  the state of the last whole edit, and what was behind it.
-//! Rule:   a bad edit below the witness is damage: somebody relied on it. One above it is a torn edit that nobody was told of:
-//!         it is left out and said so. Bytes that cannot be read at all are an error, never an end.
+//! Path:   CURRENT -> first page (identity, durable length) -> edits, one chained frame after the other -> State
+//! Before: the files may have any contents.
+//! After:  the state as of the last whole edit, and a description of the bytes after it.
+//! Rule:   a bad edit below the witness is damage, because other data relies on it. A bad edit above it is torn and was
+//! never confirmed: it is left out and reported. Unreadable bytes are an error, never an end.
 //!
-//! Nobody appends to a manifest that was read: `Manifest::resume` writes a fresh one, for what the page cache shows after a
-//! failed sync need not be on the disk (I16).
+//! A manifest that was read is never appended to: `Manifest::resume` writes a new one, because the page cache may,
+//! after a failed sync, show data that is not on the disk (I16).
 
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
@@ -24,58 +24,59 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES}
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::names::Name;
 
-/// Where the witness and its copy stand in the first page: two sectors, so that one torn write spares one of them.
+/// Positions of the witness and its copy in the first page: two sectors, so that one torn write spares one of them.
 pub(super) const WITNESS_AT: [usize; 2] = [512, 1536];
 
-/// Edits begin behind the first page.
+/// Edits begin after the first page.
 pub(super) const EDITS_AT: u64 = PAGE_BYTES as u64;
 
-/// Bytes of the first page that its check covers, and the check's place.
+/// Bytes of the first page that its check covers, and the check's position.
 pub(super) const CHECK_AT: usize = 80;
 
-/// A writer that rotates while we read moves CURRENT; so often we follow it.
+/// Number of times that a reader follows a CURRENT moved by concurrent rotations.
 const FOLLOW_LIMIT: usize = 100;
 
-/// A store as its manifest tells it.
+/// A store as described by its manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// What all whole edits add up to.
+    /// The result of all whole edits.
     pub state: State,
     /// The store's uid.
     pub store: Uid,
-    /// Features that whoever writes the store must know; a reader may ignore them.
+    /// Features that a writer of the store must support; a reader may ignore them.
     pub read_compatible: u32,
     /// The number of the manifest that was read.
     pub number: u64,
-    /// What was left out at its end, if anything.
+    /// The torn end that was left out; `None` if there was none.
     pub torn: Option<Torn>,
-    /// Above every number in the manifest and in the directory: free for new files.
+    /// A number above every number in the manifest and in the directory: free for new files.
     pub next_file: u64,
 }
 
 impl Recovered {
-    /// True if the creation of this store was interrupted, so that nobody was told of it. Its first manifest, which names no log, has the number 1, and no
-    /// other has.
+    /// True if the creation of this store was interrupted, so that it was never confirmed. Only its first manifest,
+    /// which names no log, has the number 1.
     pub fn is_unfinished(&self) -> bool {
         self.number == 1 && self.state.log.is_none()
     }
 }
 
-/// No session uses so many numbers: files numbered above that are not ones that a crash left behind the manifest's counter.
+/// No session uses this many numbers: files with numbers further above the manifest's counter are not the remains of a
+/// crash.
 const MOST_UNNAMED: u64 = 1 << 32;
 
-/// The end of a manifest that was left out: an edit that nobody was told of.
+/// The end of a manifest that was left out: an edit that was never confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// The manifest's name.
     pub file: String,
-    /// Where the whole edits end.
+    /// The end of the whole edits.
     pub offset: u64,
-    /// How many bytes follow.
+    /// Number of bytes after it.
     pub bytes: u64,
 }
 
-/// What one manifest file says.
+/// The contents of one manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replay {
     pub(super) store: Uid,
@@ -84,8 +85,9 @@ pub(super) struct Replay {
     pub(super) torn: Option<Torn>,
 }
 
-/// Reads the store in `dir`; none if there is none. A directory with tables or log files of ours but without CURRENT is damage;
-/// one with nothing but manifests is a store whose creation was interrupted, and nobody was told of it (`contents`).
+/// Reads the store in `dir`; `None` if there is none. A directory with our tables or log files but without CURRENT is
+/// damage. A directory with nothing but manifests is a store whose creation was interrupted and never confirmed
+/// (`contents`).
 pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     let names = match env.fs.list(dir) {
         Ok(names) => names,
@@ -112,7 +114,8 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     Ok(Some(Recovered { state, store, read_compatible, number: current.manifest, torn, next_file }))
 }
 
-/// True if the store in `dir` is one whose creation was interrupted (`Recovered::is_unfinished`). Reads no manifest but the first.
+/// True if the creation of the store in `dir` was interrupted (`Recovered::is_unfinished`). Reads no manifest but the
+/// first.
 pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
     match Current::read(env, dir)? {
         Some(current) if current.manifest == 1 => Ok(recover(env, dir)?.is_some_and(|found| found.is_unfinished())),
@@ -120,7 +123,7 @@ pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
     }
 }
 
-/// Reads the manifest that CURRENT names, again if a writer has just replaced it. None without CURRENT.
+/// Reads the manifest that CURRENT names, and retries if a writer has just replaced it. Returns `None` without CURRENT.
 fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, Replay)>> {
     let mut before = None;
     for _ in 0..FOLLOW_LIMIT {
@@ -143,10 +146,11 @@ fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, Replay)>> {
     Err(Error::io("read CURRENT", IoKind::TimedOut.into()))
 }
 
-/// Reads a manifest of `length()` bytes through `read(offset, bytes)`, which is never asked for more than there is (I10).
+/// Reads a manifest of `length()` bytes through `read(offset, bytes)`, which is never called for bytes beyond the end
+/// (I10).
 ///
-/// The witness is read before the edits, and before it is asked how far they go: what a writer appends meanwhile lies above the witness
-/// and can only look torn, and what the witness speaks of is there.
+/// The witness is read before the edits, and before their length is determined: edits appended meanwhile are above the
+/// witness and can only look torn, and all edits below the witness are present.
 pub(super) fn replay(
     name: &str,
     length: impl Fn() -> Result<u64>,
@@ -171,7 +175,7 @@ pub(super) fn replay(
         if !(header.kind == FrameKind::Batch && header.seqno == edits && header.fits(link, end, &body)) {
             break;
         }
-        // The frame is as it was written: what its body says is not torn but meant, or wrong.
+        // The frame is intact: an edit that does not decode is not torn but intended, or damaged.
         let edit = Edit::decode(&body).map_err(damaged(EDITS_AT + end))?;
         let applied = state.apply(&edit).map_err(|what| Error::structural(&format!("edit {edits} {what}")));
         applied.map_err(damaged(EDITS_AT + end))?;
@@ -187,7 +191,7 @@ pub(super) fn replay(
     Ok(Replay { store: page.store, read_compatible: page.read_compatible, state, torn })
 }
 
-/// The frame that may stand `end` bytes into the edits, if what is left of the file is long enough for one.
+/// Reads the frame that may begin `end` bytes into the edits, if the rest of the file is long enough for one.
 fn next_frame(
     length: u64,
     end: u64,
@@ -208,13 +212,13 @@ fn next_frame(
     Ok(Some((header, body)))
 }
 
-/// What the first page says.
+/// The contents of the first page.
 struct FirstPage {
     store: Uid,
     read_compatible: u32,
     number: u64,
     nonce: u64,
-    /// The greatest copy that checks.
+    /// The highest valid copy.
     witness: Option<u64>,
 }
 

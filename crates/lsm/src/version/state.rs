@@ -1,6 +1,7 @@
-//! Everything the edits so far add up to: what the first edit of a fresh manifest says, and what a reopened store begins with.
+//! The result of all edits so far: the contents of the first edit in a new manifest, and the starting point of a
+//! reopened store.
 //!
-//! Pure. An edit that cannot follow is refused; a state that refused one is not to be used any more (work on a clone).
+//! Pure. An edit that does not fit is rejected; a state that rejected one must not be used further (work on a clone).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,38 +17,38 @@ use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
 
-/// The store, as far as the manifest knows it. Clones share what they do not change.
+/// The state of the store, as far as the manifest records it. Clones share unchanged parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The column families by id.
     pub families: RedBlackTreeMapSync<u32, Arc<Family>>,
     /// Their ids by name.
     ids: RedBlackTreeMapSync<Arc<str>, u32>,
-    /// Tables of all families.
+    /// Number of tables of all families.
     tables: usize,
-    /// Where reading of the log begins; none before the first log was named.
+    /// The position where reading of the log begins; `None` before the first log was named.
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
     pub sealed: BTreeMap<u64, Place>,
-    /// Frames of the log may point into value files.
+    /// True if frames of the log may point into value files.
     pub log_points: bool,
     /// The log offset below which edits made commits permanent.
     pub permanent_offset: u64,
     /// The seqno up to which edits made commits permanent.
     pub permanent_seqno: Seqno,
-    /// The greatest log offset that was seen to be durable.
+    /// The greatest log offset that was observed to be durable.
     pub log_witness: u64,
-    /// A number above every file that was named.
+    /// A number above every file number in use.
     pub next_file: u64,
-    /// The greatest seqno that was named; the log may hold greater ones.
+    /// The greatest recorded seqno; the log may hold greater ones.
     pub last_seqno: Seqno,
-    /// An id above every family there ever was.
+    /// An id above every family id ever used.
     pub next_family: u32,
-    /// What recoveries cut from the log.
+    /// The cuts that recoveries made in the log.
     pub cuts: Vec<Cut>,
     /// Compactions have dropped records that expired by this time, in microseconds since 1970.
     pub expired_through: u64,
-    /// What was done, line by line.
+    /// The event log entries.
     pub lines: Lines,
 }
 
@@ -62,36 +63,36 @@ pub struct Family {
     pub comparator: String,
     /// Its options, for `family::decode`.
     pub options: Vec<u8>,
-    /// Everything up to this seqno is in tables.
+    /// All records up to this seqno are in tables.
     pub flushed: Seqno,
     /// Its tables by number, each with its level.
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
-    /// Where records were lost for good, by the fences' numbers.
+    /// Ranges in which records were permanently lost, by number.
     pub fences: BTreeMap<u64, Arc<Fence>>,
-    /// Numbers of the tables that compactions leave alone.
+    /// Numbers of the quarantined tables.
     pub barred: BTreeSet<u64>,
-    /// Counts and sums of the records that compactions dropped since they had expired.
+    /// Counts and sums of the records that compactions dropped because they had expired.
     pub expired: Ledger,
 }
 
-/// What a recovery cut from the log.
+/// A cut that a recovery made in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The logical offset where the log ended from then on.
+    /// The logical offset of the log's new end.
     pub offset: u64,
-    /// How many bytes were set aside.
+    /// Number of bytes set aside.
     pub bytes: u64,
     /// The number of the `.cut` file that holds them.
     pub file: u64,
 }
 
 impl State {
-    /// Applies one edit. If it cannot follow, says what is wrong with it; the state is half changed then.
+    /// Applies one edit. If the edit does not fit, returns the reason; the state is then partially changed.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), &'static str> {
         edit.changes.iter().try_for_each(|change| self.change(change))
     }
 
-    /// An edit that makes an empty state equal to this one.
+    /// Returns an edit that makes an empty state equal to this one.
     pub fn snapshot(&self) -> Edit {
         let mut changes = vec![Change::Counters {
             next_file: self.next_file,
@@ -146,7 +147,7 @@ impl State {
         Edit { changes }
     }
 
-    /// The same tables without any log: what a copy of the store begins with. Its log begins anew.
+    /// Returns the same tables without a log: the starting point for a copy of the store, which begins a new log.
     pub fn without_log(&self) -> State {
         State {
             log: None,
@@ -159,12 +160,12 @@ impl State {
         }
     }
 
-    /// How many tables all families have.
+    /// Returns the number of tables of all families.
     pub fn tables(&self) -> usize {
         self.tables
     }
 
-    /// The family of this name.
+    /// Returns the family with this name.
     pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
         self.ids.get(name).and_then(|id| self.families.get(id))
     }

@@ -1,4 +1,4 @@
-//! Manifests on a real file system, and what states add up to.
+//! Manifests on a real file system, and the states that result from edits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn a_rotation_keeps_everything_and_leaves_one_manifest() {
     assert_eq!((&found.state, found.number), (manifest.state(), next - 1));
 }
 
-/// Whether the chronicle is kept or not, a number is taken for a fresh manifest at the same moment.
+/// With or without the event log, a number is taken for a new manifest at the same moment.
 #[test]
 fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
     let rotations = |watched: bool| {
@@ -123,7 +123,7 @@ fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
     assert!((2..20).contains(&plain.len()), "{plain:?}");
 }
 
-/// What weighs nothing takes room all the same.
+/// Changes without weight still take space.
 #[test]
 fn a_manifest_of_lines_alone_is_rotated_in_the_end() {
     let (env, dir) = (Env::real(), dir());
@@ -222,7 +222,7 @@ fn every_flipped_bit_is_named_or_changes_nothing() {
     assert!(named > (whole.len() - 4096) * 7, "{named}");
 }
 
-/// A manifest from bytes.
+/// Reads a manifest from bytes.
 fn replay(bytes: &[u8]) -> crate::error::Result<State> {
     let read = |offset: u64, length: usize| Ok(bytes[offset as usize..offset as usize + length].to_vec());
     super::recover::replay("MANIFEST-000001", || Ok(bytes.len() as u64), read).map(|replay| replay.state)
@@ -235,7 +235,7 @@ fn an_edit_that_is_confirmed_while_the_first_page_is_read_is_there() {
     let before = bytes(dir.path(), "MANIFEST-000001");
     manifest.append(&added(5)).unwrap();
     let after = bytes(dir.path(), "MANIFEST-000001");
-    // The writer appends and confirms between a reader's first look at the file and its reading of the first page.
+    // The writer appends and confirms after the reader has first looked at the file and before it reads the first page.
     let shown = std::cell::RefCell::new(before);
     let length = || Ok(shown.borrow().len() as u64);
     let read = |offset: u64, length: usize| {
@@ -259,7 +259,7 @@ fn a_file_cut_anywhere_keeps_what_was_confirmed_or_says_so() {
     for cut in 0..whole.len() {
         assert!(replay(&whole[..cut]).unwrap_err().is_corruption(), "{cut}");
     }
-    // A crash before the second edit was confirmed: the page is the old one, the edit whole, torn or missing.
+    // A crash before the second edit was confirmed: the page is the old one, and the edit is whole, torn or missing.
     whole[..4096].copy_from_slice(&page);
     assert_eq!(replay(&whole).unwrap(), *manifest.state());
     for cut in 0..whole.len() {
@@ -281,7 +281,7 @@ fn one_copy_of_the_witness_is_enough_and_none_is_damage() {
     assert_eq!(replay(&page).unwrap_err().damage().map(|damage| damage.offset), Some(512));
 }
 
-/// Operations on a state that can always follow.
+/// Operations on a state that always fit.
 fn states() -> impl Strategy<Value = State> {
     vec((0u8..14, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
         let mut state = State::default();
@@ -370,7 +370,7 @@ fn scripts_tell_what_a_manifest_does() {
     });
 }
 
-/// One change from its line in a script.
+/// Parses one change from a line of a script.
 fn change(line: &str) -> Change {
     use crate::scripts::{number, word};
     let n = |name: &str| number(line, name, 0);
