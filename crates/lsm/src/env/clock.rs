@@ -11,9 +11,9 @@ use super::work::Signal;
 pub trait Clock: Send + Sync {
     /// Microseconds since 1970. May step in either direction.
     fn wall_micros(&self) -> u64;
-    /// Nanoseconds since some start. Never steps back.
+    /// Nanoseconds since an arbitrary start. Never steps back.
     fn monotonic_nanos(&self) -> u64;
-    /// Lets the calling thread wait. A clock that is moved by hand moves on instead.
+    /// Suspends the calling thread. A manual clock advances instead.
     fn sleep_nanos(&self, nanos: u64) {
         let nobody = Signal::new(());
         drop(nobody.wait(nobody.lock(), Some(Duration::from_nanos(nanos))));
@@ -40,7 +40,8 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    /// Of the system's own numbers, since each watched write asks: as a difference of two `SystemTime`s it takes twice the work.
+    /// Reads the system's own numbers, because every watched write calls this: a difference of two `SystemTime`s takes
+    /// twice the work.
     fn wall_micros(&self) -> u64 {
         let now = clock_gettime(ClockId::Realtime);
         now.tv_sec.max(0) as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
@@ -51,7 +52,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved. Wall and monotonic time start together.
+/// A clock that stands still until it is advanced. Wall and monotonic time start together.
 #[derive(Default)]
 pub struct ManualClock {
     nanos: AtomicU64,
@@ -60,7 +61,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// Moves time on.
+    /// Advances the time.
     pub fn advance_nanos(&self, nanos: u64) {
         self.nanos.fetch_add(nanos, Ordering::SeqCst);
     }

@@ -1,7 +1,8 @@
-//! Files in memory, for stores without a disk: plain and fast. Nothing is ever lost before the process, nothing survives it.
+//! Files in memory, for stores without a disk: plain and fast. No data is lost while the process lives, and none
+//! survives it.
 //!
-//! There is no mapping (`map` declines, so stores write plainly), no boot id, and a sync has nothing to do.
-//! A removed file lives on for whoever has it open. Clones share the same files.
+//! There is no mapping (`map` declines, so stores use plain writes), no boot id, and a sync does nothing. A removed
+//! file remains usable through open handles. Clones share the same files.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,12 +27,12 @@ pub struct MemoryFs {
 struct State {
     tree: Tree,
     files: HashMap<u64, Linked>,
-    /// Directories that are locked.
+    /// The locked directories.
     locked_dirs: HashSet<u64>,
     next: u64,
 }
 
-/// A file and how many names it has.
+/// A file and the number of its names.
 struct Linked {
     content: Arc<Content>,
     names: u32,
@@ -119,7 +120,7 @@ impl State {
         }
     }
 
-    /// Counts a file's names; without one it is forgotten here.
+    /// Adjusts a file's name count; a file without names is removed from the map.
     fn count(&mut self, entry: Entry, by: i32) {
         if let Entry::File(file) = entry
             && let Some(linked) = self.files.get_mut(&file)
@@ -235,7 +236,7 @@ impl Fs for MemoryFs {
     }
 }
 
-/// A file's bytes, and whether somebody holds it as a lock.
+/// A file's bytes, and whether the file is held as a lock.
 #[derive(Default)]
 struct Content {
     bytes: RwLock<Chunks>,
@@ -252,10 +253,10 @@ impl Content {
     }
 }
 
-/// Large enough that a table has few, small enough that growth never copies much.
+/// Large enough that a table has few chunks, small enough that growth never copies much.
 const CHUNK: usize = 1 << 16;
 
-/// Bytes in chunks, each as long as it was written; what is missing of one before the end reads as zeros.
+/// Bytes in chunks, each as long as it was written; the missing part of a chunk before the end reads as zeros.
 #[derive(Default)]
 struct Chunks {
     chunks: Vec<Vec<u8>>,
@@ -310,7 +311,8 @@ impl Chunks {
     }
 }
 
-/// Splits `length` bytes from `offset` on: calls with the chunk, the place in it, the place in the range, and how many.
+/// Splits `length` bytes from `offset` on: calls `call` with the chunk, the offset in the chunk, the offset in the
+/// range, and the length.
 fn for_each_chunk(offset: u64, length: usize, mut call: impl FnMut(usize, usize, usize, usize)) {
     let mut done = 0;
     while done < length {

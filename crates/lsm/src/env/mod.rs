@@ -1,9 +1,11 @@
-//! The outside world: files, the machine's identity, pages of memory, time, randomness, threads. The only door to them (a lint holds it shut elsewhere).
+//! The environment: files, the machine's identity, pages of memory, time, randomness, threads. The engine reaches them
+//! only through this module (a lint forbids other access).
 //!
-//! Three file systems stand behind `Fs`: `real` (the operating system), `memory` (in-memory stores) and `sim` (crashes, faults, torn and
-//! reordered sectors, from a seed). Two stand before another one: `store` (every open store has it: the files of its directory are reached
-//! through the open directory, never through its path) and `traced` (a transcript of every operation).
-//! With `sim`, a manual clock, seeded randomness and stepped work, a whole engine runs in one thread from a seed.
+//! `Fs` has three implementations: `real` (the operating system), `memory` (in-memory stores) and `sim` (crashes,
+//! faults, torn and reordered sectors, from a seed). Two more wrap another file system: `store` (used by every open
+//! store: the files of its directory are reached through the open directory, never through its path) and `traced` (a
+//! transcript of every operation). With `sim`, a manual clock, seeded randomness and stepped work, a whole engine runs
+//! in one thread from a seed.
 
 use std::any::Any;
 use std::fmt;
@@ -28,13 +30,13 @@ pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
-/// A moment that a caller names; nothing is read from a clock.
+/// A time supplied by a caller; no clock is read.
 pub use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) use store::LockLost;
 pub use store::StoreFs;
 pub use traced::TracedFs;
 
-/// Everything the engine needs from outside. Clones share it.
+/// The engine's environment. Clones share it.
 #[derive(Clone)]
 pub struct Env {
     /// Files.
@@ -43,12 +45,12 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Random numbers for uids and nonces.
     pub random: Arc<dyn Random>,
-    /// Who does background work.
+    /// The way in which background work is done.
     pub work: work::Mode,
 }
 
 impl Env {
-    /// The operating system's files, clock and random numbers, and background threads.
+    /// Returns the operating system's files, clock and random numbers, with background threads.
     pub fn real() -> Env {
         Env {
             fs: Arc::new(RealFs),
@@ -58,7 +60,7 @@ impl Env {
         }
     }
 
-    /// This environment for a store in `dir`: its files are reached through the open directory (`StoreFs`).
+    /// Returns this environment for a store in `dir`: its files are reached through the open directory (`StoreFs`).
     #[must_use]
     pub fn within(self, dir: &Path) -> Env {
         Env { fs: Arc::new(StoreFs::new(self.fs, dir)), ..self }
@@ -74,13 +76,13 @@ impl fmt::Debug for Env {
 /// A name in a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DirEntry {
-    /// The name; what is not UTF-8 of it is replaced.
+    /// The name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// True for a regular file; false for a directory, a symbolic link, and everything else.
+    /// True for a regular file; false for a directory, a symbolic link, or any other kind.
     pub is_file: bool,
 }
 
-/// How a file is opened.
+/// The way a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Open {
     /// An existing file, for reading.
@@ -91,17 +93,17 @@ pub enum Open {
     Create,
 }
 
-/// A kernel and device that pages written to a file live in. If both are as they were, no page can have been lost.
+/// The kernel and device that hold pages written to a file. If both are unchanged, no page can have been lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Machine {
-    /// The kernel's boot id; none counts as another kernel.
+    /// The kernel's boot id; `None` counts as another kernel.
     pub boot_id: Option<[u8; 16]>,
     /// The device number of the directory's file system.
     pub device: u64,
 }
 
 impl Machine {
-    /// True if pages written under `other` are certainly still there.
+    /// Returns true if pages written under `other` certainly still exist.
     pub fn is_same_kernel(&self, other: &Machine) -> bool {
         self.boot_id.is_some() && self == other
     }
@@ -115,55 +117,62 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file. Durable only after `sync_dir`.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// A second name for a file that will never change again (tables of a checkpoint). `Unsupported` where there are no links.
+    /// Adds a second name for a file that will never change again (tables of a checkpoint). Returns `Unsupported` if
+    /// the file system has no links.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// The names in a directory, in no order, without subdirectories.
+    /// Lists the names in a directory, in no particular order, without subdirectories.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Everything in a directory, in no order: files, subdirectories and what else there is, names that are not UTF-8 included.
+    /// Lists all entries of a directory, in no particular order: files, subdirectories and other kinds, including names
+    /// that are not UTF-8.
     fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         Ok(self.list(dir)?.into_iter().map(|name| DirEntry { name, is_file: true }).collect())
     }
-    /// Makes a directory and its parents; no error if it exists.
+    /// Creates a directory and its parents; succeeds if the directory exists.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
-    /// True if there is a file or directory of this name.
+    /// Returns true if a file or directory with this name exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Opens a directory. `None`: this file system reaches files by path alone.
+    /// Opens a directory. Returns `None` if this file system reaches files by path only.
     fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
         Ok(None)
     }
-    /// Releases the descriptors and mappings of all files that were opened through it: the store is closed. Only the file system of an open
-    /// store does so (`StoreFs`); others are shared.
+    /// Releases the descriptors and mappings of all files that were opened through this file system, when the store is
+    /// closed. Only the file system of an open store does so (`StoreFs`); others are shared.
     fn close(&self) {}
-    /// `link` to a name in an open directory.
+    /// Links a file to a name in an open directory, like `link`.
     fn link_into(&self, _from: &Path, _dir: &dyn Dir, _name: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Takes the lock file, or returns what its holder wrote into it. The lock goes with the returned value or its process.
+    /// Takes the lock file, or returns the text that its holder wrote into it. The lock is released when the returned
+    /// value is dropped or the process ends.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
-    /// Locks a directory itself, without a file; `None` if another handle has locked it. Where directories cannot be locked, the lock is of nothing.
+    /// Locks a directory itself, without a file. Returns `None` if another handle has locked it. If directories cannot
+    /// be locked, the returned lock has no effect.
     fn lock_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn Lock>>> {
         match self.hold_dir(dir)? {
             Some(dir) => dir.lock(),
             None => Ok(Some(Box::new(Unlocked))),
         }
     }
-    /// False once the lock file that `lock` took has lost its name or its directory: another process may have opened the store.
+    /// Returns false once the lock file that `lock` took has lost its name or its directory: another process may have
+    /// opened the store.
     fn owns_lock(&self) -> io::Result<bool> {
         Ok(true)
     }
-    /// The kernel and device under a directory.
+    /// Returns the kernel and device of a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
-    /// The soft limit on open files of the process (`RLIMIT_NOFILE`); none: as many as there is memory for.
+    /// Returns the soft limit on open files of the process (`RLIMIT_NOFILE`); `None` if only memory limits them.
     fn most_open(&self) -> Option<u64> {
         None
     }
-    /// So many files may soon be open at the same time: a system that makes room for them by waiting makes it now. A hint.
+    /// Announces that this many files may soon be open at the same time, so that a system that must wait to make room
+    /// for them does so now. A hint.
     fn expect_open(&self, _dir: &Path, _files: u64) {}
-    /// True if blocks of a file written with zeros stay reserved (ext4, XFS, tmpfs), so that a store into its mapping cannot fail for want of space.
+    /// Returns true if blocks of a file written with zeros stay reserved (ext4, XFS, tmpfs), so that a store into its
+    /// mapping cannot fail for lack of space.
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool>;
 }
 
@@ -173,58 +182,62 @@ pub trait File: Send + Sync + fmt::Debug {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes the data and the length durable. After an error nothing is known of pages written before (I09).
+    /// Makes the data and the length durable. After an error the state of pages written before is unknown (I09).
     fn sync_data(&self) -> io::Result<()>;
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// True if the file is empty.
+    /// Returns true if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts or extends with zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;
     /// Reserves space for `length` bytes and extends the file to it; the new bytes read as zeros.
     fn allocate(&self, length: u64) -> io::Result<()>;
-    /// Maps `length` bytes, shared, writable and not inherited by fork; `None` where the file system declines. `length` is
-    /// a multiple of 4096, and the file is at least that long. Its first page was written. A page behind that one takes
-    /// stores only after `Mapped::prepare`.
+    /// Maps `length` bytes, shared, writable and not inherited by fork. Returns `None` if the file system declines.
+    /// `length` is a multiple of 4096, and the file is at least that long. Its first page has been written; any other
+    /// page accepts stores only after `Mapped::prepare`.
     fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>>;
-    /// Tells that a range will be read once from end to end (true) or that its pages are not needed any more (false). A hint.
+    /// Announces that a range will be read once from end to end (true), or that its pages are no longer needed (false).
+    /// A hint.
     fn advise(&self, _offset: u64, _length: u64, _will_need: bool) {}
 }
 
-/// A mapping of a file. There is one way in, `store`; bytes survive the process, not the machine, until the file is synced.
+/// A mapping of a file. It is written only through `store`; stored bytes survive the process, but not the machine until
+/// the file is synced.
 pub trait Mapped: Send + Sync + fmt::Debug {
-    /// Copies `bytes` to `offset`, both multiples of 8, in words of 8 bytes: after a crash each word is old or new. Never fails.
-    /// Two threads must not store to or load from the same word at once, marks (single words) excepted.
+    /// Copies `bytes` to `offset`, both multiples of 8, in words of 8 bytes: after a crash each word is old or new.
+    /// Never fails. Two threads must not store to or load from the same word concurrently, except for marks (single
+    /// words).
     fn store(&self, offset: usize, bytes: &[u8]);
-    /// Makes whole pages ready for `store`: reserves their blocks, writes zeros, and brings the pages into memory, so that
-    /// no store into them can fail. Nothing may be stored there before. After an error the range is not ready.
+    /// Prepares whole pages for `store`: reserves their blocks, writes zeros, and loads the pages into memory, so that
+    /// no store into them can fail. No bytes may be stored there before. After an error the range is not ready.
     fn prepare(&self, offset: usize, length: usize) -> io::Result<()>;
-    /// `store` of a head, a body and zeros up to a whole word, one behind the other.
+    /// Stores a head, a body, and zeros up to a whole word, consecutively.
     fn store_framed(&self, offset: usize, head: &[u8; 24], body: &[u8]) {
         let mut joined = [head, body].concat();
         joined.resize(joined.len().next_multiple_of(8), 0);
         self.store(offset, &joined);
     }
-    /// `store` of one word.
+    /// Stores one word.
     fn store_word(&self, offset: usize, word: u64) {
         self.store(offset, &word.to_le_bytes());
     }
-    /// `store_word` at two places, one after the other.
+    /// Stores a word at two offsets, one after the other.
     fn store_twice(&self, offsets: [usize; 2], word: u64) {
         offsets.into_iter().for_each(|offset| self.store_word(offset, word));
     }
     /// Copies bytes out; `offset` and the length are multiples of 8.
     fn load(&self, offset: usize, out: &mut [u8]);
-    /// Makes stores durable.
+    /// Makes earlier stores durable.
     fn sync(&self) -> io::Result<()>;
-    /// Unmaps the file. From now on a store reaches no file, and a load reads zeros. Safe beside both.
+    /// Unmaps the file. After this call stores reach no file and loads read zeros. It may be called concurrently with
+    /// both.
     fn release(&self);
 }
 
-/// An open directory. It reaches its files by name and goes on working when it is renamed. One that was removed answers `NotFound` to
-/// whatever needs a name.
+/// An open directory. It reaches its files by name and remains valid when the directory is renamed. For a removed
+/// directory, calls that need a name return `NotFound`.
 pub trait Dir: Any + Send + Sync + fmt::Debug {
     /// Opens a file, as `Fs::open` does.
     fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>>;
@@ -232,35 +245,35 @@ pub trait Dir: Any + Send + Sync + fmt::Debug {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Gives a file a second name in another open directory. `Unsupported` where there are no links.
+    /// Adds a second name for a file in another open directory. Returns `Unsupported` if the file system has no links.
     fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()>;
-    /// The names of the files in it, in no order.
+    /// Lists the names of the files in the directory, in no particular order.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Everything in it, as `Fs::entries` lists it.
+    /// Lists all entries of the directory, as `Fs::entries` does.
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         Ok(self.list()?.into_iter().map(|name| DirEntry { name, is_file: true }).collect())
     }
-    /// True if the directory has an entry of this name.
+    /// Returns true if the directory has an entry with this name.
     fn exists(&self, name: &str) -> io::Result<bool>;
-    /// Makes its entries durable.
+    /// Makes the directory's entries durable.
     fn sync(&self) -> io::Result<()>;
     /// Locks the directory itself, as `Fs::lock_dir` does.
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>>;
     /// Takes a lock file, as `Fs::lock` does.
     fn lock_file(&self, name: &str, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
-    /// The kernel and device under it.
+    /// Returns the kernel and device of the directory.
     fn machine(&self) -> io::Result<Machine>;
-    /// True if blocks of a file written with zeros stay reserved.
+    /// Returns true if blocks of a file written with zeros stay reserved.
     fn reserves_blocks(&self) -> io::Result<bool>;
     /// Prepares the process for this many open files. A hint.
     fn expect_open(&self, _files: u64) {}
-    /// True if the path leads to this directory.
+    /// Returns true if the path leads to this directory.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
-/// A lock on a store; it goes when this is dropped.
+/// A lock on a store, released when it is dropped.
 pub trait Lock: Send + Sync + fmt::Debug {
-    /// True while the name that the lock file was opened by still stands for it. One look at the directory.
+    /// Returns true while the name under which the lock file was opened still refers to it. Costs one directory lookup.
     fn is_in_place(&self) -> io::Result<bool> {
         Ok(true)
     }
@@ -281,13 +294,13 @@ pub fn check_room(length: usize) -> io::Result<()> {
     if length >= CHECKED_ROOM_BYTES {
         let mut room = Vec::<u8>::new();
         room.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        std::hint::black_box(room.as_ptr()); // else the compiler may drop the allocation and take it for done
+        std::hint::black_box(room.as_ptr()); // otherwise the compiler may remove the allocation and assume its success
     }
     Ok(())
 }
 
-/// Reads exactly `length` bytes; an early end is `UnexpectedEof`. The caller has checked `length` against the file's (I10). A length for
-/// which there is no memory is `OutOfMemory`.
+/// Reads exactly `length` bytes; an early end is `UnexpectedEof`. The caller has checked `length` against the file's
+/// length (I10). Returns `OutOfMemory` if the memory is not available.
 pub fn read_exact(file: &dyn File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     check_room(length)?;
     let mut buf = vec![0; length];
@@ -295,7 +308,7 @@ pub fn read_exact(file: &dyn File, offset: u64, length: usize) -> io::Result<Vec
     Ok(buf)
 }
 
-/// Fills `buf` from `offset` on; an early end is `UnexpectedEof`.
+/// Fills `buf` from `offset` on; an early end of the file is `UnexpectedEof`.
 pub fn read_into(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<()> {
     match file.read_at(buf, offset)? {
         n if n == buf.len() => Ok(()),

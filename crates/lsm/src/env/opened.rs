@@ -13,7 +13,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use super::work::lock;
 use super::{File, Mapped};
 
-/// Why a call on a file of a closed store fails.
+/// The cause of a failed call on a file of a closed store.
 #[derive(Debug)]
 pub(crate) struct StoreClosed;
 
@@ -37,12 +37,12 @@ pub(super) struct OpenFiles(Mutex<Tracked>);
 struct Tracked {
     is_closed: bool,
     files: Vec<Weak<OpenFile>>,
-    /// How many files were alive when dropped ones were last removed from the list.
+    /// Number of files that were alive when dropped ones were last removed from the list.
     alive: usize,
 }
 
 impl OpenFiles {
-    /// The same file, released by `close`. Fails once the store is closed.
+    /// Returns the same file, which `close` will release. Fails once the store is closed.
     pub(super) fn track(&self, file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
         let file = Arc::new(OpenFile { file: ArcSwapOption::from_pointee(file), mapped: Mutex::default() });
         let mut tracked = lock(&self.0);
@@ -57,7 +57,7 @@ impl OpenFiles {
         Ok(file)
     }
 
-    /// Releases every file and mapping. No file can be opened from now on.
+    /// Releases every file and mapping. No file can be opened afterwards.
     pub(super) fn close(&self) {
         let mut tracked = lock(&self.0);
         tracked.is_closed = true;
@@ -88,7 +88,7 @@ impl OpenFile {
     }
 }
 
-/// Keeps the descriptor while a call runs.
+/// Keeps the descriptor open during a call.
 struct OpenGuard(Guard<Option<Arc<Arc<dyn File>>>>);
 
 impl OpenGuard {

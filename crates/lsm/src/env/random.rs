@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::checksum::{Uid, mix};
 
-/// A source of random words. Used for names and nonces, never for secrets.
+/// A source of random words. Used for uids and nonces, never for secrets.
 pub trait Random: Send + Sync {
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     fn next_u64(&self) -> u64;
 
-    /// A random name for a file or store.
+    /// Returns a random uid for a file or store.
     fn uid(&self) -> Uid {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.next_u64().to_le_bytes());
@@ -39,12 +39,12 @@ impl SeededRandom {
         SeededRandom { state: AtomicU64::new(seed) }
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// True once in `n` times.
+    /// Returns true with probability 1/`n`.
     pub fn one_in(&self, n: u64) -> bool {
         self.below(n) == 0
     }

@@ -116,13 +116,13 @@ impl Fs for RealFs {
     }
 }
 
-/// True if a file could not be opened because the process, or the system, has as many open as it may have.
+/// True if a file could not be opened because the process or the system has reached its limit on open files.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     let refused = error.raw_os_error();
     refused == Some(Errno::MFILE.raw_os_error()) || refused == Some(Errno::NFILE.raw_os_error())
 }
 
-/// The boot id of this kernel: 16 bytes from their text form. None where the kernel does not tell.
+/// Returns the boot id of this kernel: 16 bytes, parsed from their text form. `None` if the kernel does not provide it.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 fn boot_id() -> Option<[u8; 16]> {
     let text = fs::read("/proc/sys/kernel/random/boot_id").ok()?;

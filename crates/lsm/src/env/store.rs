@@ -1,15 +1,17 @@
-//! The file system of one open store: whatever names a file of the store's directory goes to the open directory, never through its path.
+//! The file system of one open store: operations on names in the store's directory use the open directory, never its
+//! path.
 //!
-//! So the store goes on in its own directory when that is renamed, and never touches another one that takes its path. The directory is
-//! opened with the first name that is asked for in it. All other paths (a checkpoint, a trash directory) go to the file system below.
+//! So the store continues in its own directory if that is renamed, and never touches another directory that takes over
+//! its path. The directory is opened when a name in it is first used. All other paths (a checkpoint, a trash directory)
+//! are passed to the underlying file system.
 //!
-//! Before a name in the directory is made, changed or removed, the lock file that `lock` took must still have its own name: a process that
-//! found none, or another one, may have opened the store and counts on its files.
+//! Before a name in the directory is created, changed or removed, the lock file that `lock` took must still have its
+//! own name: a process that found no lock file, or another one, may have opened the store and relies on its files.
 //!
-//! After a failed sync the system may count names as durable that it lost, and the next sync, by whoever made other files there, says that
-//! all is well. So one failure is the answer to every later sync of the directory, for as long as the store is open (I09); and two
-//! syncs of it come one after the other, so that none passes by a failure that nobody heard of yet. Other directories
-//! may be tried again: what is in them is made anew.
+//! After a failed sync the system may treat names as durable that it has lost, and the next sync, by a thread that made
+//! other files there, would report success. So one failure is returned by every later sync of the directory, for as
+//! long as the store is open (I09). Two syncs of the directory run one after the other, so that none misses a failure
+//! not yet reported. Other directories may be synced again: their contents are created anew.
 
 use std::fmt;
 use std::io;
@@ -20,7 +22,7 @@ use super::opened::{OpenFiles, closed};
 use super::work::lock;
 use super::{Dir, DirEntry, File, Fs, Lock, Machine, Open};
 
-/// A file system in which one directory stays the same whatever happens to its path.
+/// A file system in which one directory stays the same even if its path changes.
 #[derive(Debug)]
 pub struct StoreFs {
     inner: Arc<dyn Fs>,
@@ -36,17 +38,17 @@ pub struct StoreFs {
 /// The open directory of a store.
 #[derive(Debug, Default)]
 enum Held {
-    /// Nothing was asked for in it yet.
+    /// The directory was not used yet.
     #[default]
     NotYet,
-    /// None: the file system below reaches files by path alone.
+    /// `None`: the underlying file system reaches files by path only.
     Open(Option<Arc<dyn Dir>>),
     /// The store is closed.
     Closed,
 }
 
 impl StoreFs {
-    /// Over another file system, for a store in `dir`.
+    /// Wraps another file system, for a store in `dir`.
     pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> StoreFs {
         StoreFs {
             inner,
@@ -58,7 +60,7 @@ impl StoreFs {
         }
     }
 
-    /// The open directory.
+    /// Returns the open directory.
     fn held(&self) -> io::Result<Option<Arc<dyn Dir>>> {
         let mut held = lock(&self.held);
         match &*held {
@@ -72,12 +74,12 @@ impl StoreFs {
         }
     }
 
-    /// The open directory, if this is its path.
+    /// Returns the open directory if `dir` is its path.
     fn at(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
         if *dir == *self.dir { self.held() } else { Ok(None) }
     }
 
-    /// The open directory and a name in it, if the path is that of a file in it.
+    /// Returns the open directory and a name in it, if the path is that of a file in it.
     fn named<'a>(&self, path: &'a Path) -> io::Result<Option<(Arc<dyn Dir>, &'a str)>> {
         match path.file_name().and_then(|name| name.to_str()) {
             Some(name) if path.parent() == Some(&self.dir) => Ok(self.held()?.map(|dir| (dir, name))),
@@ -85,7 +87,7 @@ impl StoreFs {
         }
     }
 
-    /// The same for a name that is about to change.
+    /// Returns the same for a name that is about to change, after checking the lock.
     fn changing<'a>(&self, path: &'a Path) -> io::Result<Option<(Arc<dyn Dir>, &'a str)>> {
         let named = self.named(path)?;
         match named.is_none() || self.owns_lock()? {
@@ -94,14 +96,15 @@ impl StoreFs {
         }
     }
 
-    /// Why a file of an open store is missing: where its lock is gone, its directory may be, and the file is not known to be damaged.
+    /// Returns the reason why a file of an open store is missing: if the lock is gone, the directory may be gone too,
+    /// and the file is not known to be damaged.
     fn missing(&self, error: io::Error) -> io::Error {
         let is_lost = error.kind() == io::ErrorKind::NotFound && matches!(self.owns_lock(), Ok(false));
         if is_lost { lost() } else { error }
     }
 }
 
-/// Why a store halts whose lock file is not the one that it locked. `Error::io` makes it `Halted`.
+/// The cause of a halt after the store's lock file was replaced. `Error::io` turns it into `Halted`.
 #[derive(Debug)]
 pub(crate) struct LockLost;
 
@@ -134,7 +137,7 @@ impl Fs for StoreFs {
         match (self.changing(from)?, self.named(to)?) {
             (Some((dir, from)), Some((_, to))) => dir.rename(from, to),
             (None, None) => self.inner.rename(from, to),
-            _ => Err(io::ErrorKind::CrossesDevices.into()), // no file leaves an open store's directory, or comes into it, by renaming
+            _ => Err(io::ErrorKind::CrossesDevices.into()), // renaming moves no file into or out of an open store's directory
         }
     }
 
@@ -180,7 +183,7 @@ impl Fs for StoreFs {
         self.inner.create_dir_all(dir)
     }
 
-    /// Removes what stands at a path; the store's own only if it still stands there.
+    /// Removes the directory at a path; the store's own directory only if it is still at that path.
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
         match self.at(dir)? {
             Some(held) if !held.is_at(dir)? => Err(io::ErrorKind::NotFound.into()),
@@ -263,7 +266,7 @@ impl Fs for StoreFs {
     }
 }
 
-/// The lock file of a store, which the file system looks at for as long as this is held.
+/// The lock file of a store, which the file system checks for as long as this is held.
 #[derive(Debug)]
 struct StoreLock(Arc<dyn Lock>);
 
@@ -295,13 +298,13 @@ mod tests {
         fail(other);
         fs.sync_dir(other).unwrap();
         let first = fail(store);
-        sim.sync_dir(store).unwrap(); // the system would say that all is well
+        sim.sync_dir(store).unwrap(); // the system would report success
         let again = fs.sync_dir(store).unwrap_err();
         assert_eq!(first, (again.kind(), again.to_string()));
         fs.sync_dir(other).unwrap();
     }
 
-    /// What is left of a process that has as many files open as it may: nothing can be opened, what is open can be synced.
+    /// A process at its limit of open files: it can open no file, but can sync the open ones.
     #[test]
     fn a_directory_is_synced_by_what_was_opened_once() {
         let home = tempfile::tempdir().unwrap();
@@ -309,7 +312,7 @@ mod tests {
         let fs = StoreFs::new(Arc::new(RealFs), &store);
         assert_eq!(fs.sync_dir(&store).unwrap_err().kind(), io::ErrorKind::NotFound);
         fs.create_dir_all(&store).unwrap();
-        fs.sync_dir(&store).unwrap(); // that it could not be opened is no failed sync
+        fs.sync_dir(&store).unwrap(); // a failed open of the directory is no failed sync
         let moved = home.path().join("moved");
         fs.rename(&store, &moved).unwrap();
         fs.sync_dir(&store).unwrap();

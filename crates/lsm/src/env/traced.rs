@@ -1,4 +1,4 @@
-//! A transcript of what another file system is asked to do, one line each, for golden tests of the order of durability.
+//! A transcript of the operations on another file system, one line each, for golden tests of the order of durability.
 //!
 //! ```text
 //! create 000007.tbl
@@ -9,9 +9,9 @@
 //! store 000004.ring 4096+200
 //! ```
 //!
-//! Paths are relative to the directory that the transcript is about. Only what can change or settle something is written
-//! down: no reads, no questions. A call that failed ends in `: ` and the kind of its error. Operations are written down
-//! after they were done; of two threads' the order is that of their ends.
+//! Paths are relative to the directory of the transcript. Only operations that change or sync data are recorded: no
+//! reads, no queries. The line of a failed call ends in `: ` and the kind of its error. Operations are recorded when
+//! they end; those of two threads in the order of their ends.
 
 use std::any::Any;
 use std::fmt;
@@ -22,14 +22,14 @@ use std::sync::{Arc, Mutex};
 use super::work::lock;
 use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
-/// A file system that writes down what it is asked, and asks another one.
+/// A file system that records operations and passes them to another one.
 #[derive(Clone)]
 pub struct TracedFs {
     inner: Arc<dyn Fs>,
     trace: Trace,
 }
 
-/// The lines so far, and the directory that paths are relative to.
+/// The lines so far, and the directory to which paths are relative.
 #[derive(Clone)]
 struct Trace {
     root: Arc<Path>,
@@ -37,17 +37,17 @@ struct Trace {
 }
 
 impl TracedFs {
-    /// Traces `inner`; paths are written relative to `root`.
+    /// Traces `inner`; paths are recorded relative to `root`.
     pub fn new(inner: Arc<dyn Fs>, root: impl AsRef<Path>) -> TracedFs {
         TracedFs { inner, trace: Trace { root: Arc::from(root.as_ref()), lines: Arc::default() } }
     }
 
-    /// The lines since the last `take`, each ended by a newline.
+    /// Returns the lines since the last `take`, each terminated by a newline.
     pub fn take(&self) -> String {
         std::mem::take(&mut *lock(&self.trace.lines)).into_iter().map(|line| line + "\n").collect()
     }
 
-    /// Writes a line of the test's own between the others.
+    /// Adds a line of the test itself.
     pub fn note(&self, text: &str) {
         lock(&self.trace.lines).push(text.to_owned());
     }
@@ -60,7 +60,7 @@ impl fmt::Debug for TracedFs {
 }
 
 impl Trace {
-    /// A path as the transcript shows it.
+    /// Returns a path in the form of the transcript.
     fn name(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root).unwrap_or(path) {
             path if path == Path::new("") => ".".to_owned(),
@@ -68,7 +68,7 @@ impl Trace {
         }
     }
 
-    /// Writes down what was done, and how it failed.
+    /// Records an operation, and its error if it failed.
     fn line<T>(&self, text: fmt::Arguments<'_>, result: io::Result<T>) -> io::Result<T> {
         let line = match &result {
             Ok(_) => text.to_string(),
@@ -78,7 +78,7 @@ impl Trace {
         result
     }
 
-    /// What was opened, or not.
+    /// Records the result of an open.
     fn open(&self, name: String, how: Open, mut inner: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
         if how == Open::Create {
             inner = self.line(format_args!("create {name}"), inner);
@@ -86,7 +86,7 @@ impl Trace {
         Ok(Arc::new(TracedFile { inner: inner?, name: name.into(), trace: self.clone() }))
     }
 
-    /// What was locked, or refused.
+    /// Records the result of a lock.
     fn lock(
         &self,
         name: String,
@@ -170,7 +170,7 @@ impl Fs for TracedFs {
     }
 }
 
-/// A directory, whose files the transcript names by the path that it was opened by.
+/// A directory. The transcript names its files by the path under which it was opened.
 #[derive(Debug)]
 struct TracedDir {
     inner: Arc<dyn Dir>,
@@ -225,7 +225,7 @@ impl Dir for TracedDir {
         self.trace.line(format_args!("sync-dir {}", self.trace.name(&self.path)), self.inner.sync())
     }
 
-    /// The lock file, which follows, has a line.
+    /// Records no line: the lock file taken afterwards has one.
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
         self.inner.lock()
     }
@@ -251,7 +251,7 @@ impl Dir for TracedDir {
     }
 }
 
-/// A file under the name it was opened by; a later rename does not change what its lines say.
+/// A file under the name by which it was opened; a later rename does not change its lines.
 #[derive(Debug)]
 struct TracedFile {
     inner: Arc<dyn File>,
@@ -337,7 +337,7 @@ impl Mapped for TracedMapped {
     }
 }
 
-/// A lock whose end is a line too.
+/// A lock whose release is recorded as well.
 #[derive(Debug)]
 struct TracedLock {
     inner: Option<Box<dyn Lock>>,

@@ -1,7 +1,8 @@
-//! Names: directories and what stands in them, for the file systems that live in memory.
+//! Names: directories and their entries, for the in-memory file systems.
 //!
-//! A call is first planned (does it fit what is there? which error would the operating system give?) and becomes a
-//! [`Change`], a value; then the change is applied. The simulation keeps changes that are not yet durable and applies them later, or never.
+//! A call is first planned (is it possible in the current tree? which error would the operating system return?) and
+//! becomes a [`Change`], a value; then the change is applied. The simulation keeps changes that are not yet durable and
+//! applies them later, or never.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use super::DirEntry;
 
-/// What a name stands for: a file or a directory, by its number.
+/// The target of a name: a file or a directory, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Entry {
     File(u64),
@@ -24,7 +25,7 @@ pub(super) struct Place {
     pub(super) name: Arc<str>,
 }
 
-/// One change of names. It happens whole or not at all.
+/// One change of names. It is atomic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Put { at: Place, entry: Entry },
@@ -33,7 +34,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The place where an entry stands after it that did not before.
+    /// Returns the place that has a new entry after the change.
     pub(super) fn filled(&self) -> Option<&Place> {
         match self {
             Change::Put { at, .. } => Some(at),
@@ -42,7 +43,7 @@ impl Change {
         }
     }
 
-    /// The place that is empty after it.
+    /// Returns the place that is empty after the change.
     pub(super) fn vacated(&self) -> Option<&Place> {
         match self {
             Change::Put { .. } => None,
@@ -51,12 +52,12 @@ impl Change {
         }
     }
 
-    /// The directories whose entries it changes.
+    /// Returns the directories whose entries it changes.
     pub(super) fn dirs(&self) -> impl Iterator<Item = u64> {
         [self.filled(), self.vacated()].into_iter().flatten().map(|place| place.dir)
     }
 
-    /// The file or directory that the change is about.
+    /// Returns the file or directory that the change concerns.
     pub(super) fn entry(&self) -> Entry {
         match self {
             Change::Put { entry, .. } | Change::Take { entry, .. } | Change::Move { entry, .. } => *entry,
@@ -64,27 +65,27 @@ impl Change {
     }
 }
 
-/// The directory that is always there.
+/// The number of the root directory, which always exists.
 pub(super) const ROOT: u64 = 0;
 
-/// All directories and their entries. Files are known by number only.
+/// All directories and their entries. Files are identified by number only.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     dirs: BTreeMap<u64, BTreeMap<Arc<str>, Entry>>,
 }
 
 impl Tree {
-    /// An empty root.
+    /// Creates a tree with an empty root.
     pub(super) fn new() -> Tree {
         Tree { dirs: BTreeMap::from([(ROOT, BTreeMap::new())]) }
     }
 
-    /// Makes the directory `dir`, empty, named by nobody yet.
+    /// Creates the empty directory `dir`, without a name.
     pub(super) fn add_dir(&mut self, dir: u64) {
         self.dirs.insert(dir, BTreeMap::new());
     }
 
-    /// What a path names.
+    /// Returns the entry that a path names.
     pub(super) fn lookup(&self, path: &Path) -> io::Result<Entry> {
         let mut entry = Entry::Dir(ROOT);
         for name in names(path)? {
@@ -94,7 +95,7 @@ impl Tree {
         Ok(entry)
     }
 
-    /// The file that a path names.
+    /// Returns the file that a path names.
     pub(super) fn file(&self, path: &Path) -> io::Result<u64> {
         match self.lookup(path)? {
             Entry::File(file) => Ok(file),
@@ -102,7 +103,7 @@ impl Tree {
         }
     }
 
-    /// The directory that a path names.
+    /// Returns the directory that a path names.
     pub(super) fn dir(&self, path: &Path) -> io::Result<u64> {
         match self.lookup(path)? {
             Entry::Dir(dir) => Ok(dir),
@@ -110,18 +111,18 @@ impl Tree {
         }
     }
 
-    /// The entries of a directory, sorted; none of one that was removed.
+    /// Returns the entries of a directory, sorted; none for a removed directory.
     pub(super) fn entries(&self, dir: u64) -> &BTreeMap<Arc<str>, Entry> {
         static NONE: BTreeMap<Arc<str>, Entry> = BTreeMap::new();
         self.dirs.get(&dir).unwrap_or(&NONE)
     }
 
-    /// True if the directory has a name.
+    /// Returns true if the directory has a name.
     pub(super) fn has_dir(&self, dir: u64) -> bool {
         self.dirs.contains_key(&dir)
     }
 
-    /// The same, for whoever judges a directory.
+    /// Returns the entries of a directory in the form of `Fs::entries`.
     pub(super) fn dir_entries(&self, dir: u64) -> Vec<DirEntry> {
         let entry = |(name, entry): (&Arc<str>, &Entry)| DirEntry {
             name: name.to_string(),
@@ -130,19 +131,19 @@ impl Tree {
         self.entries(dir).iter().map(entry).collect()
     }
 
-    /// A path's last name in its directory, which must exist.
+    /// Returns the place of a path's last name in its directory, which must exist.
     pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
         let names = names(path)?;
         let (last, above) = names.split_last().ok_or(ErrorKind::AlreadyExists)?;
         Ok(Place { dir: self.dir(&above.iter().collect::<PathBuf>())?, name: Arc::from(*last) })
     }
 
-    /// What stands at a place.
+    /// Returns the entry at a place.
     pub(super) fn at(&self, place: &Place) -> Option<Entry> {
         self.dirs.get(&place.dir)?.get(&place.name).copied()
     }
 
-    /// A name in a directory that is known by its number. `NotFound` if the directory was removed.
+    /// Returns the place of a name in a directory given by its number. `NotFound` if the directory was removed.
     pub(super) fn place_in(&self, dir: u64, name: &str) -> io::Result<Place> {
         if name.is_empty() || name == "." || name == ".." || name.contains('/') {
             return Err(ErrorKind::InvalidInput.into());
@@ -153,7 +154,7 @@ impl Tree {
         }
     }
 
-    /// The file at a place.
+    /// Returns the file at a place.
     pub(super) fn file_at(&self, place: &Place) -> io::Result<u64> {
         match self.at(place) {
             Some(Entry::File(file)) => Ok(file),
@@ -162,7 +163,7 @@ impl Tree {
         }
     }
 
-    /// A new name for `entry`.
+    /// Plans a new name for `entry`.
     pub(super) fn plan_put(&self, at: Place, entry: Entry) -> io::Result<Change> {
         match self.at(&at) {
             Some(_) => Err(ErrorKind::AlreadyExists.into()),
@@ -170,13 +171,13 @@ impl Tree {
         }
     }
 
-    /// The end of a file's name.
+    /// Plans the removal of a file's name.
     pub(super) fn plan_remove(&self, at: Place) -> io::Result<Change> {
         let file = self.file_at(&at)?;
         Ok(Change::Take { at, entry: Entry::File(file) })
     }
 
-    /// The end of an empty directory.
+    /// Plans the removal of an empty directory.
     pub(super) fn plan_remove_dir(&self, path: &Path) -> io::Result<Change> {
         let dir = self.dir(path)?;
         if !self.entries(dir).is_empty() {
@@ -185,7 +186,7 @@ impl Tree {
         Ok(Change::Take { at: self.place(path)?, entry: Entry::Dir(dir) })
     }
 
-    /// Another path; `None` if both already stand for the same thing.
+    /// Plans a rename; `None` if both paths already refer to the same entry.
     pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
         let (left, right) = (self.place(from)?, self.place(to)?);
         let entry = self.at(&left).ok_or(ErrorKind::NotFound)?;
@@ -200,7 +201,7 @@ impl Tree {
         self.plan_move(left, right)
     }
 
-    /// The same for two places, neither of which is inside the other.
+    /// Plans a move between two places, neither of which is inside the other.
     pub(super) fn plan_move(&self, from: Place, to: Place) -> io::Result<Option<Change>> {
         let entry = self.at(&from).ok_or(ErrorKind::NotFound)?;
         let replaced = self.at(&to);
@@ -216,7 +217,7 @@ impl Tree {
         Ok(Some(Change::Move { from, to, entry, replaced }))
     }
 
-    /// The directories of a path that are not there yet, outermost first.
+    /// Returns the missing directories of a path, outermost first.
     pub(super) fn missing_dirs(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         let mut missing = Vec::new();
         let mut prefix = PathBuf::new();
@@ -232,7 +233,8 @@ impl Tree {
         Ok(missing)
     }
 
-    /// Carries a change out. Where the tree is not the one it was planned for, what it takes away is taken only if it is still the same.
+    /// Applies a change. If the tree has changed since the change was planned, a name is removed only if it still has
+    /// the planned entry.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Put { at, entry } => self.put(at, *entry),
@@ -260,14 +262,14 @@ impl Tree {
         }
     }
 
-    /// A directory that has no name any more takes no new entries, for those who still have it open.
+    /// Removes a directory that has lost its name, so that open handles can add no entries to it.
     fn forget_dir(&mut self, entry: Entry) {
         if let Entry::Dir(dir) = entry {
             self.dirs.remove(&dir);
         }
     }
 
-    /// Every file and directory that the root leads to, with its path. A file of two names comes twice.
+    /// Returns every file and directory reachable from the root, with its path. A file with two names is listed twice.
     pub(super) fn walk(&self) -> Vec<(PathBuf, Entry)> {
         let mut found = Vec::new();
         let mut open = vec![(PathBuf::new(), ROOT)];
@@ -283,18 +285,18 @@ impl Tree {
         found
     }
 
-    /// Forgets directories for which `keep` is false.
+    /// Removes directories for which `keep` is false.
     pub(super) fn retain_dirs(&mut self, keep: impl Fn(u64) -> bool) {
         self.dirs.retain(|dir, _| *dir == ROOT || keep(*dir));
     }
 
-    /// Every entry of every directory, also of those that the root does not lead to.
+    /// Returns every entry of every directory, including directories not reachable from the root.
     pub(super) fn all_entries(&self) -> impl Iterator<Item = Entry> {
         self.dirs.values().flat_map(|entries| entries.values().copied())
     }
 }
 
-/// The names of a path from the root; `.` and the leading `/` say nothing here, `..` is refused.
+/// Splits a path into names from the root; `.` and the leading `/` are ignored, and `..` is rejected.
 fn names(path: &Path) -> io::Result<Vec<&str>> {
     let mut names = Vec::new();
     for component in path.components() {

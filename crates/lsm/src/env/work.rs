@@ -1,4 +1,4 @@
-//! Background work: real threads at low priority, or steps taken by whoever drives the engine.
+//! Background work: real threads at low priority, or steps taken by the engine's caller.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,22 +7,23 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Who does background work.
+/// The way in which background work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// The engine's own threads.
     Threads,
-    /// Nobody, until the engine's `step` is called; calls that must wait take the steps themselves. One thread, from a seed.
+    /// No thread, until the engine's `step` is called; calls that must wait take the steps themselves. One thread,
+    /// deterministic from a seed.
     Stepped,
 }
 
-/// Waits a moment, where no signal can be waited for.
+/// Sleeps briefly, for conditions that no signal announces.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Starts a named thread. A `low` one yields the processor to the caller's threads (nice 5).
+/// Starts a named thread. With `low`, it yields the processor to the caller's threads (nice 5).
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -33,13 +34,13 @@ pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::
     })
 }
 
-/// Does something with each of several pieces, the first in this thread and each other beside it in one of its own at low
-/// priority, and waits for all: what came of them, in their order. A piece whose thread cannot be had is done here, after the first. One
-/// that panics does so here in the end, as it would have without the others.
+/// Processes several pieces in parallel: the first in this thread, every other in a low-priority thread of its own.
+/// Waits for all and returns the results in order. A piece whose thread cannot be started is processed here, after the
+/// first. If a piece panics, this function panics at the end with the same payload.
 pub fn side_by_side<P: Send, T: Send>(name: &str, pieces: Vec<P>, run: impl Fn(P) -> T + Sync) -> Vec<T> {
     let slots: Vec<_> = pieces.into_iter().map(|piece| (Mutex::new(Some(piece)), Mutex::new(None))).collect();
     let take = |at: usize| {
-        // Whoever comes first takes the piece.
+        // The first thread that gets here takes the piece.
         let Some((piece, done)) = slots.get(at) else { return };
         if let Some(piece) = lock(piece).take() {
             let outcome = catch_unwind(AssertUnwindSafe(|| run(piece)));
@@ -63,12 +64,13 @@ pub fn side_by_side<P: Send, T: Send>(name: &str, pieces: Vec<P>, run: impl Fn(P
 }
 
 fn lower_priority() {
-    // On Linux a "process" of setpriority is a thread; refusal only costs politeness.
+    // On Linux a "process" of setpriority is a thread; a failure only means normal priority.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
 }
 
-/// Something that threads wait for: state behind a lock, and a way to wake who waits. Change the state under the lock, then notify.
+/// A condition that threads wait for: state behind a lock, and a way to wake the waiting threads. Change the state
+/// under the lock, then notify.
 #[derive(Debug, Default)]
 pub struct Signal<T> {
     state: Mutex<T>,
@@ -76,48 +78,50 @@ pub struct Signal<T> {
 }
 
 impl<T> Signal<T> {
-    /// A signal with its first state.
+    /// Creates a signal with its initial state.
     pub const fn new(state: T) -> Signal<T> {
         Signal { state: Mutex::new(state), changed: Bell::new() }
     }
 
-    /// The state; held briefly, never over I/O.
+    /// Locks the state; hold it briefly, never during I/O.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         lock(&self.state)
     }
 
-    /// Waits for a change, or for the time to pass.
+    /// Waits for a change or for the timeout.
     pub fn wait<'a>(&'a self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
         self.changed.wait(guard, at_most)
     }
 
-    /// Wakes everyone who waits.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.changed.wake_all();
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.changed.wake_one();
     }
 }
 
-/// Wakes those who wait for one change of a state behind a lock, where others wait for others. Waking costs a system call only
-/// if somebody waits. Change the state under the lock, then wake.
+/// Wakes the threads that wait for one particular change of a state behind a lock, when other threads wait for other
+/// changes. Waking costs a system call only if a thread waits. Change the state under the lock, then wake.
 #[derive(Debug, Default)]
 pub struct Bell {
     rung: Condvar,
-    /// Counted up under the lock, so that who changes the state after a look sees who looked.
+    /// Incremented under the lock, so that a thread that changes the state later sees every thread that checked it
+    /// before.
     waiting: AtomicUsize,
 }
 
 impl Bell {
-    /// A bell that nobody waits for.
+    /// Creates a bell without waiting threads.
     pub const fn new() -> Bell {
         Bell { rung: Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
-    /// Waits for the bell, or for the time to pass; the lock is free meanwhile. One bell has one lock.
+    /// Waits for the bell or for the timeout; the lock is free meanwhile. A bell must always be used with the same
+    /// lock.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
         if let Some(time) = at_most {
             return self.wait_at_most(guard, time).0;
@@ -128,7 +132,7 @@ impl Bell {
         guard
     }
 
-    /// Waits for the bell, at most for so long; true: the time passed.
+    /// Waits for the bell, at most for `time`. Returns true if the time has passed.
     pub fn wait_at_most<'a, T>(&self, guard: MutexGuard<'a, T>, time: Duration) -> (MutexGuard<'a, T>, bool) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let (guard, ended) = self.rung.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner);
@@ -136,19 +140,19 @@ impl Bell {
         (guard, ended.timed_out())
     }
 
-    /// How many wait for it now.
+    /// Returns the number of threads that wait for it.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Wakes everyone who waits for it.
+    /// Wakes all threads that wait for it.
     pub fn wake_all(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {
             self.rung.notify_all();
         }
     }
 
-    /// Wakes one who waits for it.
+    /// Wakes one thread that waits for it.
     pub fn wake_one(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {
             self.rung.notify_one();
@@ -156,7 +160,7 @@ impl Bell {
     }
 }
 
-/// Does some work that calls what is not ours, a comparator say, and if that panics sees on the way out to what must not be left behind.
+/// Runs work that calls foreign code, such as a comparator; if it panics, `undo` cleans up during unwinding.
 #[inline(always)]
 pub fn or_undo<T>(work: impl FnOnce() -> T, undo: impl FnOnce()) -> T {
     struct Undo<F: FnOnce()>(Option<F>);
@@ -174,12 +178,12 @@ pub fn or_undo<T>(work: impl FnOnce() -> T, undo: impl FnOnce()) -> T {
     outcome
 }
 
-/// Locks a mutex whether or not a panic passed it: the engine never leaves a guarded value half changed.
+/// Locks a mutex even if it is poisoned: the engine never leaves a guarded value partially changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for whoever does not wait; none: somebody holds it.
+/// Locks a mutex without waiting; `None` if it is held.
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

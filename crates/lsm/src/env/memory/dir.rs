@@ -1,4 +1,4 @@
-//! An open directory in memory, known by its number.
+//! An open directory in memory, identified by its number.
 
 use std::any::Any;
 use std::fmt;
@@ -116,7 +116,7 @@ impl Dir for MemoryDir {
     }
 }
 
-/// A directory that is locked.
+/// The lock of a directory.
 struct DirLock {
     state: Arc<Mutex<State>>,
     dir: u64,

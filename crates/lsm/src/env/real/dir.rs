@@ -1,4 +1,5 @@
-//! An open directory: files are reached by openat, renameat, unlinkat and linkat, and the directory itself can be locked.
+//! An open directory: files are reached with openat, renameat, unlinkat and linkat, and the directory itself can be
+//! locked.
 
 use std::any::Any;
 use std::ffi::CStr;
@@ -14,7 +15,7 @@ use rustix::io::retry_on_intr;
 use super::{Origin, RealFile, boot_id, space};
 use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
 
-/// How often a lock file is opened again that another process removed or replaced between its opening and its locking.
+/// Number of attempts to open a lock file that another process removes or replaces before it is locked.
 const LOCK_ATTEMPTS: usize = 8;
 
 /// An open directory.
@@ -31,7 +32,7 @@ impl RealDir {
         (dir as &dyn Any).downcast_ref().ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
-    /// Links a file that a path names.
+    /// Links a file given by its path.
     pub(super) fn link_from(&self, from: &Path, name: &str) -> io::Result<()> {
         Ok(rustix::fs::linkat(CWD, from, &*self.0, name, AtFlags::empty())?)
     }
@@ -41,7 +42,7 @@ impl RealDir {
         Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags | OFlags::CLOEXEC, mode))?.into())
     }
 
-    /// Calls with each entry and its kind, "." and ".." included.
+    /// Calls `call` with each entry and its kind, "." and ".." included.
     fn each_entry(&self, mut call: impl FnMut(&CStr, FileType)) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(&*self.0)? {
             let entry = entry?;
@@ -57,7 +58,7 @@ impl RealDir {
         Ok(())
     }
 
-    /// Device and inode of a file in the directory; `None` if there is none.
+    /// Returns device and inode of a file in the directory; `None` if the file does not exist.
     fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
         match rustix::fs::statat(&*self.0, name, AtFlags::empty()) {
             Ok(stat) => Ok(Some(Identity::of(&stat))),
@@ -71,7 +72,7 @@ fn directory() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
-/// Which file it is, whatever its names. It is no other file's for as long as the file is open.
+/// The identity of a file, independent of its names. No other file has it while the file is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Identity {
     device: u64,
@@ -133,16 +134,17 @@ impl Dir for RealDir {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_all() // the length alone, which `sync_data` may stop at, is not its entries
+        self.0.sync_all() // `sync_data` may sync the length alone, without the entries
     }
 
-    /// Through a description of its own, so that two handles of one process exclude each other too.
+    /// Uses an open file description of its own, so that two handles in one process exclude each other too.
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
         let dir = StdFile::from(retry_on_intr(|| rustix::fs::openat(&*self.0, ".", directory(), Mode::empty()))?);
         match dir.try_lock() {
             Ok(()) => Ok(Some(Box::new(RealLock::of_dir(dir)))),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
-            // NFS locks only what is open for writing, which no directory is; others lock no directory either. The lock file is left.
+            // NFS can lock only files open for writing, which excludes directories; some file systems lock no directory
+            // either. The lock file remains.
             Err(fs::TryLockError::Error(_)) => Ok(Some(Box::new(RealLock::of_dir(dir)))),
         }
     }
@@ -187,7 +189,7 @@ impl Dir for RealDir {
     }
 }
 
-/// The lock holds without its holder's name, which a full disk does not take.
+/// Writes the holder's name into the lock file. The lock is valid without it: a full disk does not accept it.
 fn write_holder(file: &mut StdFile, holder: &str) -> io::Result<()> {
     let named = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
     match named {
@@ -196,7 +198,7 @@ fn write_holder(file: &mut StdFile, holder: &str) -> io::Result<()> {
     }
 }
 
-/// Where a lock file stood, and which file it is.
+/// The name of a lock file, and the file's identity.
 #[derive(Debug)]
 struct Place {
     dir: Arc<StdFile>,
@@ -204,11 +206,11 @@ struct Place {
     identity: Identity,
 }
 
-/// An flock on the lock file or the directory; the kernel frees it with the last descriptor.
+/// An flock on the lock file or the directory; the kernel releases it with the last descriptor.
 #[derive(Debug)]
 struct RealLock {
     file: StdFile,
-    /// None: a directory's.
+    /// `None` for a directory's lock.
     place: Option<Place>,
     origin: Origin,
 }
@@ -227,8 +229,8 @@ impl Lock for RealLock {
 }
 
 impl Drop for RealLock {
-    /// Unlocked, not only closed: a child between fork and exec has a descriptor too, and would hold the lock for that while.
-    /// The child's own copy of this value must not do it: the lock is its parent's.
+    /// Unlocks explicitly, because a child between fork and exec also has a descriptor and would keep the lock for that
+    /// time. The child's own copy of this value must not unlock: the lock belongs to the parent.
     fn drop(&mut self) {
         if self.origin.is_here() {
             let _ = self.file.unlock();

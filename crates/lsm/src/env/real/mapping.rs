@@ -1,11 +1,12 @@
 #![expect(unsafe_code, reason = "fence 1: one shared mapping, seen as atomic words")]
 //! A shared file mapping as a slice of atomic words.
 //!
-//! Contract: the mapping lives as long as `Words`, and anonymous memory takes its place once it is released; its file is never cut while it lives (the ring file is ours alone; what
-//! happens when somebody else cuts it stands in docs/durability.md); all access is by relaxed atomic words, so that a drain
-//! may read beside writers without a data race. It is not inherited by fork.
-//! Proof: the tests below (store, load, another descriptor sees it, a child has no mapping); the words never leave this
-//! file as a reference.
+//! Contract: the mapping lives as long as `Words`; after its release, anonymous memory replaces it. Its file is never
+//! truncated while the mapping lives (the ring file is ours alone; docs/durability.md describes the effect of a
+//! truncation by another program). All access is by relaxed atomic words, so that a drain may read beside writers
+//! without a data race. It is not inherited by fork.
+//! Proof: the tests below (store, load, visibility through another descriptor, no mapping in a child); the words never
+//! leave this file as a reference.
 
 use std::fs::File;
 use std::io;
@@ -39,7 +40,8 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
     if file.metadata()?.len() < length as u64 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
+    // SAFETY: a new shared mapping at an address of the kernel's choice, unknown to other code. The file is long
+    // enough.
     let base =
         unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
     let words = Words { base: base.cast(), words: length / 8, file: Mutex::new(Some(file.try_clone()?)) };
@@ -53,7 +55,7 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
 struct Words {
     base: *mut AtomicU64,
     words: usize,
-    /// `None` once the file was released.
+    /// `None` after the file is released.
     file: Mutex<Option<File>>,
 }
 
@@ -64,11 +66,11 @@ unsafe impl Sync for Words {}
 
 impl Words {
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `base` is page-aligned, `words` words long, mapped until `drop`, and only ever seen as atomics.
+        // SAFETY: `base` is page-aligned, `words` words long, mapped until `drop`, and accessed only through atomics.
         unsafe { std::slice::from_raw_parts(self.base, self.words) }
     }
 
-    /// Faults pages in now, so that a failure is an error code and not a signal later. Their blocks are reserved.
+    /// Faults pages in now, so that a failure is an error code and not a signal later. Their blocks become reserved.
     #[cfg(target_os = "linux")]
     fn populate(&self, offset: usize, length: usize) -> io::Result<()> {
         use rustix::mm::{Advice, madvise};
@@ -76,7 +78,7 @@ impl Words {
         // SAFETY: the range is part of the mapping, page by page.
         let populated = unsafe { madvise(span.as_ptr().cast_mut().cast(), length, Advice::LinuxPopulateWrite) };
         match populated {
-            // Kernels before 5.14 do not know it: a word of each page is written as it is.
+            // Kernels before 5.14 do not support this advice: a word of each page is rewritten unchanged.
             Err(rustix::io::Errno::INVAL) => {
                 for word in span.iter().step_by(4096 / 8) {
                     word.fetch_or(0, Ordering::Relaxed);
@@ -101,7 +103,8 @@ impl Drop for Words {
     }
 }
 
-/// Copies words to as many slots, eight at a time: one look at the end a line of memory, not one a word.
+/// Copies words to the same number of slots, eight at a time, so that the bounds are checked once per cache line, not
+/// once per word.
 #[inline]
 fn put(slots: &[AtomicU64], words: &[[u8; 8]]) {
     debug_assert_eq!(slots.len(), words.len());
@@ -118,11 +121,11 @@ fn put_word((slot, word): (&AtomicU64, &[u8; 8])) {
     slot.store(u64::from_le_bytes(*word).to_le(), Ordering::Relaxed);
 }
 
-/// The last bytes of a body, fewer than a word of them, with zeros behind.
+/// Returns the last bytes of a body, less than a word, padded with zeros.
 #[inline]
 fn padded(body: &[u8], rest: &[u8]) -> [u8; 8] {
     match body.last_chunk::<8>() {
-        // A word that ends where they do, without those in front of them.
+        // Load the word that ends with them, and drop the bytes before them.
         Some(word) if !rest.is_empty() => (u64::from_le_bytes(*word) >> (64 - 8 * rest.len())).to_le_bytes(),
         _ => {
             let mut word = [0; 8];
@@ -202,8 +205,8 @@ impl Mapped for Words {
         {
             use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
             let (flags, length) = (MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE, self.words * 8);
-            // SAFETY: replaces the whole mapping in one step with anonymous pages of the same length and protection, so that threads that
-            // still store or load find memory there. `self` unmaps it as before.
+            // SAFETY: replaces the whole mapping atomically with anonymous pages of the same length and protection, so
+            // that threads that still store or load find memory there. `self` unmaps it as before.
             let _ = unsafe { mmap_anonymous(self.base.cast(), length, ProtFlags::READ | ProtFlags::WRITE, flags) };
         }
     }
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(&seen, b"sixteen bytes..!");
         mapped.load(4096, &mut seen);
         assert_eq!(&seen, b"sixteen bytes..!");
-        // However a frame is stored, the bytes are the same.
+        // All ways of storing a frame produce the same bytes.
         for length in 0..150 {
             let head: [u8; 24] = std::array::from_fn(|at| at as u8 + 1);
             let body: Vec<u8> = (0..length).map(|at| at as u8 + 50).collect();
@@ -257,7 +260,7 @@ mod tests {
         let mapped = map_words(&file, 4096).unwrap();
         let base = mapped.base as usize;
         let ask = move || {
-            // SAFETY: the kernel only looks whether the range is mapped; nothing is touched.
+            // SAFETY: the kernel only checks whether the range is mapped; no memory is touched.
             unsafe { msync(base as *mut _, 4096, MsyncFlags::ASYNC) }
         };
         assert_eq!(ask(), Ok(()));

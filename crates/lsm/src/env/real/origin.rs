@@ -1,17 +1,18 @@
 #![expect(unsafe_code, reason = "fence 2: one page that a fork wipes")]
-//! In which process something was made. After a fork the child has copies of everything that its parent had open, and must use none of it.
+//! Identifies the process that created an object. After a fork the child has copies of everything that its parent had
+//! open, and must use none of it.
 //!
-//! One private page for the whole process, wiped by the kernel in every child (MADV_WIPEONFORK), holds the number of the
-//! process; whoever makes an `Origin` remembers the number, and asking costs one load. In a child the word is zero, until
-//! the child makes an `Origin` of its own: that number is another one. Where the kernel has no such pages (before Linux 4.14,
-//! elsewhere), the process id is compared, which costs a system call.
+//! One private page per process holds the process's number; the kernel wipes it in every child (MADV_WIPEONFORK). An
+//! `Origin` records the number at its creation, and checking it costs one load. In a child the word is zero until the
+//! child creates an `Origin` of its own, with a new number. If the kernel does not support such pages (Linux before
+//! 4.14, other systems), the process id is compared, which costs a system call.
 //!
-//! Contract: the page is mapped once and never unmapped, and only ever seen as one atomic word.
+//! Contract: the page is mapped once, never unmapped, and accessed only as one atomic word.
 //! Proof: the tests below, which fork.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// A token of the process that made it.
+/// A token of the process that created it.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     word: Option<&'static AtomicU64>,
@@ -19,7 +20,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A token of this process.
+    /// Returns a token of this process.
     pub fn here() -> Origin {
         match page() {
             Some(word) => Origin { word: Some(word), number: number_in(word) },
@@ -31,7 +32,7 @@ impl Origin {
         Origin { word: None, number: u64::from(std::process::id()) }
     }
 
-    /// True in the process that made the token, false in every child forked from it.
+    /// Returns true in the process that created the token, and false in every child forked from it.
     #[inline]
     pub fn is_here(&self) -> bool {
         match self.word {
@@ -41,9 +42,9 @@ impl Origin {
     }
 }
 
-/// The number of this process: the one in the page, or, where a fork has wiped it, the next one.
+/// Returns the number of this process: the one in the page, or the next one if a fork has wiped it.
 fn number_in(word: &AtomicU64) -> u64 {
-    // Inherited by children, so that theirs are larger than any that they have tokens of.
+    // Inherited by children, so that their numbers are larger than those of all inherited tokens.
     static LAST: AtomicU64 = AtomicU64::new(0);
     match word.load(Ordering::Relaxed) {
         0 => {
@@ -54,7 +55,8 @@ fn number_in(word: &AtomicU64) -> u64 {
     }
 }
 
-/// The page's word. No lock guards it: a fork at the wrong moment would leave the lock held in the child for ever.
+/// Returns the page's word. No lock guards it: a fork at the wrong moment would leave the lock held in the child for
+/// ever.
 fn page() -> Option<&'static AtomicU64> {
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
     let mut base = PAGE.load(Ordering::Acquire);
@@ -62,11 +64,12 @@ fn page() -> Option<&'static AtomicU64> {
         let new = map()?;
         base = match PAGE.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
-            // Another thread was first; this page stays unused.
+            // Another thread was faster; this page stays unused.
             Err(first) => first,
         };
     }
-    // SAFETY: `base` came from `map`: a page of zeros or of what was stored since, aligned, mapped for ever, seen as atomics only.
+    // SAFETY: `base` came from `map`: a page of zeros or of later stores, aligned, mapped for ever, accessed only
+    // through atomics.
     Some(unsafe { &*base })
 }
 
@@ -78,7 +81,7 @@ fn map() -> Option<*mut AtomicU64> {
     let base = unsafe {
         mmap_anonymous(std::ptr::null_mut(), LENGTH, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE).ok()?
     };
-    // SAFETY: the range is the mapping just made, which nothing else knows; if the advice is refused it goes again.
+    // SAFETY: the range is the new mapping, unknown to other code; it is unmapped if the advice fails.
     unsafe {
         if madvise(base, LENGTH, Advice::LinuxWipeOnFork).is_err() {
             let _ = munmap(base, LENGTH);
@@ -98,14 +101,14 @@ mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
 
-    /// Runs `check` in a forked child; its answer comes back as an error number that stands for nothing else.
+    /// Runs `check` in a forked child; its result is returned as an error number with no other meaning.
     fn in_a_child(check: impl Fn() -> bool + Send + Sync + 'static) -> bool {
         const NO: i32 = 4000;
         const YES: i32 = 4001;
         let mut command = std::process::Command::new("/nonexistent");
         let answer =
             move || -> std::io::Result<()> { Err(std::io::Error::from_raw_os_error(if check() { YES } else { NO })) };
-        // SAFETY: between fork and exec the closure loads and stores words and asks for the process id; it takes no lock.
+        // SAFETY: between fork and exec the closure loads and stores words and reads the process id; it takes no lock.
         unsafe { command.pre_exec(answer) };
         match command.spawn().err().and_then(|error| error.raw_os_error()) {
             Some(YES) => true,

@@ -1,26 +1,29 @@
 #![expect(unsafe_code, reason = "fence 4: memory of the system, owned by whoever asked for it")]
-//! Memory for what is written once and dropped as a whole, the records of a memtable: long runs are pages of the system's own, which it has back at once when they are dropped.
+//! Memory for data that is written once and dropped as a whole, such as the records of a memtable. Long runs are mapped
+//! pages, which the system gets back immediately when they are dropped.
 //!
-//! Why:    an allocator keeps what a thread gives back. A memtable is filled by one thread and dropped by another, so that with every
-//!         thread a whole memtable more would stay behind, of which no budget knows.
-//! In:     a length. Out: memory that nobody else knows, at a whole word, of any content. Or a buffer, whose pages the system is asked for (`populate`).
-//! Else:   no mapping to be had, another system, Miri, a short run: then it is the allocator's.
-//! Contract: `base` is valid for `bytes()` bytes until it is dropped, and its owner alone reaches them.
+//! Why:    an allocator caches memory that a thread frees. A memtable is filled by one thread and dropped by another,
+//! so with every thread another memtable's memory would stay in the allocator, unaccounted by any budget.
+//! In:     a length. Out: word-aligned memory, exclusively owned, with arbitrary contents. Or a buffer, whose pages are
+//! to be populated (`populate`).
+//! Else:   if no mapping is available, and on other systems, under Miri, or for a short run, the memory comes from the
+//! allocator.
+//! Contract: `base` is valid for `bytes()` bytes until it is dropped, and only its owner accesses them.
 //! Proof:  the test below; the memtable's tests use both kinds, under Miri the allocator's.
 //!
-//! Huge pages were tried (2 MiB at a time): 300 MB of memtable are read in a tenth less, but now and then a writer waits 5 to 9 ms
-//! until the kernel has made room for one, where it waits 0.5 to 4 without. So there are none.
+//! Huge pages (2 MiB) were tried: reading 300 MB of memtable takes a tenth less time, but occasionally a writer waits 5
+//! to 9 ms until the kernel has made room for one, compared with 0.5 to 4 ms without. So they are not used.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// What is at least as long is mapped.
+/// Runs of at least this length are mapped.
 const LONG_BYTES: usize = 256 << 10;
 
-/// What a page is where pages are smallest.
+/// The smallest page size of supported systems.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// What `base` is aligned to.
+/// Alignment of `base`.
 const WORD_BYTES: usize = 8;
 
 /// A run of memory.
@@ -31,13 +34,13 @@ pub struct Pages {
     is_mapped: bool,
 }
 
-// SAFETY: plain memory that is owned.
+// SAFETY: plain memory, exclusively owned.
 unsafe impl Send for Pages {}
-// SAFETY: as above; a shared one gives out a pointer and nothing else.
+// SAFETY: as above; a shared reference only returns a pointer.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// At least so many bytes; none if there cannot be so many.
+    /// Allocates at least `bytes` bytes; `None` if the length is too large.
     pub fn new(bytes: usize) -> Option<Pages> {
         let layout = Layout::from_size_align(bytes.max(WORD_BYTES), WORD_BYTES).ok()?;
         if layout.size() >= LONG_BYTES
@@ -51,13 +54,13 @@ impl Pages {
         Some(Pages { base, layout, is_mapped: false })
     }
 
-    /// Where it begins.
+    /// Returns the start of the memory.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// How long it is.
+    /// Returns its length in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.layout.size()
@@ -97,8 +100,8 @@ fn unmap(base: NonNull<u8>, bytes: usize) {
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn unmap(_: NonNull<u8>, _: usize) {}
 
-/// Has the system give the pages of a buffer, which is about to be filled, all at once: one by one, as they are touched, takes it a third more
-/// time. A hint: systems that do not know it, or whose pages are larger, decline.
+/// Populates the pages of a buffer that is about to be filled, in one call: one by one, on first access, takes the
+/// system a third more time. A hint: systems that do not support it, or with larger pages, decline.
 pub fn populate(buffer: &mut [u8]) {
     let lead = buffer.as_ptr().align_offset(PAGE_BYTES);
     if let Some(whole) = buffer.get_mut(lead..).filter(|whole| whole.len() >= LONG_BYTES) {
@@ -110,7 +113,7 @@ pub fn populate(buffer: &mut [u8]) {
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise(pages: &mut [u8]) {
     use rustix::mm::{Advice, madvise};
-    // SAFETY: memory of the caller's alone, which stays what it is: no byte of it changes.
+    // SAFETY: memory that the caller owns exclusively; the call changes no byte of it.
     let _ = unsafe { madvise(pages.as_mut_ptr().cast(), pages.len(), Advice::LinuxPopulateWrite) };
 }
 
@@ -127,7 +130,7 @@ mod tests {
             let pages = Pages::new(bytes).unwrap();
             assert_eq!(pages.is_mapped, pages.bytes() >= LONG_BYTES && cfg!(all(target_os = "linux", not(miri))));
             assert!(pages.bytes() >= bytes && pages.base().cast::<u64>().is_aligned());
-            // SAFETY: these are the bytes, and nobody else knows them.
+            // SAFETY: these bytes belong to the allocation, and no other code accesses them.
             unsafe {
                 pages.base().write_bytes(7, bytes);
                 assert!((0..bytes).step_by(4096).all(|at| pages.base().add(at).read() == 7));

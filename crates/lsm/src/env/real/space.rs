@@ -1,9 +1,9 @@
-//! What Linux knows beyond the standard library: reserving space, hints, the kind of file system.
+//! Linux features beyond the standard library: space reservation, hints, the type of the file system.
 
 use std::fs::File;
 use std::io;
 
-/// Reserves blocks for `length` bytes and extends the file; where the file system cannot, only extends.
+/// Reserves blocks for `length` bytes and extends the file; if the file system cannot reserve, only extends it.
 pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
     if reserve(file, 0, length)? {
         return Ok(());
@@ -11,9 +11,9 @@ pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() < length { file.set_len(length) } else { Ok(()) }
 }
 
-/// Reserves blocks for a range, and extends the file to its end; false where the file system cannot.
+/// Reserves blocks for a range, and extends the file to its end. Returns false if the file system cannot reserve.
 pub(super) fn reserve(file: &File, offset: u64, length: u64) -> io::Result<bool> {
-    // fallocate refuses nothing as an invalid argument.
+    // fallocate rejects a length of 0 as an invalid argument.
     if length == 0 {
         return Ok(true);
     }
@@ -27,7 +27,7 @@ pub(super) fn reserve(file: &File, offset: u64, length: u64) -> io::Result<bool>
     Ok(false)
 }
 
-/// Tells the kernel that a range is about to be read, or not needed any more.
+/// Tells the kernel that a range is about to be read, or no longer needed.
 pub(super) fn advise(file: &File, offset: u64, length: u64, will_need: bool) {
     #[cfg(target_os = "linux")]
     {
@@ -39,16 +39,17 @@ pub(super) fn advise(file: &File, offset: u64, length: u64, will_need: bool) {
     let _ = (file, offset, length, will_need);
 }
 
-/// Has the process's table of files grow for so many. Linux doubles it when it is full, and then whoever opens the file that does not fit
-/// waits until every processor has passed a quiet moment, while others use the table: some 10 ms, in the middle of a read. One
-/// descriptor so far up, and gone at once, takes all of these waits together to where nobody reads.
+/// Enlarges the process's file table for this many files. Linux doubles the table when it is full. The thread that
+/// opens the first file beyond it then waits until every processor has passed a quiescent state (RCU) if other threads
+/// share the table: some 10 ms, in the middle of a read. Duplicating one descriptor to such a high number, and closing
+/// it at once, moves all these waits to a time without reads.
 pub(super) fn expect_open(any: &File, files: u64) {
     if let Ok(last) = i32::try_from(files) {
         let _ = rustix::io::fcntl_dupfd_cloexec(any, last);
     }
 }
 
-/// True for ext2/3/4, XFS and tmpfs, which never lose the reservation of a block that was written.
+/// Returns true for ext2/3/4, XFS and tmpfs, which never lose the reservation of a written block.
 pub(super) fn reserves_blocks(dir: &File) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     {

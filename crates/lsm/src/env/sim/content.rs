@@ -1,18 +1,19 @@
-//! One simulated file: what processes see of it, what the disk holds of it, and every version in between.
+//! One simulated file: its contents as seen by processes, its contents on the disk, and every version in between.
 //!
-//! Both images are lists of shared pages, so a copy of a file costs a list of pointers. A page that was changed since the last
-//! sync keeps its changes in order: any prefix of them is a version that a machine crash may leave, sector by sector if it tears.
+//! Both images are lists of shared pages, so a copy of a file costs a list of pointers. A page that was changed since
+//! the last sync keeps its changes in order. A machine crash may leave any prefix of them, and a different one in each
+//! sector if it tears the page.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// The unit of caching, reserving and mapping.
 pub(super) const PAGE: usize = 4096;
-/// The unit that the disk writes whole.
+/// The unit that the disk writes atomically.
 pub(super) const SECTOR: usize = 512;
 /// Sectors in a page.
 pub(super) const SECTORS: usize = PAGE / SECTOR;
-/// Changes kept of a page, and of a length; beyond it the older half becomes one.
+/// Maximum number of changes kept per page, and per length; beyond it the older half is merged into one.
 const HISTORY: usize = 128;
 
 /// The bytes of one page.
@@ -20,12 +21,12 @@ pub(super) type Page = [u8; PAGE];
 
 static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE]));
 
-/// A page of zeros, shared.
+/// Returns a shared page of zeros.
 fn zeros() -> Arc<Page> {
     ZEROS.clone()
 }
 
-/// A file's length and pages; no page is a hole, which reads as zeros and has no space reserved.
+/// A file's length and pages. A missing page is a hole, which reads as zeros and has no space reserved.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     pub(super) length: u64,
@@ -54,12 +55,12 @@ impl Image {
         Arc::make_mut(self.pages[at].get_or_insert_with(zeros))
     }
 
-    /// Pages that have space reserved.
+    /// Returns the number of pages that have space reserved.
     pub(super) fn reserved(&self) -> usize {
         self.pages.iter().flatten().count()
     }
 
-    /// Copies out what lies before the end.
+    /// Copies out the bytes before the end.
     pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> usize {
         let length = self.length.saturating_sub(offset).min(buf.len() as u64) as usize;
         for piece in pieces(offset, length) {
@@ -72,7 +73,7 @@ impl Image {
         length
     }
 
-    /// Takes away pages and bytes behind the end.
+    /// Removes pages and bytes after the end.
     fn trim(&mut self) {
         self.pages.truncate(self.length.div_ceil(PAGE as u64) as usize);
         let within = (self.length % PAGE as u64) as usize;
@@ -83,7 +84,7 @@ impl Image {
     }
 }
 
-/// A part of a range that lies in one page.
+/// The part of a range within one page.
 struct Piece {
     page: usize,
     within: usize,
@@ -110,7 +111,7 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// One change of one page, and the step that made it.
+/// One change of a page, and the step that made it.
 #[derive(Clone)]
 pub(super) struct Change {
     pub(super) step: u64,
@@ -133,7 +134,7 @@ impl Change {
         }
     }
 
-    /// True if it may change the sector of this number.
+    /// True if the change may affect this sector.
     pub(super) fn touches(&self, sector: usize) -> bool {
         let (from, to) = match &self.patch {
             Patch::Whole(_) => (0, PAGE),
@@ -144,26 +145,26 @@ impl Change {
     }
 }
 
-/// Which version each sector of a page is left at: 0 is the durable one, n the one after n changes.
+/// The version at which each sector of a page is left: 0 is the durable one, n the one after n changes.
 pub(super) type Versions = [usize; SECTORS];
 
 /// One file.
 #[derive(Clone, Default)]
 pub(super) struct Content {
-    /// What processes see.
+    /// The contents as seen by processes.
     pub(super) live: Image,
-    /// What the last successful sync made certain.
+    /// The contents guaranteed by the last successful sync.
     pub(super) durable: Image,
-    /// Changes of pages since then, oldest first.
+    /// Changes of pages since that sync, oldest first.
     pub(super) dirty: BTreeMap<usize, Vec<Change>>,
-    /// Changes of the length since then: step and length.
+    /// Changes of the length since that sync: step and length.
     pub(super) lengths: Vec<(u64, u64)>,
-    /// Names that processes see.
+    /// Number of names, as seen by processes.
     pub(super) names: u32,
 }
 
 impl Content {
-    /// A file that is on disk as it is.
+    /// Creates a file whose bytes are durable.
     pub(super) fn settled(bytes: &[u8]) -> Content {
         let mut content = Content::default();
         content.write(0, 0, bytes);
@@ -171,7 +172,7 @@ impl Content {
         content
     }
 
-    /// How many of `length` bytes from `offset` on can be written with `free` new pages.
+    /// Returns how many of `length` bytes from `offset` on can be written with `free` new pages.
     pub(super) fn fitting(&self, offset: u64, length: usize, mut free: u64) -> usize {
         for piece in pieces(offset, length) {
             if self.live.page(piece.page).is_none() {
@@ -184,7 +185,7 @@ impl Content {
         length
     }
 
-    /// Writes into the live image.
+    /// Writes to the live image.
     pub(super) fn write(&mut self, step: u64, offset: u64, bytes: &[u8]) {
         for piece in pieces(offset, bytes.len()) {
             self.patch(step, &piece, &bytes[piece.from..piece.from + piece.length]);
@@ -197,7 +198,8 @@ impl Content {
 
     fn patch(&mut self, step: u64, piece: &Piece, bytes: &[u8]) {
         let page = piece.page;
-        // A page that a failed sync left clean but different has no way back to the durable one: its first change is the whole page.
+        // A page that a failed sync marked clean although it differs has no chain of changes from the durable page: its
+        // first change is the whole page.
         let astray = !self.dirty.contains_key(&page) && !same(self.live.page(page), self.durable.page(page));
         let patch = if bytes.len() == PAGE {
             let mut whole = [0; PAGE];
@@ -236,7 +238,7 @@ impl Content {
         }
     }
 
-    /// Cuts or extends the live image.
+    /// Truncates or extends the live image.
     pub(super) fn set_len(&mut self, step: u64, length: u64) {
         if length < self.live.length {
             self.cut(step, length);
@@ -267,7 +269,7 @@ impl Content {
         }
     }
 
-    /// Reserves the pages of the first `length` bytes; the file is at least so long afterwards.
+    /// Reserves the pages of the first `length` bytes; afterwards the file is at least that long.
     pub(super) fn allocate(&mut self, step: u64, length: u64) {
         for page in 0..length.div_ceil(PAGE as u64) as usize {
             if self.live.page(page).is_none() {
@@ -279,7 +281,7 @@ impl Content {
         }
     }
 
-    /// Makes the changed pages for which `whole` is true durable, and the length if `length` is.
+    /// Makes durable the changed pages for which `whole` is true, and the length if `length` is true.
     pub(super) fn sync(&mut self, mut whole: impl FnMut(usize) -> bool, length: bool) {
         let durable = &mut self.durable;
         let live = &self.live;
@@ -295,7 +297,7 @@ impl Content {
             self.lengths.clear();
         }
         if length && self.dirty.is_empty() {
-            // Also what was only reserved.
+            // Include pages that were only reserved.
             for page in 0..live.pages.len() {
                 if durable.page(page).is_none() && same(live.page(page), None) {
                     durable.put(page, live.page(page).cloned());
@@ -304,7 +306,7 @@ impl Content {
         }
     }
 
-    /// A sync that failed: every changed page counts as clean from now on, whatever became of it.
+    /// A failed sync: every changed page counts as clean afterwards, whatever its fate.
     pub(super) fn fail_sync(&mut self, mut fate: impl FnMut() -> Fate) {
         for page in std::mem::take(&mut self.dirty).into_keys() {
             match fate() {
@@ -324,7 +326,8 @@ impl Content {
         self.lengths.clear();
     }
 
-    /// The machine is gone: of each changed page `pick` says which version every sector is left at, and `length` is the length.
+    /// A machine crash: for each changed page `pick` returns the version of every sector, and `length` is the new
+    /// length.
     pub(super) fn crash(&mut self, length: u64, mut pick: impl FnMut(usize, &[Change]) -> Versions) {
         let mut left = self.durable.clone();
         left.length = length;
@@ -337,7 +340,7 @@ impl Content {
         self.leave(left);
     }
 
-    /// Both images are now this one.
+    /// Sets both images to this one.
     pub(super) fn leave(&mut self, mut image: Image) {
         image.trim();
         self.live = image.clone();
@@ -346,14 +349,14 @@ impl Content {
         self.lengths.clear();
     }
 
-    /// True if the durable sector is all zeros, or none.
+    /// True if the durable sector is missing or all zeros.
     pub(super) fn is_durably_zero(&self, page: usize, sector: usize) -> bool {
         self.durable
             .page(page)
             .is_none_or(|page| page[sector * SECTOR..(sector + 1) * SECTOR].iter().all(|byte| *byte == 0))
     }
 
-    /// True if a machine crash can change nothing.
+    /// True if a machine crash would change nothing.
     pub(super) fn is_settled(&self) -> bool {
         let pages = self.live.pages.len().max(self.durable.pages.len());
         self.dirty.is_empty()
@@ -361,7 +364,7 @@ impl Content {
             && (0..pages).all(|page| same(self.live.page(page), self.durable.page(page)))
     }
 
-    /// Changes bytes on disk and in the cache at once, as no process could.
+    /// Changes bytes on disk and in the cache at once, which no process could do.
     pub(super) fn damage(&mut self, offset: u64, change: impl Fn(&mut u8)) {
         let page = (offset / PAGE as u64) as usize;
         let within = (offset % PAGE as u64) as usize;
@@ -383,7 +386,7 @@ impl Content {
     }
 }
 
-/// What became of a page whose sync failed.
+/// The fate of a page in a failed sync.
 #[derive(Clone, Copy)]
 pub(super) enum Fate {
     Written,
@@ -391,13 +394,13 @@ pub(super) enum Fate {
     LostAndForgotten,
 }
 
-/// True if both are the same bytes without looking: the same page, or both nothing but reserved zeros.
+/// True if both are known to be equal without a comparison of bytes: the same page, or both only reserved zeros.
 fn same(a: Option<&Arc<Page>>, b: Option<&Arc<Page>>) -> bool {
     let page = |page: Option<&Arc<Page>>| page.map_or_else(|| Arc::as_ptr(&ZEROS), Arc::as_ptr);
     page(a) == page(b)
 }
 
-/// A page whose sectors were left at different versions.
+/// Returns a page whose sectors are left at different versions.
 fn mixed(durable: Option<&Arc<Page>>, changes: &[Change], versions: &Versions) -> Page {
     let mut running = durable.map_or([0; PAGE], |page| **page);
     let mut left = running;

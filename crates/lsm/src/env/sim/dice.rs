@@ -1,4 +1,4 @@
-//! Random choices from a seed; a copy goes on exactly as the original does.
+//! Random choices from a seed; a copy continues exactly as the original does.
 
 use crate::checksum::mix;
 
@@ -16,12 +16,12 @@ impl Dice {
         mix(self.0)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// One of two.
+    /// Returns true or false at random.
     pub(super) fn coin(&mut self) -> bool {
         self.next() >> 63 == 1
     }

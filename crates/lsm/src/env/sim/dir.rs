@@ -1,4 +1,5 @@
-//! An open directory of the simulated disk, known by its number: renames do not change it, and one that was removed takes no new names.
+//! An open directory of the simulated disk, identified by its number: renames do not change it, and a removed directory
+//! accepts no new names.
 
 use std::any::Any;
 use std::fmt;
@@ -11,7 +12,7 @@ use super::{Kind, SimFs, file_names};
 use crate::env::tree::{Entry, Place, Tree};
 use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
 
-/// An open directory. It belongs to one boot and is dead after it.
+/// An open directory. It belongs to one boot and is invalid after it.
 pub(super) struct SimDir {
     pub(super) fs: SimFs,
     pub(super) dir: u64,

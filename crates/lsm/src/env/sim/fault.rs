@@ -1,30 +1,32 @@
-//! What may go wrong at a step, and which steps it can go wrong at.
+//! The kinds of faults, and the steps at which each can occur.
 
 use std::io::{self, ErrorKind};
 
-/// Something that goes wrong. It strikes the first step, at or after the one it is set for, that it fits.
+/// A fault. It occurs at the first applicable step at or after the step that it is set for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The operation fails with this error and does nothing. Fits all but stores; at a sync it is `SyncFailed` with this error.
+    /// The operation fails with this error and has no effect. Applies to all steps but stores; at a sync it is
+    /// `SyncFailed` with this error.
     Error(ErrorKind),
-    /// A write lands in part and then fails; a read answers fewer bytes than there are.
+    /// A write is done in part and then fails; a read returns fewer bytes than exist.
     Short,
-    /// A write lands at another offset, and says nothing.
+    /// A write goes to another offset, without an error.
     MisdirectedWrite,
-    /// A read answers what stands at another offset.
+    /// A read returns the bytes at another offset.
     MisdirectedRead,
-    /// A read answers with one bit flipped; the disk is as it was.
+    /// A read returns bytes with one bit flipped; the disk is unchanged.
     FlippedRead,
-    /// The operation takes this long: the manual clock moves on first. Fits every step.
+    /// The operation takes this long: the manual clock advances first. Applies to every step.
     Delay(u64),
-    /// A sync fails, and the pages it should have written count as clean: some were written, some are lost but still cached, some read as before.
+    /// A sync fails, and the pages it should have written count as clean: some were written, some are lost but still
+    /// cached, some revert to their old contents.
     SyncFailed,
 }
 
-/// What kind of step an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Asks without reading data.
+    /// A query that reads no data.
     Look,
     /// Reads data.
     Read,
@@ -36,12 +38,12 @@ pub(super) enum Kind {
     Length,
     /// Makes something durable.
     Sync,
-    /// Stores into a mapping: cannot fail.
+    /// Stores into a mapping; cannot fail.
     Store,
 }
 
 impl Kind {
-    /// True if a crash in the middle of it leaves another state than one before it.
+    /// True if a crash in the middle of it leaves another state than a crash before it.
     pub(super) fn changes(self) -> bool {
         !matches!(self, Kind::Look | Kind::Read)
     }
@@ -60,21 +62,21 @@ impl Fault {
     }
 }
 
-/// How an operation goes.
+/// The course of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum How {
     Whole,
-    /// The crash comes while it runs; so many bytes of it were done, or a random part.
+    /// The crash happens during the operation; this many bytes of it were done, or a random part.
     Torn(Option<u64>),
     Short,
     Misdirected,
     Flipped,
-    /// Of a sync only.
+    /// For syncs only.
     Failed(ErrorKind),
 }
 
 impl How {
-    /// What the caller is told after what was to happen has happened.
+    /// Returns the caller's result, after the operation took its course.
     pub(super) fn result(self) -> io::Result<()> {
         match self {
             How::Whole | How::Misdirected | How::Flipped => Ok(()),
@@ -85,7 +87,7 @@ impl How {
     }
 }
 
-/// The error of every operation from the crash on, until the reboot.
+/// Returns the error of every operation between the crash and the reboot.
 pub(super) fn crashed() -> io::Error {
     io::Error::other("simulated crash")
 }

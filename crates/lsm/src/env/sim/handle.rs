@@ -1,4 +1,4 @@
-//! Open files, mappings and locks of the simulated disk. Each belongs to one boot and is dead after it.
+//! Open files, mappings and locks of the simulated disk. Each belongs to one boot and is invalid after it.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -124,7 +124,7 @@ impl Mapped for SimMapped {
     fn load(&self, offset: usize, out: &mut [u8]) {
         self.check(offset, out.len());
         out.fill(0);
-        // A mapping of a dead boot has nothing behind it any more.
+        // A mapping from an earlier boot has no file behind it.
         let state = lock(&self.state);
         if state.epoch == self.epoch
             && !self.is_released.load(Ordering::Acquire)
@@ -151,11 +151,11 @@ impl Drop for SimMapped {
     }
 }
 
-/// A file or a directory that is held as a lock.
+/// A file or directory held as a lock.
 pub(super) struct SimLock {
     pub(super) state: Arc<Mutex<State>>,
     pub(super) locked: u64,
-    /// Where the file stood; none: it is a directory.
+    /// The name of the file; `None` for a directory.
     pub(super) place: Option<Place>,
     pub(super) epoch: u64,
 }

@@ -1,4 +1,5 @@
-//! What a crash leaves: which pending changes of names, which version of every changed sector, which length.
+//! The effects of a crash: the surviving name changes, the version of every changed sector, and the length of every
+//! file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,52 +10,53 @@ use super::state::{Pending, State};
 use crate::checksum::mix;
 use crate::env::tree::{Entry, Place};
 
-/// How a boot ends.
+/// The end of a boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crash {
-    /// The process is killed. The page cache survives, locks go, the boot id stays.
+    /// The process is killed. The page cache survives, locks are released, the boot id stays.
     Process,
-    /// The machine loses power. What was not synced is lost as the policy says; the boot id changes.
+    /// The machine loses power. Unsynced changes are lost according to the policy; the boot id changes.
     Machine(Loss),
 }
 
-/// What is lost of all that was not synced.
+/// The policy that decides which unsynced changes are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Everything.
+    /// All changes are lost.
     DurableOnly,
-    /// Nothing.
+    /// No change is lost.
     KeepAll,
-    /// The names; all data is kept.
+    /// Name changes are lost; all data is kept.
     Names,
-    /// The data and lengths; all names are kept.
+    /// Data and lengths are lost; all name changes are kept.
     Data,
-    /// Each name, length, page and sector by itself is left old, new or at any version in between; files differ in how much.
+    /// Each name, length, page and sector is independently left old, new or at any version in between; the share varies
+    /// between files.
     Random {
-        /// Chooses.
+        /// The seed of the choices.
         seed: u64,
     },
-    /// What came last is kept, what came before some step is lost, sector by sector.
+    /// Changes before some step are lost and later ones kept, sector by sector.
     Reordered {
-        /// Chooses the step.
+        /// The seed that chooses the step.
         seed: u64,
     },
-    /// What came before some step is kept, the rest is lost: the disk as it was at that moment.
+    /// Changes before some step are kept and the rest lost: the disk as of that moment.
     Ordered {
-        /// Chooses the step.
+        /// The seed that chooses the step.
         seed: u64,
     },
-    /// The newest sector of every file was half written; all else is kept.
+    /// The newest sector of every file was written in half; all other changes are kept.
     TornLastSector,
-    /// Lengths and names are kept, but data that came where nothing had been is zeros from some point on.
+    /// Lengths and names are kept, but newly allocated data is zeros from some point on.
     ZeroTail {
-        /// Chooses the point.
+        /// The seed that chooses the point.
         seed: u64,
     },
 }
 
 impl Loss {
-    /// Every policy, those that choose with this seed.
+    /// Returns every policy, with this seed for those that choose randomly.
     pub fn all(seed: u64) -> [Loss; 9] {
         [
             Loss::DurableOnly,
@@ -71,7 +73,8 @@ impl Loss {
 }
 
 impl State {
-    /// Ends the boot: handles, locks and faults go; after a machine crash so does what `loss` says.
+    /// Ends the boot: handles, locks and faults become invalid; a machine crash also loses the changes selected by
+    /// `loss`.
     pub(super) fn reboot(&mut self, crash: Crash) {
         let used = self.used();
         self.epoch += 1;
@@ -125,7 +128,7 @@ impl State {
         }
     }
 
-    /// A step between the first and the last of what is not durable.
+    /// Returns a step between the first and the last non-durable change.
     fn cut(&self, dice: &mut Dice) -> u64 {
         let names = self.pending.iter().map(|pending| pending.step);
         let data = self.files.values().flat_map(|content| {
@@ -148,9 +151,9 @@ fn next_boot_id(id: [u8; 16]) -> [u8; 16] {
     std::array::from_fn(|at| half[at % 8] ^ (at / 8) as u8)
 }
 
-/// Which changes are kept: those that `keep` wants, and those that they build on. A change builds on the one that filled the
-/// place it vacates (or a file renamed twice would have two names) and on the one that vacated the place it fills (or it
-/// would overwrite a name that was only to be moved).
+/// Returns which changes are kept: those that `keep` selects, and those that they depend on. A change depends on the
+/// one that filled the place it vacates (otherwise a file renamed twice would have two names), and on the one that
+/// vacated the place it fills (otherwise it would overwrite a name that was only to be moved).
 pub(super) fn keep_names(pending: &[Pending], keep: impl FnMut(&Pending) -> bool) -> Vec<bool> {
     let mut kept: Vec<bool> = pending.iter().map(keep).collect();
     for later in (0..pending.len()).rev().filter(|later| kept[*later]).collect::<Vec<_>>() {
@@ -199,7 +202,7 @@ fn lose_data(content: &mut Content, loss: Loss, cut: u64, dice: &mut Dice) {
     }
 }
 
-/// Per file: everything old, everything new, or each part by itself; per page: one version, or one per sector.
+/// Per file: all old, all new, or each part independently; per page: one version, or one per sector.
 fn lose_randomly(content: &mut Content, lengths: &[u64], dice: &mut Dice) {
     let kind = dice.below(6);
     let version = |dice: &mut Dice, newest: usize| match (kind, dice.below(3)) {

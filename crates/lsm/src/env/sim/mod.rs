@@ -1,12 +1,12 @@
-//! The simulated disk: everything that a disk, a page cache and a kernel may do to a store, from a seed.
+//! The simulated disk: all behavior that a disk, a page cache and a kernel may show to a store, from a seed.
 //!
-//! Every operation of `Fs`, `File` and `Mapped` (but `load` and hints) is a numbered step. A step may be the crash
-//! ([`SimFs::crash_at`]): it happens not at all, in part or whole, and every later one of this boot fails.
-//! [`SimFs::reboot`] then says what kind of crash it was and gives back a usable file system; handles from before stay dead.
-//! A step may meet a fault ([`SimFs::fail_at`]). What has been written but not synced is kept in all its versions, per sector;
-//! what was done to names but not synced is kept change by change; a machine crash leaves any of them, as its [`Loss`] says.
+//! Every operation of `Fs`, `File` and `Mapped` (except `load` and hints) is a numbered step. A step may be the crash
+//! ([`SimFs::crash_at`]): it is done not at all, partially or completely, and every later step of this boot fails.
+//! [`SimFs::reboot`] then selects the kind of crash and returns the file system to a usable state; earlier handles stay
+//! invalid. A step may encounter a fault ([`SimFs::fail_at`]). Unsynced data is kept in all its versions, per sector,
+//! and unsynced name changes are kept one by one. A machine crash leaves any of them, depending on its [`Loss`].
 //!
-//! The state is one value behind one lock, and its parts are shared when it is copied, so that a [`SimFs::fork`] is cheap.
+//! The state is one value behind one lock, and copies share its parts, so a [`SimFs::fork`] is cheap.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -39,7 +39,7 @@ use fault::Kind;
 use handle::{SimFile, SimLock};
 use state::{Armed, State};
 
-/// A simulated file system. Clones are the same one; `fork` makes another.
+/// A simulated file system. Clones refer to the same one; `fork` makes another.
 #[derive(Clone)]
 pub struct SimFs {
     state: Arc<Mutex<State>>,
@@ -52,12 +52,12 @@ impl fmt::Debug for SimFs {
 }
 
 impl SimFs {
-    /// An empty disk without limit, on a machine with a boot id, that maps files.
+    /// Creates an empty disk of unlimited size that maps files, on a machine with a boot id.
     pub fn new(seed: u64) -> SimFs {
         SimFs::with_clock(seed, Arc::default())
     }
 
-    /// The same, with the clock that delays move.
+    /// Creates the same disk, with the clock that delays advance.
     pub fn with_clock(seed: u64, clock: Arc<ManualClock>) -> SimFs {
         SimFs { state: Arc::new(Mutex::new(State::new(seed, clock))) }
     }
@@ -66,7 +66,7 @@ impl SimFs {
         lock(&self.state)
     }
 
-    /// An environment of this file system, its clock, random numbers from `seed`, and work done in steps.
+    /// Returns an environment with this file system, its clock, random numbers from `seed`, and stepped work.
     pub fn env(&self, seed: u64) -> Env {
         Env {
             fs: Arc::new(self.clone()),
@@ -76,82 +76,85 @@ impl SimFs {
         }
     }
 
-    /// The clock that delays move.
+    /// Returns the clock that delays advance.
     pub fn clock(&self) -> Arc<ManualClock> {
         self.state().clock.clone()
     }
 
-    /// Whether files can be mapped and blocks stay reserved (the default), or stores write plainly.
+    /// Sets whether files can be mapped and blocks stay reserved (the default), or stores use plain writes.
     pub fn set_mapped(&self, mapped: bool) {
         self.state().reserves = mapped;
     }
 
-    /// The machine that the files seem to be on. A boot id of none stays none.
+    /// Sets the machine that the files appear to be on. A boot id of `None` stays `None`.
     pub fn set_machine(&self, machine: Machine) {
         self.state().machine = machine;
     }
 
-    /// How many bytes can still be reserved; none means without end. What is reserved stays writable.
+    /// Sets the number of bytes that can still be reserved; `None` for no limit. Reserved space stays writable.
     pub fn set_free_space(&self, bytes: Option<u64>) {
         self.state().free = bytes;
     }
 
-    /// How many bytes can still be reserved.
+    /// Returns the number of bytes that can still be reserved.
     pub fn free_space(&self) -> Option<u64> {
         self.state().free
     }
 
     // Steps, crashes and faults.
 
-    /// How many steps were taken, over all boots.
+    /// Returns the number of steps taken, over all boots.
     pub fn steps(&self) -> u64 {
         self.state().steps
     }
 
-    /// The numbers of the steps of this boot that change or sync something: those at which a crash is worth trying.
+    /// Returns the numbers of this boot's steps that change or sync data: those at which a crash is worth testing.
     pub fn changing_steps(&self) -> Vec<u64> {
         self.state().changing.clone()
     }
 
-    /// Lets step `step` and every later one fail until `reboot`; how much of that step is still done is chosen at random.
+    /// Makes step `step` and every later one fail until `reboot`; the part of that step that is still done is chosen at
+    /// random.
     pub fn crash_at(&self, step: u64) {
         self.state().crash = Some((step, None));
     }
 
-    /// The same; of that step `done` bytes are done: whole words of a store, whole pages of a sync, and an operation
-    /// that cannot be torn is done if `done` is not 0.
+    /// Crashes like `crash_at`, with `done` bytes of the step done: whole words of a store, whole pages of a sync. An
+    /// operation that cannot be torn is done if `done` is not 0.
     pub fn crash_within(&self, step: u64, done: u64) {
         self.state().crash = Some((step, Some(done)));
     }
 
-    /// True from the crash to the reboot.
+    /// Returns true from the crash to the reboot.
     pub fn is_crashed(&self) -> bool {
         self.state().crashed
     }
 
-    /// Ends this boot, crashed or not, and begins the next. Open files, mappings and locks of before are dead; faults are over.
+    /// Ends this boot, crashed or not, and begins the next. Earlier open files, mappings and locks are invalid; faults
+    /// are cleared.
     pub fn reboot(&self, crash: Crash) {
         self.state().reboot(crash);
     }
 
-    /// Lets a fault strike once: the first step from `step` on that it fits.
+    /// Sets a fault that occurs once: at the first applicable step from `step` on.
     pub fn fail_at(&self, step: u64, fault: Fault) {
         self.state().faults.push(Armed { from: step, fault, stays: false });
     }
 
-    /// Lets a fault strike every step from `step` on that it fits, until `clear_faults` or a reboot.
+    /// Sets a fault that occurs at every applicable step from `step` on, until `clear_faults` or a reboot.
     pub fn fail_from(&self, step: u64, fault: Fault) {
         self.state().faults.push(Armed { from: step, fault, stays: true });
     }
 
-    /// Ends all faults. True if none was still waiting to strike once.
+    /// Clears all faults. Returns true if every one-time fault had occurred.
     pub fn clear_faults(&self) -> bool {
         std::mem::take(&mut self.state().faults).iter().all(|armed| armed.stays)
     }
 
     // Copies.
 
-    /// A copy of the whole machine as it is, with its unsynced changes and its crash, but without open files and locks.
+    /// Returns a copy of the whole machine in its current state, with its unsynced changes and its crash, but without
+    /// open files and locks.
     pub fn fork(&self) -> SimFs {
         let mut state = self.state().clone();
         let open = std::mem::take(&mut state.open);
@@ -162,7 +165,7 @@ impl SimFs {
         SimFs { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A copy of the files alone, as `cp` would make it, durable, on the given machine.
+    /// Returns a copy of the files alone, as `cp` would make it, durable, on the given machine.
     pub fn copy(&self, machine: Machine) -> SimFs {
         let copy = self.fork();
         copy.settle();
@@ -171,7 +174,7 @@ impl SimFs {
         copy
     }
 
-    /// Makes all that was done durable.
+    /// Makes all changes durable.
     pub fn settle(&self) {
         let mut state = self.state();
         state.durable = state.live.clone();
@@ -184,15 +187,15 @@ impl SimFs {
         state.sweep();
     }
 
-    // The tests' own access: not numbered, durable at once.
+    // Direct access for tests: not counted as steps, immediately durable.
 
-    /// The names of the files in a directory, sorted.
+    /// Returns the names of the files in a directory, sorted.
     pub fn files(&self, dir: impl AsRef<Path>) -> Vec<String> {
         let state = self.state();
         state.live.dir(dir.as_ref()).map_or_else(|_| Vec::new(), |dir| file_names(&state, dir))
     }
 
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     pub fn read_all(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let state = self.state();
         let content = &state.files[&state.live.file(path.as_ref())?];
@@ -201,12 +204,12 @@ impl SimFs {
         Ok(bytes)
     }
 
-    /// Puts these bytes in the place of a file's, or makes the file. Its directory must be there.
+    /// Replaces a file's contents, or creates the file. Its directory must exist.
     pub fn write_all(&self, path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
         self.state().put_file(path.as_ref(), Content::settled(bytes))
     }
 
-    /// Takes a file away.
+    /// Removes a file.
     pub fn delete(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.state().take_file(path.as_ref())
     }
@@ -216,16 +219,16 @@ impl SimFs {
         self.state().flip(path.as_ref(), bit)
     }
 
-    // Accounts.
+    // Accounting.
 
-    /// The paths of the files that are open or mapped, one for each handle.
+    /// Returns the paths of the open or mapped files, one per handle.
     pub fn open_files(&self) -> Vec<PathBuf> {
         let state = self.state();
         let open = state.open.iter();
         open.flat_map(|(file, count)| std::iter::repeat_n(state.path_of(*file), *count as usize)).collect()
     }
 
-    /// The paths of the lock files that are held.
+    /// Returns the paths of the lock files that are held.
     pub fn held_locks(&self) -> Vec<PathBuf> {
         let state = self.state();
         let files = state.locks.iter().filter(|locked| state.files.contains_key(locked));
@@ -241,7 +244,7 @@ impl SimFs {
 }
 
 impl SimFs {
-    /// Opens the file that `find` finds, or makes it at the place that `at` names.
+    /// Opens the file that `find` returns, or creates it at the place that `at` returns.
     fn open_at(
         &self,
         epoch: u64,
@@ -277,7 +280,7 @@ impl SimFs {
         })
     }
 
-    /// A directory that is there.
+    /// Looks up an existing directory.
     fn look_at(&self, dir: &Path) -> io::Result<(MutexGuard<'_, State>, u64)> {
         let mut state = self.state();
         let epoch = state.epoch;

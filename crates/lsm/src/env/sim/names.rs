@@ -1,4 +1,5 @@
-//! Changes of names: made at once for processes, durable with the sync of a directory, and until then remembered one by one.
+//! Name changes: immediately visible to processes, durable with the sync of a directory, and until then recorded one by
+//! one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +12,7 @@ use super::state::{BLOCK, Pending, State};
 use crate::env::tree::{Change, Entry, Place, Tree};
 
 impl State {
-    /// Plans a change of names and makes it; none may be needed.
+    /// Plans a name change and makes it; the plan may find that no change is needed.
     pub(super) fn rename(
         &mut self,
         epoch: u64,
@@ -45,7 +46,7 @@ impl State {
         }
     }
 
-    /// The space of a file that nobody can reach any more is free.
+    /// Releases the space of a file that is no longer reachable.
     pub(super) fn give_back(&mut self, file: u64) {
         if let Some(content) = self.files.get(&file)
             && content.names == 0
@@ -56,7 +57,7 @@ impl State {
         }
     }
 
-    /// A new, empty file; it takes a block for itself.
+    /// Creates an empty file; the file itself takes one block.
     pub(super) fn create(&mut self, epoch: u64, at: impl FnOnce(&Tree) -> io::Result<Place>) -> io::Result<u64> {
         let (step, how) = self.begin(epoch, Kind::Name)?;
         if !self.is_done(how) {
@@ -76,7 +77,7 @@ impl State {
         Ok(file)
     }
 
-    /// Directories one by one; a crash leaves the outer ones.
+    /// Creates directories one by one; a crash leaves the outer ones.
     pub(super) fn create_dirs(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
         let (step, how) = self.begin(epoch, Kind::Name)?;
         let missing = self.live.missing_dirs(path)?;
@@ -91,7 +92,7 @@ impl State {
         how.result()
     }
 
-    /// Makes the entries of a directory durable, and with them whatever they came from in another one.
+    /// Makes the entries of a directory durable, together with the changes in other directories that they came from.
     pub(super) fn sync_dir(&mut self, epoch: u64, dir: impl FnOnce(&Tree) -> io::Result<u64>) -> io::Result<()> {
         let (_, how) = self.begin(epoch, Kind::Sync)?;
         let dir = dir(&self.live)?;
@@ -110,14 +111,14 @@ impl State {
             } else if !matches!(how, How::Failed(_)) {
                 self.pending.push(pending);
             }
-            // After a failure what was not written counts as clean: nothing will write it again.
+            // After a failure the unwritten changes count as clean: no later sync writes them.
         }
         self.pending.sort_by_key(|pending| pending.step);
         self.sweep();
         how.result()
     }
 
-    /// Forgets files and directories that nothing leads to, on disk or in the cache.
+    /// Removes files and directories that are unreachable both on disk and in the cache.
     pub(super) fn sweep(&mut self) {
         let known: BTreeSet<Entry> = self
             .live
@@ -132,8 +133,8 @@ impl State {
     }
 }
 
-/// Splits off the pending changes that a sync of `dir` makes durable: those of its entries, and the earlier ones that those
-/// build on in other directories.
+/// Splits off the pending changes that a sync of `dir` makes durable: those of its entries, and the earlier changes in
+/// other directories that those depend on.
 fn split(pending: Vec<Pending>, dir: u64) -> (Vec<Pending>, Vec<Pending>) {
     let mut dirs = BTreeSet::from([dir]);
     let (mut concerned, mut others) = (Vec::new(), Vec::new());

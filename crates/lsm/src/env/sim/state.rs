@@ -1,7 +1,9 @@
-//! The state of the simulated machine: how an operation begins, and what those on data, space and locks do (names: `names`).
+//! The state of the simulated machine: how an operation begins, and the operations on data, space and locks (names:
+//! `names`).
 //!
-//! An operation begins as a step: it is numbered, the crash or a fault may take it, and then it runs on the live state.
-//! What is not durable is remembered beside it: changes of names in one list for the machine, changes of data with each file.
+//! An operation begins as a step: it is numbered, a crash or a fault may replace it, and then it runs on the live
+//! state. Non-durable changes are recorded beside the state: name changes in one list for the machine, data changes
+//! with each file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -14,7 +16,7 @@ use super::fault::{Fault, How, Kind, crashed};
 use crate::env::tree::{Change, Entry, Place, Tree};
 use crate::env::{Machine, ManualClock};
 
-/// A change of names that is not durable.
+/// A name change that is not durable.
 #[derive(Clone)]
 pub(super) struct Pending {
     pub(super) step: u64,
@@ -32,21 +34,21 @@ pub(super) struct Armed {
 /// The machine: disk, page cache, open files.
 #[derive(Clone)]
 pub(super) struct State {
-    /// Names that processes see.
+    /// Names as seen by processes.
     pub(super) live: Tree,
-    /// Names that are certain.
+    /// Durable names.
     pub(super) durable: Tree,
-    /// What stands between the two, in order.
+    /// The changes between the two, in order.
     pub(super) pending: Vec<Pending>,
     pub(super) files: BTreeMap<u64, Arc<Content>>,
     next: u64,
 
     pub(super) steps: u64,
-    /// The steps since the last reboot at which something changes.
+    /// The steps since the last reboot that change the state.
     pub(super) changing: Vec<u64>,
-    /// Handles of earlier epochs are dead.
+    /// Handles of earlier epochs are invalid.
     pub(super) epoch: u64,
-    /// The step of the crash, and how much of it is done.
+    /// The step of the crash, and the part of it that is done.
     pub(super) crash: Option<(u64, Option<u64>)>,
     pub(super) crashed: bool,
     pub(super) faults: Vec<Armed>,
@@ -89,7 +91,7 @@ impl State {
         }
     }
 
-    /// Numbers an operation and says how it goes. An error means that it does not happen at all.
+    /// Numbers an operation and determines its course. An error means that it has no effect.
     pub(super) fn begin(&mut self, epoch: u64, kind: Kind) -> io::Result<(u64, How)> {
         if epoch != self.epoch {
             return Err(io::Error::other("opened before a simulated crash"));
@@ -111,7 +113,7 @@ impl State {
         Ok((step, self.strike(step, kind)?))
     }
 
-    /// Lets the first fault that fits strike; delays come on top.
+    /// Applies the first fault that matches; delays apply in addition.
     fn strike(&mut self, step: u64, kind: Kind) -> io::Result<How> {
         let mut struck = None;
         let clock = self.clock.clone();
@@ -137,7 +139,7 @@ impl State {
         }
     }
 
-    /// How many of `total` bytes are done, in whole units.
+    /// Returns how many of `total` bytes are done, in whole units.
     pub(super) fn done(&mut self, how: How, total: usize, unit: usize) -> usize {
         match how {
             How::Torn(Some(done)) => (done.min(total as u64) as usize) / unit * unit,
@@ -151,7 +153,7 @@ impl State {
         }
     }
 
-    /// True if an operation that is done whole or not at all is done.
+    /// Returns whether an atomic operation is done.
     pub(super) fn is_done(&mut self, how: How) -> bool {
         match how {
             How::Torn(Some(done)) => done > 0,
@@ -171,7 +173,7 @@ impl State {
 
     // Space.
 
-    /// Takes blocks from what is free.
+    /// Takes blocks from the free space.
     pub(super) fn spend(&mut self, blocks: u64) -> io::Result<()> {
         match self.free {
             Some(free) if free < blocks * BLOCK => Err(ErrorKind::StorageFull.into()),
@@ -183,7 +185,7 @@ impl State {
         }
     }
 
-    /// Runs a change of a file's content and settles the account of its blocks.
+    /// Applies a change to a file's content, and accounts for its blocks.
     fn changing<T>(&mut self, file: u64, change: impl FnOnce(&mut Content) -> T) -> T {
         let Some(free) = self.free else { return change(self.content(file)) };
         let content = self.content(file);
@@ -194,7 +196,7 @@ impl State {
         result
     }
 
-    /// Blocks of every file that somebody can reach.
+    /// Returns the blocks of every reachable file.
     pub(super) fn used(&self) -> u64 {
         let reachable = self.files.iter().filter(|(file, content)| content.names > 0 || self.open.contains_key(file));
         reachable.map(|(_, content)| (content.live.reserved() as u64 + 1) * BLOCK).sum()
@@ -202,7 +204,7 @@ impl State {
 
     // Locks.
 
-    /// Takes a file as a lock, or tells who has it.
+    /// Takes a file as a lock, or returns its holder's text.
     pub(super) fn lock(
         &mut self,
         epoch: u64,
@@ -226,7 +228,7 @@ impl State {
         let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
         self.changing(file, |content| {
             content.set_len(step, 0);
-            // The lock holds without its holder's name, which a full disk does not take.
+            // The lock is valid without its holder's name, which a full disk does not accept.
             let fitting = content.fitting(0, holder.len(), room);
             content.write(step, 0, &holder.as_bytes()[..fitting]);
         });
@@ -235,7 +237,7 @@ impl State {
         Ok(Ok(file))
     }
 
-    /// Locks a directory; false if it is locked.
+    /// Locks a directory. Returns false if it is already locked.
     pub(super) fn lock_dir(&mut self, epoch: u64, dir: u64) -> io::Result<bool> {
         self.begin(epoch, Kind::Look)?;
         match self.live.has_dir(dir) {
@@ -244,7 +246,7 @@ impl State {
         }
     }
 
-    /// True if the name at a place is that of this file.
+    /// True if the name at a place refers to this file.
     pub(super) fn stands_for(&mut self, epoch: u64, at: &Place, file: u64) -> io::Result<bool> {
         self.begin(epoch, Kind::Look)?;
         Ok(self.live.at(at) == Some(Entry::File(file)))
@@ -312,7 +314,7 @@ impl State {
         }
     }
 
-    /// A path of a file.
+    /// Returns a path of a file.
     pub(super) fn path_of(&self, file: u64) -> PathBuf {
         let found = self.live.walk().into_iter().find(|(_, entry)| *entry == Entry::File(file));
         found.map_or_else(|| PathBuf::from("(removed)"), |(path, _)| path)
@@ -327,7 +329,7 @@ impl State {
             How::Misdirected => self.astray(offset, buf.len(), length),
             _ => offset,
         };
-        // A misdirected read still answers as many bytes as were asked for.
+        // A misdirected read still returns the requested number of bytes.
         let honest = length.saturating_sub(offset).min(buf.len() as u64) as usize;
         let wanted = if how == How::Short { self.dice.below(honest.max(1)) } else { honest };
         let got = self.files[&file].live.read_at(&mut buf[..wanted], from);
@@ -358,7 +360,7 @@ impl State {
         if fitting < done { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    /// Another offset for `length` bytes, by whole sectors, in a file of `end` bytes where it has room.
+    /// Returns another offset for `length` bytes, shifted by whole sectors, in a file of `end` bytes if it has room.
     fn astray(&mut self, offset: u64, length: usize, end: u64) -> u64 {
         let last = end.saturating_sub(length as u64) / SECTOR as u64;
         let within = offset % SECTOR as u64;
@@ -411,7 +413,7 @@ impl State {
         Ok(true)
     }
 
-    /// Prepares a range of a mapping: its blocks are reserved and it reads as zeros, or it fails.
+    /// Prepares a range of a mapping: reserves its blocks so that it reads as zeros, or fails.
     pub(super) fn prepare(&mut self, epoch: u64, file: u64, offset: u64, length: usize) -> io::Result<()> {
         let (step, how) = self.begin(epoch, Kind::Write)?;
         let done = self.done(how, length, PAGE);
@@ -423,7 +425,7 @@ impl State {
         how.result()
     }
 
-    /// A store into a mapping: after a crash it is dropped, at the crash its first words may be kept.
+    /// Stores into a mapping: after the crash the store is dropped; at the crash its first words may be kept.
     pub(super) fn store(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) {
         if let Ok((step, how)) = self.begin(epoch, Kind::Store) {
             let has_blocks = self.files[&file].fitting(offset, bytes.len(), 0) == bytes.len();

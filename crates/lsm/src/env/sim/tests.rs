@@ -1,4 +1,5 @@
-//! Each fault and each loss by a directed test; the whole against `MemoryFs` and the operating system's files by random operations.
+//! Directed tests of each fault and each loss; random operations compare the whole with `MemoryFs` and the operating
+//! system's files.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ fn path(name: &str) -> &Path {
     Path::new(name)
 }
 
-/// A disk with the file `a`, durable, of these bytes.
+/// Creates a disk with a durable file `a` of these bytes.
 fn with_file(seed: u64, bytes: &[u8]) -> SimFs {
     let sim = SimFs::new(seed);
     sim.write_all("a", bytes).unwrap();
@@ -36,14 +37,14 @@ fn sync_root(sim: &SimFs) {
     sim.sync_dir(path("")).unwrap();
 }
 
-/// What is left of `a` after a crash of this kind on a copy.
+/// Returns the contents of `a` after a crash of this kind on a copy.
 fn left(sim: &SimFs, crash: Crash) -> Vec<u8> {
     let copy = sim.fork();
     copy.reboot(crash);
     copy.read_all("a").unwrap()
 }
 
-/// Everything that is left of `a` by one of many seeds.
+/// Returns the possible contents of `a` after a crash, over 300 seeds.
 fn leavings(sim: &SimFs, policy: impl Fn(u64) -> Loss) -> BTreeSet<Vec<u8>> {
     (0..300).map(|seed| left(sim, Crash::Machine(policy(seed)))).collect()
 }

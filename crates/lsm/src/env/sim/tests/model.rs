@@ -1,4 +1,5 @@
-//! What every crash must leave, whatever its policy: no word older than its last sync, no synced file without a name.
+//! Properties that hold after every crash under every policy: no word is older than its last sync, and no synced file
+//! loses its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +27,10 @@ fn data() -> impl Strategy<Value = Data> {
     ]
 }
 
-/// The values that a word may have after a crash, the live one last; 0 is the value of nothing.
+/// The possible values of a word after a crash, the live one last; 0 is the value of a hole.
 type Word = Vec<u64>;
 
-/// Does what `step` says to the file and, with a number for every write, to the model.
+/// Applies `step` to the file and, with a number for every write, to the model.
 fn apply(
     step: &Data,
     number: u64,
@@ -50,7 +51,7 @@ fn apply(
             mapped.store(word as usize * 8, &bytes(words));
             Ok(())
         }
-        // Cut and filled up again: the mapping stays inside.
+        // Truncate and refill, so that the mapping stays within the file.
         Data::Cut { words } => {
             push(words, WORDS, 0);
             file.set_len(words * 8)?;

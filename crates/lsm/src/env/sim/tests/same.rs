@@ -1,4 +1,4 @@
-//! Without faults the three file systems give the same answers.
+//! Without faults the three file systems return the same results.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a step answered, as far as the three must agree.
+/// The result of a step, as far as the three must agree.
 #[derive(PartialEq, Debug)]
 enum Answer {
     Skipped,
@@ -93,7 +93,7 @@ impl World {
     }
 
     fn step(&mut self, step: &Step) -> Answer {
-        // The kinds that every kernel and the standard library agree about.
+        // The error kinds on which every kernel and the standard library agree.
         self.try_step(step).unwrap_or_else(|error| {
             let known = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::DirectoryNotEmpty];
             Answer::Refused(Some(error.kind()).filter(|kind| known.contains(kind)))
@@ -163,7 +163,7 @@ impl World {
         })
     }
 
-    /// Every file by its name, with its bytes.
+    /// Returns every file by its name, with its bytes.
     fn contents(&self) -> BTreeMap<&'static str, Option<Vec<u8>>> {
         let read = |name: usize| {
             if self.is_dir(name) {
@@ -175,7 +175,7 @@ impl World {
         NAMES.iter().enumerate().map(|(name, text)| (*text, read(name))).collect()
     }
 
-    /// Makes everything durable by the ordinary calls.
+    /// Makes everything durable with ordinary calls.
     fn sync_all(&self) {
         for name in 0..NAMES.len() {
             if self.is_dir(name) {
@@ -207,13 +207,13 @@ proptest! {
         let contents = real.contents();
         prop_assert_eq!(&memory.contents(), &contents);
         prop_assert_eq!(&sim.contents(), &contents);
-        // The cache is as good as the disk when nothing is lost.
+        // The cache is equivalent to the disk if no change is lost.
         for crash in [Crash::Process, ALL] {
             let copy = disk.fork();
             copy.reboot(crash);
             prop_assert_eq!(&World::new(Arc::new(copy), path("store")).contents(), &contents);
         }
-        // And nothing can be lost of what was synced.
+        // And no policy can lose synced changes.
         sim.sync_all();
         for loss in Loss::all(seed) {
             let copy = disk.fork();
