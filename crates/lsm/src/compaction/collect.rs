@@ -3,16 +3,17 @@
 //!
 //! In:     the value references of a family's tables. Out: files to be collected, and a plan.
 //! Choice: a file of which at least half is garbage, once two fifths of all value bytes of the family are garbage: a
-//! value moved too early is soon overwritten, and was moved for nothing. So garbage takes no more space than live
-//! values, and each byte written for collection frees at least one. A compaction that encounters a pointer into such a
-//! file moves the value. If no other compaction is due, the table that points to most of these values is rewritten in
-//! place, until the last pointer is gone and the file with it. In a store that is settling, the files with the greatest
-//! share of garbage are collected first, until the remaining garbage is 1/8 of the live bytes.
+//!         value moved too early is soon overwritten, and was moved for nothing. So garbage takes no more space than
+//!         live values, and each byte written for collection frees at least one. A compaction that encounters a pointer
+//!         into such a file moves the value. If no other compaction is due, the table that points to most of these
+//!         values is rewritten in place, until the last pointer is gone and the file with it. In a store that is
+//!         settling, the files with the greatest share of garbage are collected first, until the remaining garbage is
+//!         1/8 of the live bytes.
 //! Turns:  only as many files at once as keep the moved bytes small: a table of 64 MiB may point to a terabyte, and
-//! until the last pointer into a file is gone, its values take their space twice. The files with the greatest share of
-//! garbage are collected first, from all tables, and then the next ones.
+//!         until the last pointer into a file is gone, its values take their space twice. The files with the greatest
+//!         share of garbage are collected first, from all tables, and then the next ones.
 //! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it. In a
-//! settling store it is merged first, if it points to such values.
+//!         settling store it is merged first, if it points to such values.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

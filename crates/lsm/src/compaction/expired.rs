@@ -1,11 +1,12 @@
 //! Reclaims the space of expired records. Pure.
 //!
 //! Drop:   a table is removed by an edit alone, unread, if all its records have expired for every present and future
-//! reader and no other data depends on them. That is: no older table would become visible, no newer table or memtable
-//! may hold a version that retains one of them, and the table is neither quarantined nor in a lost range.
+//!         reader and no other data depends on them. That is: no older table would become visible, no newer table or
+//!         memtable may hold a version that retains one of them, and the table is neither quarantined nor in a lost
+//!         range.
 //! Merge:  any other table with expired records is compacted, and `rules` decide on each record.
 //! When:   if no more urgent compaction is due, once a quarter of a table's records have expired, or one expired a day
-//! ago; and whenever a caller requests the space.
+//!         ago; and whenever a caller requests the space.
 //! Ends:   a rewritten table holds no record that had expired, or is excluded from being picked again.
 
 use std::cmp::Reverse;

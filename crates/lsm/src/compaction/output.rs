@@ -1,14 +1,14 @@
 //! Writes records into tables: the pass that flushes and compactions share.
 //!
 //! In:     a cursor over the merged inputs in internal order, and the ledger computed from the inputs' own records
-//! (never from the merge).
+//!         (never from the merge).
 //! Out:    table and value files, written and synced but not yet named by an edit (I04 is the caller's duty: directory
-//! sync, then edit); and the rows that a flush produces for other families, with their ledger.
+//!         sync, then edit); and the rows that a flush produces for other families, with their ledger.
 //! Holds:  no user key spans two tables (I05); versions visible to a live snapshot are kept (I08); the ledger balances
-//! (I11). A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason for the
-//! drop. Records out of order end the pass, since a newer version that comes too late would be dropped in favour of an
-//! older one. A record from a source in which every record has a companion must have one in the finished block, or the
-//! pass fails.
+//!         (I11). A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason for
+//!         the drop. Records out of order end the pass, since a newer version that comes too late would be dropped in
+//!         favour of an older one. A record from a source in which every record has a companion must have one in the
+//!         finished block, or the pass fails.
 //! Ledger: by kind, count and sum of terms:
 //!         what the inputs' own ledgers say (memtables: counted at insert; tables: counted in their finished blocks)
 //!         + the protector's additions: terms of records that had none (adopted) and of new values (derived)
@@ -16,7 +16,7 @@
 //! A damaged companion that is corrected has its original term; one that is rebuilt over damaged bytes, or lost, leaves
 //! a gap. Rows for other families are counted when they are produced and again in their own finished blocks.
 //! Damage: a first pass detects it in a finished block and cannot determine its source. The second one
-//! (`Pass::checks_inputs`) checks each record at its source, and reports the file and the block.
+//!         (`Pass::checks_inputs`) checks each record at its source, and reports the file and the block.
 //! Crash:  leaves files that no edit names; the next open deletes them.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,8 @@
 //! In:     the boundary keys, and a function that makes cursor, rules and splitter of a part.
 //! Out:    the tables of all parts in key order, as if one pass had written them.
 //! Holds:  every key belongs to one part, with all its versions (I05). There is one ledger: the written and dropped
-//! records of all parts against the inputs' ledger, so that a record taken by two parts, or by none, is detected (I11).
+//!         records of all parts against the inputs' ledger, so that a record taken by two parts, or by none, is
+//!         detected (I11).
 //! Errors: the first part that fails stops the others, and all files are removed.
 //! Steps:  in stepped mode the parts run one after the other on the same thread, so that a seed determines the outcome.
 

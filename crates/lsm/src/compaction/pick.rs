@@ -1,15 +1,16 @@
 //! Compaction picking: selects the tables to merge next, and the output level. Pure: a level summary in, a plan out.
 //!
 //! Shape:  level 6 is the bottom. The targets of the levels above follow from the largest level, each smaller by
-//! `fanout`, up to the *base*, the level into which level 0 is merged (dynamic level sizes: about nine tenths of the
-//! data are at the bottom).
+//!         `fanout`, up to the *base*, the level into which level 0 is merged (dynamic level sizes: about nine tenths
+//!         of the data are at the bottom).
 //! Score:  size over target, in thousandths; for level 0 also by table count. A level is due from 1000 on. Of several
-//! due levels, the one that is fullest relative to the next goes first, so that no data is added to a level that
-//! already exceeds its target.
+//!         due levels, the one that is fullest relative to the next goes first, so that no data is added to a level
+//!         that already exceeds its target.
 //! Choice: within a level, the table with the least overlap in the next level relative to its size, where a tombstone
-//! counts as two more records.
+//!         counts as two more records.
 //! Holds:  inputs are closed: the tables that move down include everything older of their keys (level 0: all older
-//! tables that overlap). Two plans never share an input, and never write to overlapping ranges of one level (I05).
+//!         tables that overlap). Two plans never share an input, and never write to overlapping ranges of one level
+//!         (I05).
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Finished tables that are synced together, for a job that writes many small ones.
 //!
-//! In:    tables as they are finished. Out: all of them durable, after one call of `sync`, before an edit names one
-//! (I04).
+//! In:     tables as they are finished. Out: all of them durable, after one call of `sync`, before an edit names one
+//!         (I04).
 
 use std::sync::{Arc, Mutex};
 

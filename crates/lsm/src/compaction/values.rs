@@ -2,10 +2,10 @@
 //! other pointers stay unchanged.
 //!
 //! In:     the kept records, in order, with their final companions; the caller holds the value files that they point to
-//! until the edit. Out: the pointers that replace the values in the table.
+//!         until the edit. Out: the pointers that replace the values in the table.
 //! Holds:  a record's companion is the same for a pointer as for its value. Value files are durable before the pass
-//! ends (I04), and the ledger covers them: entries and bytes must equal those that the finished blocks of the tables
-//! point to.
+//!         ends (I04), and the ledger covers them: entries and bytes must equal those that the finished blocks of the
+//!         tables point to.
 //! Damage: a value that cannot be moved stays in place with its pointer: it remains an error of that record alone.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -137,7 +137,7 @@ impl Fs for StoreFs {
         match (self.changing(from)?, self.named(to)?) {
             (Some((dir, from)), Some((_, to))) => dir.rename(from, to),
             (None, None) => self.inner.rename(from, to),
-            _ => Err(io::ErrorKind::CrossesDevices.into()), // renaming moves no file into or out of an open store's directory
+            _ => Err(io::ErrorKind::CrossesDevices.into()), // no rename moves a file into or out of the directory
         }
     }
 

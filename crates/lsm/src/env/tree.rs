@@ -1,4 +1,4 @@
-//! Names: directories and their entries, for the in-memory file systems.
+//! Names:  directories and their entries, for the in-memory file systems.
 //!
 //! A call is first planned (is it possible in the current tree? which error would the operating system return?) and
 //! becomes a [`Change`], a value; then the change is applied. The simulation keeps changes that are not yet durable and

@@ -3,12 +3,12 @@
 //! In:     a leaf that a cursor has sorted.
 //! Out:    a word stored in the leaf: the number of records it describes, and the newest seqno among them.
 //! Holds:  a leaf is append-only, so a statement about its first records stays true. While the leaf has no other
-//! records, the statement covers the leaf. A reader to whom all of them are visible (its seqno is at least the newest)
-//! sees no key there.
+//!         records, the statement covers the leaf. A reader to whom all of them are visible (its seqno is at least the
+//!         newest) sees no key there.
 //! Costs:  each time records were added, the leaf is scanned once, up to the first key that is not deleted. If all keys
-//! are deleted, each record is checked, even by a cursor that checks few of the records that it shows; a cursor that
-//! checks none stores nothing. From then on the head of a queue costs one load per leaf before it, not two steps per
-//! key.
+//!         are deleted, each record is checked, even by a cursor that checks few of the records that it shows; a cursor
+//!         that checks none stores nothing. From then on the head of a queue costs one load per leaf before it, not two
+//!         steps per key.
 //!
 //! Versions of a key may span two leaves. A leaf that begins with a record other than a tombstone may hold an older
 //! version of a key that was deleted in the previous leaf. The word records this, and whether the last key may continue

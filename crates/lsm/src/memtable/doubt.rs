@@ -2,11 +2,11 @@
 //!
 //! In:     a record that failed its check, and its neighbours.
 //! Out:    a fence over every place that the record may have had, and the place where a search that encountered it must
-//! end.
+//!         end.
 //! Holds:  records are ordered by the keys that they had on insertion, whatever became of their bytes since. So a
-//! damaged record lies between its nearest undamaged neighbours. If the memtable's filter contains its key, and the key
-//! lies between those neighbours, the fence covers only the versions of that key; otherwise the fence covers the whole
-//! range between the neighbours.
+//!         damaged record lies between its nearest undamaged neighbours. If the memtable's filter contains its key, and
+//!         the key lies between those neighbours, the fence covers only the versions of that key; otherwise the fence
+//!         covers the whole range between the neighbours.
 //! Costs:  nothing before a check fails; then a few steps beside the record, and for a search a scan from one end.
 
 use std::cmp::Ordering;

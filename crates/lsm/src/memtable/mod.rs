@@ -2,13 +2,13 @@
 //!
 //! In:     records whose frame is whole in the log, from the commit path or from recovery, by one thread at a time.
 //! Out:    point reads and cursors, concurrent with the writer and without locks; finally one pass of a cursor into a
-//! table.
+//!         table.
 //! Holds:  a key (user key, seqno) is unique. Records are never replaced or removed, so a reader keeps the position it
-//! found. A record is in the list before `insert` returns, and its seqno is published after that (I01): a reader at a
-//! published seqno finds every record up to it. A frozen memtable never changes (I03) because no thread inserts into
-//! it.
+//!         found. A record is in the list before `insert` returns, and its seqno is published after that (I01): a
+//!         reader at a published seqno finds every record up to it. A frozen memtable never changes (I03) because no
+//!         thread inserts into it.
 //! Ledger: counts and sums of the inserted records, for the flush to balance against (I11). A record that the list
-//! failed to take still counts, so that the flush cannot hide the loss.
+//!         failed to take still counts, so that the flush cannot hide the loss.
 //! Crash:  the contents are lost, and are rebuilt from the log.
 //!
 //! `Memtable` is the interface. Its records are in one of two lists: `tree`, leaves in an `arena`, or `skiplist`, one

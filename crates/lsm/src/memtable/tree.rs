@@ -3,7 +3,8 @@
 //! In:     records with new keys (user key, seqno), one at a time.
 //! Out:    the leaf that contains a place, and its neighbours. Readers take no lock and never wait for the writer.
 //! Costs:  an insert searches the inner nodes, and appends the record's bytes and one word. Words added to a leaf since
-//! it was filled are sorted and merged with its sorted part when the leaf is divided, and when a cursor enters it.
+//!         it was filled are sorted and merged with its sorted part when the leaf is divided, and when a cursor enters
+//!         it.
 //!
 //! ```text
 //! divide   two leaves replace a full one. First they are filled and linked, then the right one gets its word in the

@@ -2,7 +2,7 @@
 //!
 //! In:     parts sorted by their keys, no user key in two of them (I05).
 //! Out:    one cursor over all their records. A part is opened when a move first needs it, and one is open at a time;
-//! the cursor object of a table is reused for the next one.
+//!         the cursor object of a table is reused for the next one.
 //! Errors: an error of opening, or of the open part, is returned and leaves the cursor invalid until the next seek.
 
 use std::cmp::Ordering;

@@ -2,12 +2,12 @@
 //!
 //! In:     cursors over memtables and tables, newest first; each record (user key, seqno) is in only one of them.
 //! Out:    one cursor over all their records in internal order, in both directions, with direction changes at any
-//! point.
+//!         point.
 //! Holds:  during a forward walk, every source is at its first record at or after the current one, and one source is at
-//! the current record; during a backward walk, at its last record at or before. Exhausted sources are left out of the
-//! heap.
+//!         the current record; during a backward walk, at its last record at or before. Exhausted sources are left out
+//!         of the heap.
 //! Errors: an error of any source is returned immediately and leaves the merge invalid until the next seek, so that a
-//! failing source is never mistaken for an exhausted one.
+//!         failing source is never mistaken for an exhausted one.
 //!
 //! A single source is passed through. Several sources form a heap whose entries hold the lead of each source's key and
 //! its seqno, so most comparisons touch no other memory. A fence (a lost range of a source, shown where the walk enters

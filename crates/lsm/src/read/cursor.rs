@@ -3,12 +3,12 @@
 //! In:     a cursor over internal records: every version of every key, including tombstones.
 //! Out:    the user's records, in both directions, with direction changes at any point.
 //! Holds:  the cursor shows the same results as point reads at the same seqno (I13). Records above the seqno are
-//! skipped wherever they appear, so memtables may grow during the walk.
+//!         skipped wherever they appear, so memtables may grow during the walk.
 //! Errors: an error from a source, or a record of a reserved kind that would be the result, leaves the cursor invalid
-//! until the next seek.
+//!         until the next seek.
 //! Fences: a source that has lost records shows a fence. The cursor returns one error for it and is invalid, but its
-//! next step continues after the damage. Until then, records that lost ones may have superseded are skipped; newer ones
-//! are shown.
+//!         next step continues after the damage. Until then, records that lost ones may have superseded are skipped;
+//!         newer ones are shown.
 //!
 //! Forward, the first version at or below the seqno is the result, and the cursor stays at it without copying: only
 //! keys too long for their lead are copied. Backward, versions come oldest first, so each is saved until the key is

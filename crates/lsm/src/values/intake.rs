@@ -1,20 +1,21 @@
 //! Key-value separation at commit: the value file into which commits of a family write large values before their frames
 //! are ordered, so that the log holds pointers and each value is written once.
 //!
-//! In:    a key, its value and its record's ledger term, on the committing thread. Out: a pointer, and the file, held.
-//! Holds: a value has reached the operating system before a frame that points to it is ordered, so after a kill every
-//! frame in the log finds its values. A value is durable before that frame is reported as durable (I15): a log sync
-//! calls `Unsynced::sync` first. The name of a file is durable before the first pointer into it exists. A file gets its
-//! footer, and is synced, before a table that points into it is written (I04), by the flush that writes the table.
-//! Life:  the file is held by the committing thread, then by the memtable of the record, then by tables. Values whose
-//! frames were never ordered are removed from the end of the file, so that repeated failing commits do not fill the
-//! device; if other values follow them, they stay as garbage.
-//! Crash: leaves a file without a footer that no table names. Recovery reads the values that the log points to and
-//! writes them with their tables; then the file is deleted as obsolete. A missing or damaged value makes its frame
-//! incomplete.
-//! Fails: a failed entry write fails only its commit, and the next entry takes its place. A failed footer write fails
-//! the flush, which is retried. A failed sync halts the log (I09).
-//!         again. A sync that failed halts the log (I09).
+//! In:     a key, its value and its record's ledger term, on the committing thread. Out: a pointer, and the file, held.
+//! Holds:  a value has reached the operating system before a frame that points to it is ordered, so after a kill every
+//!         frame in the log finds its values. A value is durable before that frame is reported as durable (I15): a log
+//!         sync calls `Unsynced::sync` first. The name of a file is durable before the first pointer into it exists. A
+//!         file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that
+//!         writes the table.
+//! Life:   the file is held by the committing thread, then by the memtable of the record, then by tables. Values whose
+//!         frames were never ordered are removed from the end of the file, so that repeated failing commits do not fill
+//!         the device; if other values follow them, they stay as garbage.
+//! Crash:  leaves a file without a footer that no table names. Recovery reads the values that the log points to and
+//!         writes them with their tables; then the file is deleted as obsolete. A missing or damaged value makes its
+//!         frame incomplete.
+//! Fails:  a failed entry write fails only its commit, and the next entry takes its place. A failed footer write fails
+//!         the flush, which is retried. A failed sync halts the log (I09). again. A sync that failed halts the log
+//!         (I09).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
 //! Reads the values that log frames point to, for all readers of the log: recovery, a reader beside a writer, a
 //! repeated flush.
 //!
-//! In:    the body of a frame. Out: the requested operations as originally written, with each value read and checked
-//! against V; or, for a caller that keeps the pointers because the files stay, the files.
-//! Holds: all values of a frame are present and correct before any of its operations is returned. If a value is not,
-//! the frame was not whole on the disk and the log ends there; or a proof shows that the frame was whole, and only that
-//! value is lost (`Losses`).
+//! In:     the body of a frame. Out: the requested operations as originally written, with each value read and checked
+//!         against V; or, for a caller that keeps the pointers because the files stay, the files.
+//! Holds:  all values of a frame are present and correct before any of its operations is returned. If a value is not,
+//!         the frame was not whole on the disk and the log ends there; or a proof shows that the frame was whole, and
+//!         only that value is lost (`Losses`).
 
 use std::collections::HashMap;
 use std::path::Path;

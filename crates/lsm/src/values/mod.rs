@@ -13,15 +13,15 @@
 //! ```
 //!
 //! Names:  the manifest names a value file only through the tables that point into it. Each table records how many
-//! values and how many bytes of the file it uses. The live part of a file is the sum over these tables, by construction
-//! and after any crash. Garbage is not counted separately, so it cannot be counted twice.
+//!         values and how many bytes of the file it uses. The live part of a file is the sum over these tables, by
+//!         construction and after any crash. Garbage is not counted separately, so it cannot be counted twice.
 //! Holds:  a file is durable before a table that points into it is named (I04), and is deleted when no version names
-//! such a table (I06): a reader of a pointer holds its table, and each table holds its files.
-//! Before a table exists, the log takes its role: it points to values in a file, which memtables hold.
+//!         such a table (I06): a reader of a pointer holds its table, and each table holds its files. Before a table
+//!         exists, the log takes its role: it points to values in a file, which memtables hold.
 //! Damage: a value that does not match its record is an error of that record alone. Reads through a record need neither
-//! header, footer nor entry heads; these serve tools that inspect a file by itself.
+//!         header, footer nor entry heads; these serve tools that inspect a file by itself.
 //! Crash:  leaves a file that no table names; the next open recovers the values that the log points to, and deletes the
-//! file.
+//!         file.
 
 mod format;
 pub mod fuzzing;

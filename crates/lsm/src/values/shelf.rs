@@ -1,16 +1,16 @@
 //! The value files (blob files) of a family, and reads from them.
 //!
 //! Life:   a file is held by the handles of the tables that point into it; before such tables exist, by the committing
-//! thread and by the memtables that point into it (`intake`). Each table counts as naming the file until it is retired,
-//! when an edit that removes the table is durable. The last holder of a file that no table names puts its number on a
-//! list, and a background thread deletes the files on that list (I06). Dropping a handle does no I/O. A file is opened
-//! on first read, and closed when too many are open (`descriptors`).
+//!         thread and by the memtables that point into it (`intake`). Each table counts as naming the file until it is
+//!         retired, when an edit that removes the table is durable. The last holder of a file that no table names puts
+//!         its number on a list, and a background thread deletes the files on that list (I06). Dropping a handle does
+//!         no I/O. A file is opened on first read, and closed when too many are open (`descriptors`).
 //! Checks: a checked read compares the value with V, which is stronger than the value's CRC and covers the original
-//! value, not only the stored bytes. The CRC is used in reads without V, and to locate flipped bits.
+//!         value, not only the stored bytes. The CRC is used in reads without V, and to locate flipped bits.
 //! Ladder: a value that fails its check is read once more, then corrected with its CRC if V confirms the result.
 //! Cached: a user's point read caches a value when it reads it for the second time, if the cache accepts values of that
-//! length; a cursor also looks in the cache. Jobs and tools bypass it. A cached value is checked like one that was
-//! read; if it fails, the file is read again.
+//!         length; a cursor also looks in the cache. Jobs and tools bypass it. A cached value is checked like one that
+//!         was read; if it fails, the file is read again.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,12 +1,12 @@
 //! Writes a value file.
 //!
-//! In:    keys and values, in the order of the writing pass. Out: a pointer for each, and the file's description for
-//! the manifest.
-//! Holds: the CRC of a value is computed first, V afterwards from the bytes that the CRC covers, decompressed again if
-//! they are compressed. Earlier damage is detected by the record's companion, which checks V; later damage is detected
-//! by the CRC. A value that is not compressed and exceeds the buffer is not copied.
-//! Crash: leaves an unfinished file that the manifest does not name; the next open deletes it (I04, I06). `finish`
-//! syncs.
+//! In:     keys and values, in the order of the writing pass. Out: a pointer for each, and the file's description for
+//!         the manifest.
+//! Holds:  the CRC of a value is computed first, V afterwards from the bytes that the CRC covers, decompressed again if
+//!         they are compressed. Earlier damage is detected by the record's companion, which checks V; later damage is
+//!         detected by the CRC. A value that is not compressed and exceeds the buffer is not copied.
+//! Crash:  leaves an unfinished file that the manifest does not name; the next open deletes it (I04, I06). `finish`
+//!         syncs.
 
 use std::path::Path;
 use std::sync::Arc;

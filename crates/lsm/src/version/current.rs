@@ -2,7 +2,7 @@
 //!
 //! The file is never written in place: a new file is written beside it, synced, renamed over it, and the directory
 //! synced.
-//! Crash: leaves the old line or the new one.
+//! Crash:  leaves the old line or the new one.
 
 use std::io::ErrorKind as IoKind;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Obsolete files: tables and value files that no reader can reach any more.
 //!
-//! In:    obsolete objects, from their last holder, often a reader. Out: one object at a time, to a background thread,
-//! which is notified of each and frees its memory or removes its file.
-//! Holds: no memory is freed and no file is touched here, so releasing an object takes no longer than adding it to the
-//! list.
+//! In:     obsolete objects, from their last holder, often a reader. Out: one object at a time, to a background thread,
+//!         which is notified of each and frees its memory or removes its file.
+//! Holds:  no memory is freed and no file is touched here, so releasing an object takes no longer than adding it to the
+//!         list.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -3,11 +3,11 @@
 //! A damaged table does not prevent opening the store: its error is returned by every read that needs the table, and by
 //! no other read.
 //!
-//! Life: a handle is created when the manifest names the table, shared by every version that includes it, and retired
-//! when an edit that removes the table is durable. The last holder of a retired table puts the table and its number on
-//! a list; a background thread frees the tables and deletes the files on it (I06). So a reader that releases an old
-//! version never waits for the disk, nor for freeing the memory of all blocks of an obsolete table, which takes a tenth
-//! of a second. A table that is evicted is freed by the evicting thread.
+//! Life:   a handle is created when the manifest names the table, shared by every version that includes it, and retired
+//!         when an edit that removes the table is durable. The last holder of a retired table puts the table and its
+//!         number on a list; a background thread frees the tables and deletes the files on it (I06). So a reader that
+//!         releases an old version never waits for the disk, nor for freeing the memory of all blocks of an obsolete
+//!         table, which takes a tenth of a second. A table that is evicted is freed by the evicting thread.
 //!
 //! An open table consists of its index and filter in memory (`OpenTables` limits them) and of a file whose descriptor
 //! is opened and closed independently (`Descriptors`). If indexes take too much memory, tables are evicted: the next

@@ -2,13 +2,13 @@
 //!
 //! Path:   Edit -> chained frame -> write -> sync -> witness (not synced by itself: the next sync includes it)
 //! Before: every file that the edit names is durable (I04), and so is the log up to the commits that the edit makes
-//! permanent (I15). LOCK is the file that this store locked, and CURRENT names this manifest: otherwise another process
-//! may have opened the store.
+//!         permanent (I15). LOCK is the file that this store locked, and CURRENT names this manifest: otherwise another
+//!         process may have opened the store.
 //! After:  the edit is durable; only then may its files be relied on, or those it removes be deleted.
 //! Fails:  a failed sync ends the manifest, and so does a write that failed for another reason than a full disk, or a
-//! replaced lock or CURRENT: every later call returns `Halted` until the store is reopened (I09). After *any* error
-//! neither the files that the edit adds nor those it removes may be touched: only the next open determines whether the
-//! edit is in effect. Only a full disk leaves the manifest unchanged.
+//!         replaced lock or CURRENT: every later call returns `Halted` until the store is reopened (I09). After *any*
+//!         error neither the files that the edit adds nor those it removes may be touched: only the next open
+//!         determines whether the edit is in effect. Only a full disk leaves the manifest unchanged.
 //! Crash:  the edit is present entirely or not at all; `recover` leaves out a torn edit that was never confirmed.
 //!
 //! Rotation writes a new manifest that begins with the whole state, syncs it and the directory, and only then updates

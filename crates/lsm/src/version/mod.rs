@@ -3,7 +3,8 @@
 //! In:     a flush, a compaction or a change of families, as an `Edit`.
 //! Out:    `Levels`, the version that readers pin; `State`, the starting point of a reopened store.
 //! Holds:  tables of a level >= 1 are disjoint (I05); a file is deleted only when no version names it (I06); an edit is
-//! durable before its files are relied on (I04); after a failed sync nothing more is written until reopen (I09).
+//!         durable before its files are relied on (I04); after a failed sync nothing more is written until reopen
+//!         (I09).
 //! Crash:  an edit is present or absent as a whole; `CURRENT` names the old manifest or the new one, both complete.
 //!
 //! ```text

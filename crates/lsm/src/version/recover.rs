@@ -4,7 +4,7 @@
 //! Before: the files may have any contents.
 //! After:  the state as of the last whole edit, and a description of the bytes after it.
 //! Rule:   a bad edit below the witness is damage, because other data relies on it. A bad edit above it is torn and was
-//! never confirmed: it is left out and reported. Unreadable bytes are an error, never an end.
+//!         never confirmed: it is left out and reported. Unreadable bytes are an error, never an end.
 //!
 //! A manifest that was read is never appended to: `Manifest::resume` writes a new one, because the page cache may,
 //! after a failed sync, show data that is not on the disk (I16).

@@ -1,9 +1,9 @@
 //! Which blocks the log may use: parts of the ring, and the current segment up to an offset.
 //!
-//! In:    the reserved blocks. Out: how far the log may grow, and which part of the ring must be reserved next.
-//! Holds: the ring and the first segment are sparse files. A batch is ordered only if blocks are reserved for it and
-//! for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a drain
-//! never lacks room, and a full disk rejects a commit before it is ordered.
+//! In:     the reserved blocks. Out: how far the log may grow, and which part of the ring must be reserved next.
+//! Holds:  the ring and the first segment are sparse files. A batch is ordered only if blocks are reserved for it and
+//!         for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a
+//!         drain never lacks room, and a full disk rejects a commit before it is ordered.
 //!
 //! No I/O happens here; `reserve.rs` does it. The order lock guards the one value of a log.
 

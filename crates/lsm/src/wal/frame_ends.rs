@@ -2,7 +2,7 @@
 //!
 //! In:     the ends of frames, in log order. Out: the last end up to an offset.
 //! Holds:  one end per `spacing` bytes, as many as the ring has room for, so a thread that waits for room waits for a
-//! piece of the ring, not for all of it.
+//!         piece of the ring, not for all of it.
 
 use std::collections::VecDeque;
 

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Before: the manifest names the first segment and the ring. After: I01 (a commit is whole only if all commits before
-//! it are), I15 (older segments are synced first). The log knows no families and no memtables: each batch carries an
-//! opaque payload `T` through the queue.
+//!         it are), I15 (older segments are synced first). The log knows no families and no memtables: each batch
+//!         carries an opaque payload `T` through the queue.
 //!
 //! Failures (I09): a failed write or sync of the log halts it. Waiting threads get the error, every later write gets
 //! `Halted`, and nothing more is acknowledged, synced, marked or sealed. A failure *before* a frame is ordered (no

@@ -1,9 +1,9 @@
 //! Reserves blocks for the growing log: zeroed parts of the ring, and the front of a sparse segment.
 //!
-//! In:    the offset that a batch needs (`Step::AwaitBlocks`), or the log lane's look-ahead. Out: a larger
-//! `Order::blocks`.
-//! Holds: blocks count as reserved only after the file system has allocated them. A failure leaves the log unchanged.
-//! Waits: a batch that needs blocks reserves them itself, unless the log lane did so earlier (`reserve_ahead`).
+//! In:     the offset that a batch needs (`Step::AwaitBlocks`), or the log lane's look-ahead. Out: a larger
+//!         `Order::blocks`.
+//! Holds:  blocks count as reserved only after the file system has allocated them. A failure leaves the log unchanged.
+//! Waits:  a batch that needs blocks reserves them itself, unless the log lane did so earlier (`reserve_ahead`).
 
 use std::sync::Arc;
 

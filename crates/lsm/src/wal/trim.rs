@@ -1,14 +1,14 @@
 //! Trim: releases disk space that the log holds in advance. For an idle store it releases all of it, on a full disk
 //! most of it.
 //!
-//! In:    an idle log; the caller, which knows the memtables, decides that a trim is worthwhile. Out: the log continues
-//! in a short, empty segment, with no file beside it but the ring, once the segments before it are retired as usual
-//! (`retirable`, the edit, `recycle`).
-//! Then:  the first frame after it requests a segment of the usual length, which is made like the first one of a store:
-//! reserved, with only its front written. Retired segments accumulate again over time.
-//! Crash: the removed files were never named (the next segments, a file under construction) or are no longer named
-//! (retired segments); the next open deletes any that remain. The log enters the short segment by a turnover like any
-//! other.
+//! In:     an idle log; the caller, which knows the memtables, decides that a trim is worthwhile. Out: the log
+//!         continues in a short, empty segment, with no file beside it but the ring, once the segments before it are
+//!         retired as usual (`retirable`, the edit, `recycle`).
+//! Then:   the first frame after it requests a segment of the usual length, which is made like the first one of a
+//!         store: reserved, with only its front written. Retired segments accumulate again over time.
+//! Crash:  the removed files were never named (the next segments, a file under construction) or are no longer named
+//!         (retired segments); the next open deletes any that remain. The log enters the short segment by a turnover
+//!         like any other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

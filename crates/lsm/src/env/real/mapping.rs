@@ -2,11 +2,11 @@
 //! A shared file mapping as a slice of atomic words.
 //!
 //! Contract: the mapping lives as long as `Words`; after its release, anonymous memory replaces it. Its file is never
-//! truncated while the mapping lives (the ring file is ours alone; docs/durability.md describes the effect of a
-//! truncation by another program). All access is by relaxed atomic words, so that a drain may read beside writers
-//! without a data race. It is not inherited by fork.
-//! Proof: the tests below (store, load, visibility through another descriptor, no mapping in a child); the words never
-//! leave this file as a reference.
+//!           truncated while the mapping lives (the ring file is ours alone; docs/durability.md describes the effect of
+//!           a truncation by another program). All access is by relaxed atomic words, so that a drain may read beside
+//!           writers without a data race. It is not inherited by fork.
+//! Proof:  the tests below (store, load, visibility through another descriptor, no mapping in a child); the words never
+//!         leave this file as a reference.
 
 use std::fs::File;
 use std::io;

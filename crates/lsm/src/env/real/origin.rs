@@ -8,7 +8,7 @@
 //! 4.14, other systems), the process id is compared, which costs a system call.
 //!
 //! Contract: the page is mapped once, never unmapped, and accessed only as one atomic word.
-//! Proof: the tests below, which fork.
+//! Proof:  the tests below, which fork.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

@@ -3,11 +3,11 @@
 //! pages, which the system gets back immediately when they are dropped.
 //!
 //! Why:    an allocator caches memory that a thread frees. A memtable is filled by one thread and dropped by another,
-//! so with every thread another memtable's memory would stay in the allocator, unaccounted by any budget.
+//!         so with every thread another memtable's memory would stay in the allocator, unaccounted by any budget.
 //! In:     a length. Out: word-aligned memory, exclusively owned, with arbitrary contents. Or a buffer, whose pages are
-//! to be populated (`populate`).
+//!         to be populated (`populate`).
 //! Else:   if no mapping is available, and on other systems, under Miri, or for a short run, the memory comes from the
-//! allocator.
+//!         allocator.
 //! Contract: `base` is valid for `bytes()` bytes until it is dropped, and only its owner accesses them.
 //! Proof:  the test below; the memtable's tests use both kinds, under Miri the allocator's.
 //!

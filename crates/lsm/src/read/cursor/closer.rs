@@ -2,7 +2,7 @@
 //!
 //! In:     a record that points to its value; or one that appears expired and fails its check.
 //! Out:    its value, read; or an error in its place. The next step then continues after its key: no older version is
-//! shown instead.
+//!         shown instead.
 
 use super::{Place, UserCursor};
 use crate::checksum::hash_key;
