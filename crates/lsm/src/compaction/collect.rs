@@ -107,17 +107,17 @@ fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a Living)>) -> Vec<(&
     worst
 }
 
-/// Returns about how many value bytes are moved before the first of these files is freed: the output of one merge, or
-/// four times the size of all tables, which are rewritten for it, but at most 1/8 of all data. `held`, `alive`: bytes
-/// of tables, and of the values they point to.
+/// Returns a limit on the value bytes moved before the first of these files is freed. It is four times the size of the
+/// tables, which are rewritten for it, but at most 1/8 of all data, and at least the output of one merge. `held`,
+/// `alive`: bytes of tables, and of the values they point to.
 pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
     let worth = held.saturating_mul(4).min(held.saturating_add(alive) / 8);
     worth.max(table_bytes.saturating_mul(MERGE_TABLES))
 }
 
-/// Returns the files to collect now: at least one, and no more than have about `most` bytes to be moved. `movable`: the
-/// bytes of each that are alive through tables that can be rewritten now; without this limit, files referenced by other
-/// tables would block the rest for ever.
+/// Returns the files to collect now: at least one file, and a total of about `most` live bytes to move. `movable`: for
+/// each file, the bytes referenced by tables that can be rewritten now. Without this limit, files referenced by other
+/// tables would block the rest forever.
 pub fn in_turn(
     files: &BTreeMap<Uid, Living>,
     stale: BTreeSet<Uid>,

@@ -128,7 +128,8 @@ pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
 }
 
 impl Stall {
-    /// Returns how long a commit of `bytes` bytes waits, in nanoseconds; `None` if it has to wait for a background job.
+    /// Returns how long a commit of `bytes` bytes waits, in nanoseconds; `None` if the commit must wait for a
+    /// background job.
     pub fn nanos(self, bytes: u64) -> Option<u64> {
         match self {
             Stall::Go => Some(0),

@@ -1,6 +1,6 @@
 //! Reclaims the space of expired records. Pure.
 //!
-//! Drop:   a table is removed by an edit alone, unread, if all its records have expired for every present and future
+//! Drop:   a table is removed by an edit alone, unread, if all its records have expired forevery present and future
 //!         reader and no other data depends on them. That is: no older table would become visible, no newer table or
 //!         memtable may hold a version that retains one of them, and the table is neither quarantined nor in a lost
 //!         range.
@@ -90,7 +90,7 @@ fn drop_of(picture: &Picture<'_>, level: usize, wanted: impl Fn(&TableFacts<'_>)
     plan
 }
 
-/// True if all records of a table have expired for every reader.
+/// True if all records of a table have expired forevery reader.
 fn has_gone(picture: &Picture<'_>, table: &TableFacts<'_>) -> bool {
     let all = |count| count == table.entries || active(Bug::LiveRecordsGoWithTheirTable);
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced

@@ -5,14 +5,14 @@
 //!         of its jobs runs.
 //! Lean:   the data above the lowest non-empty level is at most a fraction 1 / (`fanout` - 2) of that level: 1/8 by
 //!         default. Levels at their target sizes take a little less than that. All of the data above may be newer
-//!         versions of data below; apart from versions kept by snapshots, no more than that can be superseded. A level
-//!         0 with nothing below it is lean if it has one table.
+//!         versions of data below; apart from versions kept by snapshots, no more than that can be superseded. If only
+//!         level 0 holds data, one table is lean.
 //! Bare:   no data is above the lowest level. For tables that point to more bytes than they hold: the superseded
 //!         records then refer to separated values, 1/8 of the pointers to 1/8 of the values, and merging pointers moves
 //!         no value.
 //! Cost:   each byte that moves down rewrites at most `fanout` others in each full level, as usual; in addition the
 //!         base is rewritten once for the data from level 0. Only a caller that requests it pays: with ongoing writes
-//!         the cost would recur for every memtable.
+//!         the cost would recur forevery memtable.
 //! Ends:   each plan moves tables to a lower level, and none moves up.
 
 use std::cmp::Reverse;

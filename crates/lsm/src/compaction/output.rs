@@ -7,7 +7,7 @@
 //! Holds:  no user key spans two tables (I05); versions visible to a live snapshot are kept (I08); the ledger balances
 //!         (I11). A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason for
 //!         the drop. Records out of order end the pass, since a newer version that comes too late would be dropped in
-//!         favour of an older one. A record from a source in which every record has a companion must have one in the
+//!         favor of an older one. A record from a source in which every record has a companion must have one in the
 //!         finished block, or the pass fails.
 //! Ledger: by kind, count and sum of terms:
 //!         what the inputs' own ledgers say (memtables: counted at insert; tables: counted in their finished blocks)

@@ -3,7 +3,7 @@
 //! In:     bytes that a job has written.
 //! Out:    the job waits until the rate allows more.
 //! Holds:  over any period, at most the rate plus a tenth of a second in advance. A flush has priority, since writers
-//!         wait for it; but a waiting compaction gets one turn in `TURNS`, so that neither starves.
+//!         wait for it; but after `TURNS` turns of flushes a waiting compaction gets one, so that neither starves.
 //! Steps:  in stepped mode no job waits, because time does not advance.
 
 use std::sync::atomic::{AtomicU64, Ordering};

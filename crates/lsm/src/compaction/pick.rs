@@ -364,7 +364,7 @@ pub fn is_due(picture: &Picture<'_>) -> bool {
 
 /// Returns what to do when nothing is due: the table that is densest with tombstones moves down, or is rewritten
 /// without them if no data lies below. It is rewritten in place only if no snapshot keeps a tombstone, so that the same
-/// table is not picked for ever. A level-0 table is merged if that rewrites little compared with the data its
+/// table is not picked forever. A level-0 table is merged if that rewrites little compared with the data its
 /// tombstones hide: a queue, which is read where it is deleted, must not wait for three more tables.
 pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
     let mut dense: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
@@ -457,9 +457,10 @@ fn compensated(table: &TableFacts<'_>) -> u64 {
     table.size.saturating_add(record.saturating_mul(2).saturating_mul(table.tombstones)).max(1)
 }
 
-/// Plans a merge of one level-0 table, and all level-0 tables that overlap it or one another, into the base. If they
-/// are too many, only the oldest are merged: no table older than a merged one stays. A level-0 table is as large as a
-/// memtable, however small other tables are: for each that stays, the base is rewritten once more.
+/// Plans a merge of one level-0 table, and all level-0 tables that overlap it or one another, into the base. If the
+/// group exceeds the merge limit, only its oldest tables are merged: no table older than a merged table stays. A
+/// level-0 table is as large as a memtable, however small other tables are: for each that stays, the base is rewritten
+/// once more.
 pub(super) fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[0];
     let mut group = closure(picture.order, tables, seed);
@@ -499,7 +500,7 @@ fn closure(order: &Order, tables: &[TableFacts<'_>], seed: usize) -> Vec<usize> 
     }
 }
 
-/// Plans a merge of one table of a level from 1 to 5 into the next, with neighbours that add no tables below.
+/// Plans a merge of one table of a level from 1 to 5 into the next, with neighbors that add no tables below.
 fn plan_level(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[level];
     let inputs = grow(picture, level, at);

@@ -1,9 +1,9 @@
 //! Decides which records a merge may drop. Pure: each record in internal order in, keep or drop out.
 //!
-//! Snapshots divide the seqnos into stripes: up to the first snapshot, then up to the second, and so on to the present.
-//! A reader sees, of each key, the newest version of one stripe and no other version of that stripe. So the newest
-//! version in each stripe is kept (I08). A tombstone in the oldest stripe may also be dropped if no deeper level may
-//! hold its key: then no version remains for it to hide.
+//! Snapshots divide the seqnos into stripes: one stripe ends at each snapshot, the last stripe at the present. A reader
+//! sees, of each key, the newest version of one stripe and no other version of that stripe. So the newest version in
+//! each stripe is kept (I08). A tombstone in the oldest stripe may also be dropped if no deeper level may hold its key:
+//! then no version remains for it to hide.
 //!
 //! A retaining record is kept even if it is hidden, and so is the version directly below it, for queries about the
 //! previous version. A tombstone or version that hides these must be kept with them, but comes first: it is held until
@@ -28,7 +28,7 @@ pub enum Decision {
     Drop(DropReason),
     /// The record is dropped unless an older version of its key, which it hides, is kept.
     Hold(DropReason),
-    /// The record is not in internal order: neither this decision nor the previous ones can be trusted.
+    /// The record is not in internal order: all decisions of this pass are unreliable.
     Disordered,
 }
 

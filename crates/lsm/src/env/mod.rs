@@ -93,7 +93,8 @@ pub enum Open {
     Create,
 }
 
-/// The kernel and device that hold pages written to a file. If both are unchanged, no page can have been lost.
+/// The kernel and device that hold pages written to a file. As long as kernel and device stay the same, no page is
+/// lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Machine {
     /// The kernel's boot id; `None` counts as another kernel.

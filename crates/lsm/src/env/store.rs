@@ -27,7 +27,7 @@ use super::{Dir, DirEntry, File, Fs, Lock, Machine, Open};
 pub struct StoreFs {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
-    /// The files that were opened through it and are still open.
+    /// The open files of the store.
     files: OpenFiles,
     held: Mutex<Held>,
     /// The lock file, while it is held.
@@ -183,7 +183,7 @@ impl Fs for StoreFs {
         self.inner.create_dir_all(dir)
     }
 
-    /// Removes the directory at a path; the store's own directory only if it is still at that path.
+    /// Removes the directory at a path; the store's own directory only if the path still leads to that directory.
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
         match self.at(dir)? {
             Some(held) if !held.is_at(dir)? => Err(io::ErrorKind::NotFound.into()),

@@ -251,7 +251,7 @@ impl Dir for TracedDir {
     }
 }
 
-/// A file under the name by which it was opened; a later rename does not change its lines.
+/// A traced file. Its lines show the name used to open the file, even after a rename.
 #[derive(Debug)]
 struct TracedFile {
     inner: Arc<dyn File>,

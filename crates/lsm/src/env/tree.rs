@@ -186,7 +186,7 @@ impl Tree {
         Ok(Change::Take { at: self.place(path)?, entry: Entry::Dir(dir) })
     }
 
-    /// Plans a rename; `None` if both paths already refer to the same entry.
+    /// Plans a rename; `None` if both paths name the same entry.
     pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
         let (left, right) = (self.place(from)?, self.place(to)?);
         let entry = self.at(&left).ok_or(ErrorKind::NotFound)?;

@@ -10,7 +10,7 @@
 //! In:     records, from the arena's only `Appender`, which cannot be cloned and whose calls need exclusive access.
 //! Out:    records by their place, for any number of concurrent readers, without a lock. A place that was never issued,
 //!         or is corrupted, returns nothing or bytes of existing records: never anything else.
-//! Contract: bytes of a chunk below its `written` are initialised and are not written again while the arena lives; only
+//! Contract: bytes of a chunk below its `written` are initialized and are not written again while the arena lives; only
 //!           the appender touches bytes above it. `written` is stored with Release after the bytes, and read with
 //!           Acquire before them.
 //! Proof:  the tests of this directory, under Miri too (`scripts/miri.sh`).
@@ -71,7 +71,7 @@ impl Chunk {
         if from >= written {
             return &[];
         }
-        // SAFETY: `from < written <= pages.bytes()`, these bytes are initialised, and they are not written again while
+        // SAFETY: `from < written <= pages.bytes()`, these bytes are initialized, and they are not written again while
         // `self` lives.
         unsafe { slice::from_raw_parts(self.pages.base().as_ptr().add(from), written - from) }
     }

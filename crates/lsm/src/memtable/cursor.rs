@@ -28,7 +28,8 @@ pub struct MemtableCursor {
     pub(super) table: Arc<Memtable>,
     pub(super) stand: Stand,
     pub(super) judge: Option<Judge>,
-    /// True if verification is enabled for the store but not for this cursor: its findings are not shared with others.
+    /// True if records have companions but this cursor checks none of them: its findings are not shared with other
+    /// cursors.
     looks_away: bool,
     /// The fence that stands for a damaged record at the position; empty if the record itself is shown.
     fence: Vec<u8>,
@@ -223,7 +224,7 @@ impl MemtableCursor {
         self.fence_place = if forward { fence.from } else { fence.to };
     }
 
-    /// Checks the record at which a search ended. If every record is checked, its neighbour is checked too: a corrupted
+    /// Checks the record at which a search ended. If every record is checked, its neighbor is checked too: a corrupted
     /// key may have misled the search.
     #[inline]
     fn arrive_from_search(&mut self, place: (&[u8], Seqno), forward: bool) {
@@ -235,7 +236,7 @@ impl MemtableCursor {
         }
     }
 
-    /// True if the neighbouring record is undamaged and its group is in order, or if there is no neighbour.
+    /// True if the neighboring record is undamaged and its group is in order, or if there is no neighbor.
     #[inline]
     fn is_sound_beside(&self, forward: bool) -> bool {
         let Some(judge) = &self.judge else { return true };

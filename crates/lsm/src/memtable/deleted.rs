@@ -3,8 +3,8 @@
 //! In:     a leaf that a cursor has sorted.
 //! Out:    a word stored in the leaf: the number of records it describes, and the newest seqno among them.
 //! Holds:  a leaf is append-only, so a statement about its first records stays true. While the leaf has no other
-//!         records, the statement covers the leaf. A reader to whom all of them are visible (its seqno is at least the
-//!         newest) sees no key there.
+//!         records, the statement covers the leaf. A reader that sees all of these records (its seqno is at least the
+//!         newest) finds no key in the leaf.
 //! Costs:  each time records were added, the leaf is scanned once, up to the first key that is not deleted. If all keys
 //!         are deleted, each record is checked, even by a cursor that checks few of the records that it shows; a cursor
 //!         that checks none stores nothing. From then on the head of a queue costs one load per leaf before it, not two
@@ -37,8 +37,7 @@ const COUNT_BITS: u32 = 6;
 const _: () = assert!(LEAF < 1 << COUNT_BITS, "the count and two flags fill the byte beside a seqno");
 
 impl Deleted {
-    /// Returns the statement about a leaf, sorted in `run`; `None` if one of its keys is not deleted or a record is
-    /// damaged.
+    /// Returns the statement about a leaf, sorted in `run`; `None` if the leaf has a live key or a damaged record.
     pub(super) fn of(
         tree: &Tree,
         leaf: &Leaf,
@@ -71,7 +70,7 @@ impl Deleted {
         self.newest << (COUNT_BITS + 2) | flags << COUNT_BITS | self.count as u64
     }
 
-    /// Decodes a word; `None` if it is 0 or describes another number of records.
+    /// Decodes a word; `None` for 0, and for a word about another number of records.
     #[inline]
     pub(super) fn from_word(word: u64, count: usize) -> Option<Deleted> {
         let flag = |bit: u32| word >> (COUNT_BITS + bit) & 1 == 1;

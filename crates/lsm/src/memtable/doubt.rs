@@ -1,12 +1,12 @@
 //! Determines where a damaged record of a memtable may belong.
 //!
-//! In:     a record that failed its check, and its neighbours.
+//! In:     a record that failed its check, and its neighbors.
 //! Out:    a fence over every place that the record may have had, and the place where a search that encountered it must
 //!         end.
 //! Holds:  records are ordered by the keys that they had on insertion, whatever became of their bytes since. So a
-//!         damaged record lies between its nearest undamaged neighbours. If the memtable's filter contains its key, and
-//!         the key lies between those neighbours, the fence covers only the versions of that key; otherwise the fence
-//!         covers the whole range between the neighbours.
+//!         damaged record lies between its nearest undamaged neighbors. If the memtable's filter contains its key, and
+//!         the key lies between those neighbors, the fence covers only the versions of that key; otherwise the fence
+//!         covers the whole range between the neighbors.
 //! Costs:  nothing before a check fails; then a few steps beside the record, and for a search a scan from one end.
 
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 
-/// Number of damaged neighbours that are skipped before the fence is extended to the end of the memtable.
+/// Number of damaged neighbors that are skipped before the fence is extended to the end of the memtable.
 const MOST_NEIGHBOURS: usize = 256;
 
 /// A place in internal order.
@@ -125,7 +125,7 @@ impl Stand {
     }
 }
 
-/// Returns the first place that a damaged record may have had, after `before`. `key` is its current key.
+/// Returns the first possible place of a damaged record, after `before`. `key` is its current key.
 fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
     match before {
         // Versions of a key are ordered by their seqnos, one of which may be corrupted.
@@ -136,7 +136,7 @@ fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
     }
 }
 
-/// Returns the last place that it may have had, before `behind`.
+/// Returns the last possible place of the damaged record, before `behind`.
 fn end(behind: Option<Place>, order: &Order, key: &[u8]) -> Place {
     match behind {
         Some((behind, _)) if order.compare(&behind, key).is_eq() => (behind, 0),

@@ -1,8 +1,8 @@
-//! A position among the nodes of a skip list: a run of neighbours, fetched by one search.
+//! A position among the nodes of a skip list: a run of neighbors, fetched by one search.
 //!
 //! A node cannot be kept across calls without borrowing the list, so a run of them is cloned: 4 at first, up to 64
 //! while the direction stays the same, and steps move inside the run. Nodes share their bytes with the list. A step
-//! inside the run may miss a record that was inserted after its neighbours were fetched; the seqno of that record is
+//! inside the run may miss a record that was inserted after its neighbors were fetched; the seqno of that record is
 //! above that of every existing reader. The order cannot break: a run is fetched in order, and the next one starts past
 //! the end of the last.
 
@@ -15,7 +15,7 @@ const LONGEST_RUN: usize = 64;
 /// A position in a skip list, which is a parameter of every call.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
-    /// Neighbours in the list, ascending.
+    /// Neighbors in the list, ascending.
     run: Vec<Node>,
     /// Index into the run; past its end, the position is invalid.
     at: usize,

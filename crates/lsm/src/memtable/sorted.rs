@@ -45,7 +45,7 @@ fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
 fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
     let mut keyed = [(0, 0); ROOM];
     let keyed = &mut keyed[..same.len()];
-    // Skip the common prefix: a leaf that was never divided does not know it.
+    // Skip the common prefix, which is unknown in a leaf that was never divided.
     let skip = skip.max(tree.common_start(same.iter().map(|word| of(*word))));
     for (to, word) in keyed.iter_mut().zip(&*same) {
         *to = (tree.head_at(of(*word), skip), *word);

@@ -1,7 +1,7 @@
 //! A tree of leaves in an arena: the newest records, in order, for one writer and any number of concurrent readers.
 //!
 //! In:     records with new keys (user key, seqno), one at a time.
-//! Out:    the leaf that contains a place, and its neighbours. Readers take no lock and never wait for the writer.
+//! Out:    the leaf that contains a place, and its neighbors. Readers take no lock and never wait for the writer.
 //! Costs:  an insert searches the inner nodes, and appends the record's bytes and one word. Words added to a leaf since
 //!         it was filled are sorted and merged with its sorted part when the leaf is divided, and when a cursor enters
 //!         it.

@@ -74,7 +74,7 @@ pub struct ConcatCursor {
     open: Option<(usize, Opened)>,
     /// True if the open part's cursor is at the current record.
     standing: bool,
-    /// What prefetching has found out about the next seek.
+    /// The result of the prefetch for the next seek.
     sought: Sought,
 }
 
@@ -107,7 +107,7 @@ impl ConcatCursor {
         ConcatCursor { order, tiers, tier, parts, open: None, standing: false, sought: Sought::Unknown }
     }
 
-    /// Returns the table cursor at the current record; `None` if the record is not from a table.
+    /// Returns the table cursor at the current record; `None` for other parts.
     #[inline]
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match &self.open {
@@ -128,7 +128,7 @@ impl ConcatCursor {
         }
     }
 
-    /// Takes the lent cursor back. It is at a record of the same part.
+    /// Takes the lent cursor back. The cursor must be at a record of the same part.
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
         if let Some((_, opened)) = &mut self.open {
             *opened = Opened::Table(table);

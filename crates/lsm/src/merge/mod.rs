@@ -51,7 +51,8 @@ pub struct MergeCursor {
     forward: bool,
 }
 
-/// Returns all records of `sources`, ordered newest first, as one cursor: the only source itself, or a merge of them.
+/// Returns all records of `sources`, ordered newest first, as one cursor. A single source is returned unchanged;
+/// several are merged.
 pub fn merged(order: Order, mut sources: Vec<Box<dyn Cursor>>) -> Box<dyn Cursor> {
     match sources.pop() {
         Some(only) if sources.is_empty() => only,
@@ -193,7 +194,7 @@ impl MergeCursor {
     /// position stay there.
     pub(crate) fn seek_on(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         if self.sources.len() > 1 {
-            // Every source is at its first record at or after the current one, so it has no record in between.
+            // Every source is at its first record at or after the current one, so no record is skipped.
             let stays = self.forward
                 && self.heap.first().is_some_and(|top| {
                     let place = self.sources[top.source].place();

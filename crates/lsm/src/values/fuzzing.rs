@@ -10,7 +10,8 @@ use crate::pointer::Pointer;
 use crate::record::Kind;
 use crate::seam::Plain;
 
-/// Decodes arbitrary bytes as a pointer. They must be rejected, or encode to the same bytes again.
+/// Decodes arbitrary bytes as a pointer. The decoder must reject the bytes, or the pointer must encode to the same
+/// bytes.
 pub fn pointer(bytes: &[u8]) {
     if let Ok(pointer) = Pointer::decode(bytes) {
         assert_eq!(pointer.encode(), bytes);

@@ -163,7 +163,7 @@ impl Intake {
     }
 }
 
-/// A file that has its footer and must be synced.
+/// A finished file, with footer, that must be synced.
 #[derive(Debug)]
 pub struct Ended(Open);
 

@@ -471,7 +471,7 @@ impl ValueFile {
     }
 }
 
-/// Removes entries of files that are gone, when the map is full: scanning it for every new file would take quadratic
+/// Removes entries of files that are gone, when the map is full: scanning it forevery new file would take quadratic
 /// time.
 fn forget_gone(files: &mut HashMap<Uid, Weak<ValueFile>>) {
     if files.len() == files.capacity() {

@@ -1,7 +1,7 @@
 //! Scans a value file by itself, from end to end: for verification, or if the tables that point into it are lost.
 //!
-//! In:     a file, and its description in the manifest, if there is one. Out: its entries, in order; then the check of
-//!         header and footer.
+//! In:     a file, and optionally its description in the manifest. Out: its entries, in order; then the check of header
+//!         and footer.
 //! Holds:  a length is checked against the remaining bytes before it is used (I10). Values are read only on request: an
 //!         entry's head gives the position of the next one. Damage ends the scan, because without the tables no entry
 //!         after a damaged head can be found.

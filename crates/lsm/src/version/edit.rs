@@ -158,7 +158,7 @@ pub enum Change {
     Expired {
         /// The family.
         family: u32,
-        /// All of them had expired by this time, in microseconds since 1970.
+        /// Time by which all dropped records had expired, in microseconds since 1970.
         through: u64,
         /// Counts and sums of the dropped records.
         dropped: Ledger,
@@ -191,13 +191,13 @@ pub struct TableMeta {
     pub greatest_seqno: Seqno,
     /// Hash of its block checksums, so that an old copy of the file is detected.
     pub digest: u64,
-    /// The seqno of all its records if it was ingested, else 0.
+    /// The common seqno of an ingested table's records; 0 for other tables.
     pub ingest_seqno: Seqno,
     /// Counts and sums of its records.
     pub ledger: Ledger,
     /// The value files that it points into, and the part of each that it uses.
     pub values: Vec<ValueRef>,
-    /// Expiry times of its records; `None` if no record expires, or if this was not determined.
+    /// Expiry times of its records; `None` if no record expires, or if expiry times were not collected.
     pub expiry: Option<Expiries>,
 }
 

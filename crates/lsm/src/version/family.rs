@@ -1,7 +1,7 @@
 //! The options of a family, as stored in the manifest. docs/format.md, section 6.1.
 //!
 //! An option that is not written has its default; an option added by a later version is skipped. The order is not
-//! included: it has its own field in the edit, and only its name is stored.
+//! included: the edit has a separate field for the order's name.
 
 use std::time::Duration;
 

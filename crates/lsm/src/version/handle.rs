@@ -30,7 +30,7 @@ use crate::names::Name;
 use crate::planted::{self, Bug};
 use crate::values::{ValueFile, ValueShelf};
 
-/// State shared by the tables of one family: how they are opened, and the list of obsolete ones.
+/// State shared by the tables of one family: the function that opens tables, and the list of obsolete tables.
 pub struct Shelf<T> {
     family: String,
     open: Box<Opener<T>>,
@@ -150,9 +150,9 @@ impl OpenTables {
         &self.files
     }
 
-    /// Returns the number of open files to announce to the system now that there are `tables` tables; `None` if it is
-    /// not above the previous announcement. It is twice the current number, to make announcements rare, but hardly more
-    /// than the allowed number.
+    /// Returns the number of open files to announce to the system now that there are `tables` tables; `None` if the
+    /// previous announcement suffices. It is twice the current number, to make announcements rare, but hardly more than
+    /// the allowed number.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
         let most = self.files.most();
         let files = tables.max(self.files.count()).min(most);

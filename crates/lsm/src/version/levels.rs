@@ -236,7 +236,7 @@ pub struct Holding<'a, T> {
     wanted: Option<(&'a Heads, Option<u64>)>,
     /// Index of the next table of level 0.
     at: usize,
-    /// The levels to search after that, up to the first 0.
+    /// The levels to search after level 0; a 0 ends the list.
     deeper: &'a [u8],
 }
 
@@ -357,7 +357,7 @@ impl Heads {
         Heads { prefix, smallest, largest }
     }
 
-    /// Returns the head of a key; `None` if the key sorts before or after all tables.
+    /// Returns the head of a key; `None` for a key outside the bounds of all tables.
     #[inline]
     fn of(&self, key: &[u8]) -> Option<u64> {
         begins_with(key, &self.prefix).then(|| head(key, self.prefix.len()))

@@ -4,7 +4,7 @@
 //! Before: every file that the edit names is durable (I04), and so is the log up to the commits that the edit makes
 //!         permanent (I15). LOCK is the file that this store locked, and CURRENT names this manifest: otherwise another
 //!         process may have opened the store.
-//! After:  the edit is durable; only then may its files be relied on, or those it removes be deleted.
+//! After:  the edit is durable; only then may readers rely on added files, or removed files be deleted.
 //! Fails:  a failed sync ends the manifest, and so does a write that failed for another reason than a full disk, or a
 //!         replaced lock or CURRENT: every later call returns `Halted` until the store is reopened (I09). After *any*
 //!         error neither the files that the edit adds nor those it removes may be touched: only the next open

@@ -13,7 +13,7 @@
 //! stall every writer behind it. Fast path: a writer that finds the queue empty orders, copies and takes its frame
 //! under one lock, without queueing.
 //!
-//! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails, the frame can never
+//! A frame that was ordered must be copied: all later frames wait for it. If its write fails, the frame can never
 //! become whole, so the log halts (I09).
 
 use std::sync::MutexGuard;

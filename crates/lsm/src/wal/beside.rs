@@ -53,7 +53,7 @@ pub fn read_marks(env: &Env, dir: &Path, from: &LogStart) -> Result<Marks> {
 pub enum Until {
     /// At these marks, which the calling process writes itself.
     Own(Marks),
-    /// At these marks if their writer may still be active; otherwise, or if there are none, at the end that recovery
+    /// At these marks, as long as their writer may be active; otherwise, or if there are none, at the end that recovery
     /// would find.
     Theirs(Option<Marks>),
 }

@@ -53,7 +53,8 @@ impl Gathering {
     }
 
     /// Records that a thread leads now, with `present` members or because the timeout ended. A complete group halves
-    /// the penalty of failed waits, so waiting continues if half of the waits succeed. A single thread changes nothing.
+    /// the penalty of failed waits, so waiting continues if half of the waits succeed. A group that was expected to
+    /// have one thread changes nothing.
     pub(super) fn led(&mut self, present: usize, time_is_up: bool) {
         self.watched = false;
         if self.skips > 0 {

@@ -167,7 +167,7 @@ pub struct Wal<T> {
     ready_wanted: AtomicUsize,
     /// Number of threads that waited beside the leader when the last group was synced.
     crowd: AtomicUsize,
-    /// Set by the last sync if work on the next segment is due.
+    /// Set by the last check if work on the next segment is due.
     wanted: AtomicBool,
     /// Syncs the files that frames point to, before those frames count as durable.
     syncs_first: OnceLock<SyncsFirst>,
@@ -276,7 +276,7 @@ impl<T> Wal<T> {
         Ok((wal, log_start))
     }
 
-    /// Registers a sync of files outside the log that frames point to: from then on a group is durable only after that
+    /// Registers a sync of files outside the log that frames point to: later groups count as durable only after that
     /// sync. Called once, before the first such frame is ordered. Data is written before the frame that points to it is
     /// ordered.
     pub fn syncs_first(&self, first: SyncsFirst) {

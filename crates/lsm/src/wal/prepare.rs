@@ -120,8 +120,8 @@ impl<T> Wal<T> {
         self.wanted.store(self.is_wanted(order, LEAST_READY), Ordering::Relaxed);
     }
 
-    /// Runs this check once per sixteenth of a segment, counted from an offset: without drains and syncs nothing else
-    /// triggers it.
+    /// Runs the check whenever the log passes a multiple of 1/16 of a segment. `from` is the previous end of the log.
+    /// Without drains and syncs no other code triggers the check.
     pub(super) fn note_way(&self, order: &Order<T>, from: u64) {
         let step = self.limits.segment_bytes / 16;
         if from / step != order.end / step {

@@ -34,7 +34,7 @@ use super::segment::{PAGE, Place};
 use super::source::{Look, RingSource, SegmentSource, Source};
 use super::{LogStart, scan};
 
-/// What the manifest proves about the log.
+/// Proofs about the log from the manifest.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Segments that are sealed: the end of each.
@@ -71,7 +71,7 @@ pub struct Tolerates {
     pub unread: bool,
 }
 
-/// What was cut off the end of the log.
+/// The part that was cut off the end of the log.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// Logical offset of the first byte that was cut.
@@ -169,7 +169,7 @@ pub(super) struct Reading<'a> {
 pub enum Stop {
     /// The frame is damaged.
     Damage(Error),
-    /// The data that the frame points to is damaged: it was never completely on the disk, or no longer is.
+    /// The data that the frame points to is damaged: it was never completely written, or was damaged later.
     NotWhole(Error),
     /// The device does not return the data that the frame points to.
     Unread(Error),
@@ -420,7 +420,7 @@ impl<'a> Reading<'a> {
         !in_segment && scan::is_torn_frame(ring, offset, expected)
     }
 
-    /// Returns whether the log was written under this kernel and on this device: then no page of it can have been lost.
+    /// Returns whether the log was written under this kernel and on this device: on the same machine no page is lost.
     fn is_same_machine(&self) -> bool {
         let is_same = |written: &Machine| self.machine.is_same_kernel(written);
         let ring = self.ring.as_ref().is_ok_and(|ring| is_same(&ring.header.machine));
@@ -582,8 +582,8 @@ fn is_of_another_file(error: &Error) -> bool {
     error.damage().is_some_and(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
 }
 
-/// Passes the cut bytes to `keep` piece by piece, as they stand in the file (zeros for unreadable bytes). Nothing is
-/// passed beyond the end of a segment's file.
+/// Passes the cut bytes to `keep` piece by piece, unchanged (zeros for unreadable bytes). Nothing is passed beyond the
+/// end of a segment's file.
 pub fn set_aside(env: &Env, dir: &Path, cut: &Cut, keep: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let file = match env.fs.open(&dir.join(&cut.file), Open::Read) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -64,7 +64,7 @@ fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Opti
     (hash(&body) as u32 == header.body_sum).then_some(body)
 }
 
-/// Searches for frames from `from` on with seqnos at or above `least`.
+/// Searches for frames at offsets from `from` on, with seqnos of at least `least`.
 pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, least: Seqno) -> Signs {
     let mut signs = Signs::default();
     let limit = source.limit(from);

@@ -54,7 +54,7 @@ struct Found {
     header: FrameHeader,
     /// The key of its first operation.
     name: String,
-    /// The files that hold it, and its position in each.
+    /// The files that hold the frame, and its position in each file.
     places: Vec<(String, u64)>,
 }
 

@@ -63,7 +63,7 @@ pub(super) trait Source {
         if fits { Look::Whole(header) } else { Look::Nothing }
     }
 
-    /// Reads the header at `offset`; `None` if there is none or its frame does not fit in the file.
+    /// Reads the header at `offset`; Returns `None` without a valid header, or if the frame extends beyond the file.
     fn header(&mut self, offset: u64) -> io::Result<Option<FrameHeader>> {
         let left = self.limit(offset).saturating_sub(offset);
         if left < FRAME_HEADER_BYTES as u64 {

@@ -5,8 +5,8 @@
 //! The leader pads to a page boundary if no other thread is writing, syncs the files that frames point to, drains,
 //! syncs, and stores the witness. Only then do the waiting threads return. No lock that a commit needs is held during
 //! the I/O. Only threads with work to do are woken: the group's members return, and one of the later arrivals leads the
-//! next group, or waits with a timeout for the others to come back (`gather`). A failed sync halts the log: the state
-//! of the pages is unknown, so they are not synced again (I09).
+//! next group, or waits with a timeout for the others to come back (`gather`). A failed sync halts the log: the pages'
+//! state is unknown, and syncing them again proves nothing (I09).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -177,7 +177,7 @@ impl<T> Wal<T> {
         let behind = {
             let order = self.order.lock();
             let unsynced = order.live.iter().filter(|segment| !segment.synced.load(Ordering::Relaxed));
-            // The place after a turnover is the start of the next segment; the log is whole at least up to there.
+            // The place after a turnover is the start of the next segment; the log is whole up to that offset.
             unsynced.filter(|segment| segment.closed.get().is_some()).map(|segment| segment.limit()).max()
         };
         let Some(next_start) = behind.filter(|next_start| self.whole_up_to() >= *next_start) else { return Ok(false) };

@@ -72,7 +72,7 @@ fn directory() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
-/// The identity of a file, independent of its names. No other file has it while the file is open.
+/// The identity of a file, independent of its names. It stays unique while the file is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Identity {
     device: u64,

@@ -1,6 +1,6 @@
 #![expect(unsafe_code, reason = "fence 2: one page that a fork wipes")]
-//! Identifies the process that created an object. After a fork the child has copies of everything that its parent had
-//! open, and must use none of it.
+//! Identifies the process that created an object. After a fork the child has copies of all objects that its parent had
+//! open, and must not use them.
 //!
 //! One private page per process holds the process's number; the kernel wipes it in every child (MADV_WIPEONFORK). An
 //! `Origin` records the number at its creation, and checking it costs one load. In a child the word is zero until the
@@ -42,7 +42,7 @@ impl Origin {
     }
 }
 
-/// Returns the number of this process: the one in the page, or the next one if a fork has wiped it.
+/// Returns the number of this process: the number stored in the page, or the next number after a fork wiped the page.
 fn number_in(word: &AtomicU64) -> u64 {
     // Inherited by children, so that their numbers are larger than those of all inherited tokens.
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -68,7 +68,7 @@ fn page() -> Option<&'static AtomicU64> {
             Err(first) => first,
         };
     }
-    // SAFETY: `base` came from `map`: a page of zeros or of later stores, aligned, mapped for ever, accessed only
+    // SAFETY: `base` came from `map`: a page of zeros or of later stores, aligned, mapped forever, accessed only
     // through atomics.
     Some(unsafe { &*base })
 }

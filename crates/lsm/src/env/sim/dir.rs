@@ -12,7 +12,7 @@ use super::{Kind, SimFs, file_names};
 use crate::env::tree::{Entry, Place, Tree};
 use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
 
-/// An open directory. It belongs to one boot and is invalid after it.
+/// An open directory. The handle becomes invalid at the end of its boot.
 pub(super) struct SimDir {
     pub(super) fs: SimFs,
     pub(super) dir: u64,

@@ -1,4 +1,4 @@
-//! Open files, mappings and locks of the simulated disk. Each belongs to one boot and is invalid after it.
+//! Open files, mappings and locks of the simulated disk. Each handle becomes invalid at the end of its boot.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

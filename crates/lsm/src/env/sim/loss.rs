@@ -151,9 +151,9 @@ fn next_boot_id(id: [u8; 16]) -> [u8; 16] {
     std::array::from_fn(|at| half[at % 8] ^ (at / 8) as u8)
 }
 
-/// Returns which changes are kept: those that `keep` selects, and those that they depend on. A change depends on the
-/// one that filled the place it vacates (otherwise a file renamed twice would have two names), and on the one that
-/// vacated the place it fills (otherwise it would overwrite a name that was only to be moved).
+/// Returns which changes are kept: the changes selected by `keep`, and their dependencies. A change depends on the one
+/// that filled the place it vacates (otherwise a file renamed twice would have two names), and on the one that vacated
+/// the place it fills (otherwise it would overwrite a name that was only to be moved).
 pub(super) fn keep_names(pending: &[Pending], keep: impl FnMut(&Pending) -> bool) -> Vec<bool> {
     let mut kept: Vec<bool> = pending.iter().map(keep).collect();
     for later in (0..pending.len()).rev().filter(|later| kept[*later]).collect::<Vec<_>>() {

@@ -1,7 +1,7 @@
 //! The lost ranges (fences) that a cursor encounters: which of them it reports, and when.
 //!
-//! In:     a fence at the inner cursor's position. Out: its error, once; or nothing, if it hides nothing from this
-//!         cursor.
+//! In:     a fence at the inner cursor's position. Out: its error, once; or no error, if this fence hides no record
+//!         from the cursor.
 //! Holds:  a fence over several keys may hide any of them, so it is reported wherever the walk enters it. A fence over
 //!         versions of a single key is reported only if no newer version is the result: forward the newer version comes
 //!         first; backward the fence waits for it (`pending`).

@@ -30,7 +30,7 @@ fn data() -> impl Strategy<Value = Data> {
 /// The possible values of a word after a crash, the live one last; 0 is the value of a hole.
 type Word = Vec<u64>;
 
-/// Applies `step` to the file and, with a number for every write, to the model.
+/// Applies `step` to the file and, with a number forevery write, to the model.
 fn apply(
     step: &Data,
     number: u64,
