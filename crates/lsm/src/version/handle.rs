@@ -151,8 +151,8 @@ impl OpenTables {
     }
 
     /// Returns the number of open files to announce to the system now that there are `tables` tables; `None` if the
-    /// previous announcement suffices. It is twice the current number, to make announcements rare, but hardly more than
-    /// the allowed number.
+    /// previous announcement suffices. It is twice the current number, so that announcements are rare, and exceeds the
+    /// limit on open files by at most `FEW_FILES`.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
         let most = self.files.most();
         let files = tables.max(self.files.count()).min(most);
@@ -200,8 +200,8 @@ impl OpenTables {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the number of tables to evict: a quarter more than necessary, so that not every opened table causes a
-    /// scan.
+    /// Returns the number of tables to evict; 0 within the limit. Above it, memory use is reduced to 3/4 of the limit,
+    /// so that not every opened table causes a scan.
     fn excess(&self) -> usize {
         let (open, bytes) = self.now();
         if bytes <= self.most_bytes {

@@ -333,8 +333,8 @@ impl<T> Wal<T> {
     }
 
     /// Returns the segments that lie entirely below an offset, and the log's start without them; `None` if there are
-    /// none. Their bytes that are still only in the ring are drained first: a drain after the file has been recycled
-    /// would overwrite its new contents.
+    /// none. A segment with bytes that are still only in the ring is left out: draining them after its file was
+    /// recycled would overwrite the new contents.
     pub fn retirable(&self, below: u64) -> Option<Retirable> {
         let mut order = self.order.lock();
         self.look(&mut order);
