@@ -70,7 +70,7 @@ impl Deleted {
         self.newest << (COUNT_BITS + 2) | flags << COUNT_BITS | self.count as u64
     }
 
-    /// Decodes a word; `None` for 0, and for a word about another number of records.
+    /// Decodes a word; `None` for 0, and for a word that describes a different record count.
     #[inline]
     pub(super) fn from_word(word: u64, count: usize) -> Option<Deleted> {
         let flag = |bit: u32| word >> (COUNT_BITS + bit) & 1 == 1;

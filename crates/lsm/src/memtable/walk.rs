@@ -186,7 +186,7 @@ impl Walk {
         Some(told)
     }
 
-    /// Moves past the leaf's records before a place; with `and_at`, also past a record at that place.
+    /// Moves past the leaf's records before a place; `and_at` includes a record at that place.
     fn stand(&mut self, tree: &Tree, probe: &Probe<'_>, and_at: bool) {
         self.run.clear();
         (self.leaf, self.at, self.was_tried) = (NONE, 0, false);

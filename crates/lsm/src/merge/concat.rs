@@ -128,7 +128,7 @@ impl ConcatCursor {
         }
     }
 
-    /// Takes the lent cursor back. The cursor must be at a record of the same part.
+    /// Takes the lent cursor back. Its position must be within the same part.
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
         if let Some((_, opened)) = &mut self.open {
             *opened = Opened::Table(table);

@@ -4,7 +4,7 @@
 //! In:     the lost ranges in a family's manifest, or the range of a table that cannot be opened. There are few.
 //! Out:    each fence once per direction, in the order in which the walk enters them; after a search into a range, at
 //!         the target of the search. Forward, a fence comes after the versions of that key that are newer than its
-//!         bound: such versions were not lost and may be the result.
+//!         bound: such versions survived the loss, and reads may return them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
