@@ -36,7 +36,7 @@ struct Given {
 }
 
 impl Given {
-    /// The defaults, on a disk of 250 MB a second: a writer of 140 MB/s, flushes as fast as the disk, merges of 100 MB/s.
+    /// The defaults, on a disk of 250 MB/s: a writer of 140 MB/s, flushes at disk speed, merges of 100 MB/s.
     fn usual() -> Given {
         let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
         let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };

@@ -227,7 +227,8 @@ mod tests {
         assert!(!may("deeper", 3));
     }
 
-    /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`, `a 9 put retains`.
+    /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`, `a
+    /// 9 put retains`.
     #[test]
     fn scripts_tell_which_records_go() {
         scripts::run(

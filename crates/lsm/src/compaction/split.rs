@@ -25,7 +25,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// `grandparents` are the tables of the level below the output, by key: largest key and size, as `Levels::ends` gives them.
+    /// Creates a splitter. `grandparents` are the tables of the level below the output, by key: largest key and size,
+    /// as returned by `Levels::ends`.
     pub fn new(order: Order, table_bytes: u64, grandparents: Vec<(Vec<u8>, u64)>) -> Splitter {
         Splitter { order, table_bytes, grandparents, at: 0, overlap: 0, key: Vec::new(), has_key: false }
     }

@@ -289,8 +289,8 @@ impl Lock for Unlocked {}
 /// Shorter allocations are not checked by `check_room`.
 const CHECKED_ROOM_BYTES: usize = 1 << 20;
 
-/// Fails with `OutOfMemory` if `length` bytes cannot be allocated now. Call it before an allocation whose length a file states: a
-/// hostile file may state any, and a failed allocation aborts the process.
+/// Fails with `OutOfMemory` if `length` bytes cannot be allocated now. Call it before an allocation whose length a file
+/// states: a hostile file may state any, and a failed allocation aborts the process.
 pub fn check_room(length: usize) -> io::Result<()> {
     if length >= CHECKED_ROOM_BYTES {
         let mut room = Vec::<u8>::new();

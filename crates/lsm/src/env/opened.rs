@@ -1,8 +1,9 @@
 //! The open files of one store: closing the store releases their descriptors and mappings.
 //!
-//! A cursor, a snapshot or a caller's reference to a table may outlive the store's close, and each of them holds tables. A table holds a
-//! `File`, but the descriptor behind that file belongs to the store. After `OpenFiles::close` every call on such a file fails with `Closed`
-//! (`Error::io` recognizes the cause). A call that is running keeps its own descriptor until it returns.
+//! A cursor, a snapshot or a caller's reference to a table may outlive the store's close, and each of them holds
+//! tables. A table holds a `File`, but the descriptor behind that file belongs to the store. After `OpenFiles::close`
+//! every call on such a file fails with `Closed` (`Error::io` recognizes the cause). A call that is running keeps its
+//! own descriptor until it returns.
 
 use std::fmt;
 use std::io;

@@ -1,7 +1,7 @@
 //! The list of a memtable on `crossbeam-skiplist`: no unsafe code of ours, slower than an arena, and the oracle for it.
 //!
-//! A node holds the lead of its key (sixteen bytes and the length), its seqno, and one shared allocation with key, value
-//! and companions. Keys up to sixteen bytes are found without following that pointer: one line of memory a node.
+//! A node holds the lead of its key (sixteen bytes and the length), its seqno, and one shared allocation with key,
+//! value and companions. Keys up to sixteen bytes are found without following that pointer: one line of memory a node.
 //!
 //! `crossbeam-skiplist` 0.1.3 lets readers miss an entry while it is being replaced. No entry is replaced here: keys
 //! are unique, and `get_or_insert` would keep an existing entry. Lookups allocate nothing: they compare against a

@@ -328,7 +328,8 @@ proptest! {
     }
 }
 
-/// `create`, `family`, `add`, `move`, `remove`, `flushed`, `log`, `seal`, `retire`, `rotate`, `reopen`: the manifest of one store.
+/// `create`, `family`, `add`, `move`, `remove`, `flushed`, `log`, `seal`, `retire`, `rotate`, `reopen`: the manifest of
+/// one store.
 #[test]
 fn scripts_tell_what_a_manifest_does() {
     struct Store {
