@@ -105,8 +105,8 @@ pub(super) struct Order<T> {
     /// Commits are synced, so the current segment should be left early (`Segment::good_until`).
     pub wants_written: bool,
     /// End of the fast path's range: a short uncontended batch that ends at or below this offset needs no step but its
-    /// placement, because the ring has room and no turnover is due. Any change that could shrink the range resets it to
-    /// 0. A grown range is found when its end is reached.
+    /// placement, because the ring has room and no turnover is due. Any change that could shrink the range resets this
+    /// field to zero. A grown range is found when its end is reached.
     pub easy_until: u64,
     /// Buffer in which a filler's body is assembled and hashed.
     scratch: Box<[u8]>,
