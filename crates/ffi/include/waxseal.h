@@ -97,57 +97,59 @@ struct ArrowArrayStream {
 
 
 /**
- * The call did what it says.
+ * Success.
  */
 #define WAXSEAL_OK 0
 
 /**
- * What was asked for is not there; an iterator stands nowhere. No failure: outputs and error are untouched.
+ * The key, entry or list element does not exist, or the iterator is not positioned. Not a failure: outputs and error
+ * are untouched.
  */
 #define WAXSEAL_NOT_FOUND 1
 
 /**
- * The caller's buffer is too small; how many bytes are needed was written, nothing else. No failure: no error is made.
+ * The caller's buffer is too small. The required size was written, and nothing else. Not a failure: no error object is
+ * created.
  */
 #define WAXSEAL_TOO_SMALL 2
 
 /**
- * The answer is not in memory, and the call must not wait for a file. No failure: nothing was written.
+ * The answer is not in memory, and the call must not read a file. Not a failure: nothing was written.
  */
 #define WAXSEAL_NOT_RESIDENT 3
 
 /**
- * Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
+ * Stored bytes are damaged. Repair, salvage or restore the store; undamaged data stays readable.
  */
 #define WAXSEAL_CORRUPTION (-1)
 
 /**
- * The operating system refused. Free space or mend the device, then repeat.
+ * The operating system reported an error. Free space or fix the device, then retry.
  */
 #define WAXSEAL_IO (-2)
 
 /**
- * Another process, or handle, has the store open.
+ * Another process, or another handle, has the store open.
  */
 #define WAXSEAL_LOCKED (-3)
 
 /**
- * The call is wrong; nothing was changed.
+ * The call is invalid; nothing was changed.
  */
 #define WAXSEAL_INVALID (-4)
 
 /**
- * Another commit came first; run the transaction again.
+ * Another commit came first; retry the transaction.
  */
 #define WAXSEAL_CONFLICT (-5)
 
 /**
- * The store was opened without the right to write.
+ * The store was opened read-only.
  */
 #define WAXSEAL_READ_ONLY (-6)
 
 /**
- * An earlier fsync or write of the log failed; reads go on, reopen to write.
+ * An earlier fsync or write of the log failed. Reads still work; reopen the store to write.
  */
 #define WAXSEAL_HALTED (-7)
 
@@ -157,32 +159,34 @@ struct ArrowArrayStream {
 #define WAXSEAL_FORMAT_TOO_NEW (-8)
 
 /**
- * The store was closed, or the handle was ended.
+ * The store was closed, or the handle was destroyed.
  */
 #define WAXSEAL_CLOSED (-9)
 
 /**
- * Another thread is using this object, which one thread at a time may use. Nothing was changed.
+ * Another thread is using this object, which only one thread at a time may use. Nothing was changed.
  */
 #define WAXSEAL_BUSY (-10)
 
 /**
- * Memory for the answer cannot be had. Nothing was changed.
+ * Memory for the result cannot be allocated. Nothing was changed.
  */
 #define WAXSEAL_OUT_OF_MEMORY (-11)
 
 /**
- * A callback of the caller's failed, with the reason that it gave.
+ * A callback failed; the error carries the reason that it gave.
  */
 #define WAXSEAL_CALLBACK (-12)
 
 /**
- * A bug of the library was caught: please report the message. The object that the call was about cannot be used any more.
+ * The library detected a bug in itself: please report the message. The object that the call operated on is unusable
+ * from now on.
  */
 #define WAXSEAL_INTERNAL (-13)
 
 /**
- * The thread's interrupt function ended the call (`waxseal_set_interrupt`). What it had finished stays; it may be repeated.
+ * The thread's interrupt function stopped the call (`waxseal_set_interrupt`). Work that it had finished stays; the
+ * call may be repeated.
  */
 #define WAXSEAL_INTERRUPTED (-14)
 
@@ -202,12 +206,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_VERDICT_CHECKSUM 2
 
 /**
- * Something that must be there is not.
+ * Required data is missing.
  */
 #define WAXSEAL_VERDICT_MISSING 3
 
 /**
- * The bytes are whole but do not belong here: another file, an older copy, another place.
+ * The bytes are intact but belong elsewhere: to another file, an older copy, or another offset.
  */
 #define WAXSEAL_VERDICT_MISPLACED 4
 
@@ -217,52 +221,53 @@ struct ArrowArrayStream {
 #define WAXSEAL_VERDICT_SEAL 5
 
 /**
- * Records were lost, added or changed by the engine itself.
+ * The engine itself lost, added or changed records.
  */
 #define WAXSEAL_VERDICT_LEDGER 6
 
 /**
- * Damage of a kind that this library knows and this header does not.
+ * A kind of damage that this library knows and this header does not.
  */
 #define WAXSEAL_VERDICT_OTHER 7
 
 /**
- * Version of this header. It grows with every addition; the number in the soname changes only when something is taken away.
+ * Version of this header. It grows with every addition; the number in the soname changes only when a declaration is
+ * removed.
  */
 #define WAXSEAL_ABI_VERSION 1
 
 /**
- * What a comparator answers if it cannot compare.
+ * A comparator returns this value if it cannot compare.
  */
 #define WAXSEAL_COMPARE_FAILED INT32_MIN
 
 /**
- * Seals stand in a column where a codec packs the block, else behind their records.
+ * Seals are stored in a column if a codec compresses the block, otherwise after their records.
  */
 #define WAXSEAL_SEALS_BY_CODEC 0
 
 /**
- * Always behind their records.
+ * Seals are always stored after their records.
  */
 #define WAXSEAL_SEALS_FOLLOWING 1
 
 /**
- * Always in a column.
+ * Seals are always stored in a column.
  */
 #define WAXSEAL_SEALS_COLUMN 2
 
 /**
- * The store's default: what `waxseal_options_set_durability` said, else as `WAXSEAL_DURABILITY_OS`.
+ * The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_DEFAULT 0
 
 /**
- * Lost with the process at the latest. Never weaker than that, and today as strong as `WAXSEAL_DURABILITY_OS`.
+ * May be lost when the process dies. Never weaker than that, and today as strong as `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_BUFFERED 1
 
 /**
- * Survives the process, may be lost with the machine.
+ * Survives a crash of the process, but may be lost in a crash of the machine.
  */
 #define WAXSEAL_DURABILITY_OS 2
 
@@ -272,7 +277,7 @@ struct ArrowArrayStream {
 #define WAXSEAL_DURABILITY_SYNC 3
 
 /**
- * Blocks are stored as they are.
+ * Blocks are stored uncompressed.
  */
 #define WAXSEAL_COMPRESSION_NONE 0
 
@@ -282,162 +287,165 @@ struct ArrowArrayStream {
 #define WAXSEAL_COMPRESSION_LZ4 1
 
 /**
- * Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature `zstd`; others refuse it.
+ * Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature
+ * `zstd`; others refuse it.
  */
 #define WAXSEAL_COMPRESSION_ZSTD 2
 
 /**
- * Nothing is checked against seals, besides the sums of blocks when they are loaded.
+ * Records are not checked against their seals. Block checksums are still verified when blocks are loaded.
  */
 #define WAXSEAL_VERIFY_NEVER 0
 
 /**
- * All records of a block when it is loaded from its file.
+ * Checks all records of a block when it is loaded from its file.
  */
 #define WAXSEAL_VERIFY_ON_FILL 1
 
 /**
- * As `WAXSEAL_VERIFY_ON_FILL`, and one record in so many of those read.
+ * As `WAXSEAL_VERIFY_ON_FILL`, and also checks one in `one_in` of the records that are read.
  */
 #define WAXSEAL_VERIFY_SAMPLED 2
 
 /**
- * Every record that is read, and that there is none where none is found.
+ * Checks every record that is read, and verifies absence when no record is found.
  */
 #define WAXSEAL_VERIFY_ALWAYS 3
 
 /**
- * A tree of leaves in an arena, the default.
+ * A tree with leaves in an arena; the default.
  */
 #define WAXSEAL_MEMTABLE_ARENA 0
 
 /**
- * A skip list with a node a record.
+ * A skip list with one node per record.
  */
 #define WAXSEAL_MEMTABLE_SKIPLIST 1
 
 /**
- * The range has no bound at this end. The key is not looked at.
+ * The range has no bound at this end. The key is ignored.
  */
 #define WAXSEAL_UNBOUNDED 0
 
 /**
- * The range ends with this key.
+ * The range includes this key.
  */
 #define WAXSEAL_INCLUDED 1
 
 /**
- * The range ends next to this key, without it.
+ * The range excludes this key.
  */
 #define WAXSEAL_EXCLUDED 2
 
 /**
- * The entry was not checked: the seal covers it, and speaks for it only together with the value, which was not read.
+ * The entry was not checked: the seal covers it together with the value, and the value was not read.
  */
 #define WAXSEAL_CHECKED_NOT 0
 
 /**
- * It was checked by its own sum.
+ * The entry was checked by its own checksum.
  */
 #define WAXSEAL_CHECKED_ITSELF 1
 
 /**
- * It was checked by the seal of its record.
+ * The entry was checked by the seal of its record.
  */
 #define WAXSEAL_CHECKED_SEALED 2
 
 /**
- * The log was read at open: `commits`; `bytes` were cut from its torn end.
+ * Recovery replayed the log at open: `commits`; `bytes` were cut from its torn end.
  */
 #define WAXSEAL_EVENT_RECOVERED 0
 
 /**
- * A memtable became a table: `family`, `table` (0: nothing was left to write), `bytes`.
+ * A memtable was flushed to a table: `family`, `table` (0 if no record was left to write), `bytes`.
  */
 #define WAXSEAL_EVENT_FLUSHED 1
 
 /**
- * Tables were merged, or moved down unread: `family`, `inputs`, `outputs`, `level`, `message` (why), `flag` (they were only moved).
+ * Tables were merged, or moved down a level without being read: `family`, `inputs`, `outputs`, `level`, `message` (the
+ * reason), `flag` (true for a move).
  */
 #define WAXSEAL_EVENT_COMPACTED 2
 
 /**
- * Damage was met: `file`, `offset`, `verdict`, `message`, and `family`, `from`, `to` as far as known.
+ * Damage was detected: `file`, `offset`, `verdict`, `message`, and `family`, `from`, `to` if known.
  */
 #define WAXSEAL_EVENT_CORRUPTION 3
 
 /**
- * A block was read right after all: `file`, `offset`, `message` (what helped).
+ * A damaged block was read correctly in the end: `file`, `offset`, `message` (the repair step that succeeded).
  */
 #define WAXSEAL_EVENT_HEALED 4
 
 /**
- * A damaged table is left alone by compaction until it is repaired: `family`, `table`.
+ * A damaged table is excluded from compaction until it is repaired: `family`, `table`.
  */
 #define WAXSEAL_EVENT_BARRED 5
 
 /**
- * Records were lost for good, and reads between two keys answer `WAXSEAL_CORRUPTION`: `family`, `from`, `to`, `file`, `offset`, `verdict`.
+ * Records were permanently lost, and reads in a key range return `WAXSEAL_CORRUPTION`: `family`, `from`, `to`, `file`,
+ * `offset`, `verdict`.
  */
 #define WAXSEAL_EVENT_FENCED 6
 
 /**
- * Such a fence was lifted: as `WAXSEAL_EVENT_FENCED`.
+ * Such a fence was lifted: members as of `WAXSEAL_EVENT_FENCED`.
  */
 #define WAXSEAL_EVENT_LIFTED 7
 
 /**
- * Work in the background failed: `message`, `flag` (nothing is written any more until the store is opened anew).
+ * A background job failed: `message`, `flag` (true if the store refuses writes until it is reopened).
  */
 #define WAXSEAL_EVENT_BACKGROUND_ERROR 8
 
 /**
- * Writers are held back (`flag` true), or free again.
+ * Writers are stalled (`flag` true), or no longer stalled.
  */
 #define WAXSEAL_EVENT_STALLED 9
 
 /**
- * Something that this header has no number for: `message`.
+ * An event for which this header has no number: `message`.
  */
 #define WAXSEAL_EVENT_OTHER 10
 
 /**
- * Waxseal's own provider of expiry: eight bytes, microseconds since 1970, low first.
+ * Waxseal's own expiry provider: eight bytes, microseconds since 1970, little-endian.
  */
 #define WAXSEAL_PROVIDER_EXPIRY 1
 
 /**
- * Waxseal's own provider of provenance: session and microseconds, two varints.
+ * Waxseal's own provenance provider: session and microseconds, two varints.
  */
 #define WAXSEAL_PROVIDER_PROVENANCE 2
 
 /**
- * Waxseal's own provider of statistics for loading elsewhere.
+ * Waxseal's own provider of statistics for extract-transform-load jobs.
  */
 #define WAXSEAL_PROVIDER_ETL 3
 
 /**
- * Waxseal's own provider of labels.
+ * Waxseal's own labels provider.
  */
 #define WAXSEAL_PROVIDER_LABELS 4
 
 /**
- * A record that is a value.
+ * A record with a value.
  */
 #define WAXSEAL_KIND_PUT 1
 
 /**
- * A record that says that its key is gone.
+ * A tombstone.
  */
 #define WAXSEAL_KIND_DELETE 2
 
 /**
- * A record of a kind that this header has no number for.
+ * A record of a kind for which this header has no number.
  */
 #define WAXSEAL_KIND_OTHER 0
 
 /**
- * The entry goes on as it is, or stays absent.
+ * Keep the entry unchanged, or keep it absent.
  */
 #define WAXSEAL_ENTRY_KEEP 0
 
@@ -447,117 +455,117 @@ struct ArrowArrayStream {
 #define WAXSEAL_ENTRY_SET 1
 
 /**
- * The entry goes.
+ * Remove the entry.
  */
 #define WAXSEAL_ENTRY_REMOVE 2
 
 /**
- * A newer record of the same key hides it from every snapshot.
+ * A newer record of the same key hides the record from every snapshot.
  */
 #define WAXSEAL_DROP_SHADOWED 0
 
 /**
- * A tombstone with nothing left to hide.
+ * The record is a tombstone with no older record left to hide.
  */
 #define WAXSEAL_DROP_TOMBSTONE 1
 
 /**
- * A range of keys was deleted.
+ * The record's key range was deleted.
  */
 #define WAXSEAL_DROP_RANGE_DELETE 2
 
 /**
- * Its time is over.
+ * The record has expired.
  */
 #define WAXSEAL_DROP_EXPIRED 3
 
 /**
- * Its family or column is gone.
+ * The record's family or column was dropped.
  */
 #define WAXSEAL_DROP_PURGED 4
 
 /**
- * A fence takes the place of the loss: reads there answer `WAXSEAL_CORRUPTION`, the rest goes on.
+ * Fence the lost range: reads in it return `WAXSEAL_CORRUPTION`, the rest stays readable.
  */
 #define WAXSEAL_DECISION_QUARANTINE 0
 
 /**
- * The table stays as it is, left alone by compaction.
+ * Leave the table unchanged and exclude it from compaction.
  */
 #define WAXSEAL_DECISION_FAIL 1
 
 /**
- * The same, and repair ends; the store refuses writes until it is opened anew.
+ * As `WAXSEAL_DECISION_FAIL`, and the repair ends. The store refuses writes until it is reopened.
  */
 #define WAXSEAL_DECISION_READ_ONLY 2
 
 /**
- * It was reported, and nothing was changed.
+ * The damage was reported; nothing was changed.
  */
 #define WAXSEAL_OUTCOME_REPORTED 0
 
 /**
- * Nothing was lost: it was repaired.
+ * The damage was repaired without loss.
  */
 #define WAXSEAL_OUTCOME_REPAIRED 1
 
 /**
- * A fence stands in its place: reads there answer `WAXSEAL_CORRUPTION`.
+ * The key range was fenced: reads in it return `WAXSEAL_CORRUPTION`.
  */
 #define WAXSEAL_OUTCOME_FENCED 2
 
 /**
- * The file stays as it is, left alone by compaction.
+ * The file was left unchanged and is excluded from compaction.
  */
 #define WAXSEAL_OUTCOME_BARRED 3
 
 /**
- * The loss was accepted: reads go on as if the records had never been.
+ * The loss was accepted: reads behave as if the records had never existed.
  */
 #define WAXSEAL_OUTCOME_ACCEPTED 4
 
 /**
- * Something that this header has no number for.
+ * An outcome for which this header has no number.
  */
 #define WAXSEAL_OUTCOME_OTHER 5
 
 /**
- * Nothing was tried, or nothing helped.
+ * No repair step was tried, or none succeeded.
  */
 #define WAXSEAL_RUNG_NONE 0
 
 /**
- * The file was read again, past what memory held of it.
+ * The file was read again, bypassing the cache.
  */
 #define WAXSEAL_RUNG_READ_AGAIN 1
 
 /**
- * Another copy in memory was whole.
+ * Another copy in memory was undamaged.
  */
 #define WAXSEAL_RUNG_MEMORY 2
 
 /**
- * One or two flipped bits were found by the block's sum and its seals.
+ * One or two flipped bits were corrected with the block's checksum and its seals.
  */
 #define WAXSEAL_RUNG_CORRECTION 3
 
 /**
- * Index, filter and properties were made anew from the data.
+ * Index, filter and properties were rebuilt from the data.
  */
 #define WAXSEAL_RUNG_REBUILD 4
 
 /**
- * The log still held the records.
+ * The records were recovered from the log.
  */
 #define WAXSEAL_RUNG_LOG 5
 
 /**
- * Tables that compaction had replaced still held them.
+ * The records were recovered from tables that compaction had replaced.
  */
 #define WAXSEAL_RUNG_TRASH 6
 
 /**
- * The caller's source had them.
+ * The records were recovered from the caller's source.
  */
 #define WAXSEAL_RUNG_SOURCE 7
 
@@ -567,74 +575,76 @@ struct ArrowArrayStream {
 #define WAXSEAL_RUNG_HANDLER 8
 
 /**
- * Something that this header has no number for.
+ * A repair step for which this header has no number.
  */
 #define WAXSEAL_RUNG_OTHER 9
 
 /**
- * No metadata is exported. A record that expires is refused, as by every policy without seals: its receiver would keep it forever.
+ * Exports no metadata. A record with an expiry time is refused, as by every policy without seals: the receiver would
+ * keep it forever.
  */
 #define WAXSEAL_POLICY_STRIP 0
 
 /**
- * Seals are exported with the entries that they cover, such as expiry times, and the entries of allowed providers. Export options
- * without a policy use this one, and allow labels too.
+ * Exports seals with the annotations that they cover, such as expiry times, and the entries of allowed providers.
+ * Export options without a policy use this one, and also allow labels.
  */
 #define WAXSEAL_POLICY_COMPANION 1
 
 /**
- * The MetaHive paper's checksums leave, in a table of their own: one tombstone a key, older than anything it could hide.
+ * Exports the checksums of the MetaHive paper in a separate table: one tombstone per key, older than any record it
+ * could hide.
  */
 #define WAXSEAL_POLICY_PAPER_SAFE 2
 
 /**
- * The paper's rows leave, one a version, between the records. They hide whatever older record of the key with a byte 01 behind it the
- * receiver has.
+ * Exports the paper's rows, one per version, between the records. A row hides an older record of the receiver whose
+ * key is the row's record key followed by byte 01.
  */
 #define WAXSEAL_POLICY_PAPER_LITERAL 3
 
 /**
- * Tables carry records alone.
+ * The tables hold records only.
  */
 #define WAXSEAL_FORM_PLAIN 0
 
 /**
- * And seals, and what else may leave.
+ * The tables also hold seals and other exported metadata.
  */
 #define WAXSEAL_FORM_SEALED 1
 
 /**
- * And rows of the paper, one a key, that mask nothing.
+ * The tables also hold the paper's rows, one per key, which hide no record.
  */
 #define WAXSEAL_FORM_PAPER_SAFE 2
 
 /**
- * And rows of the paper, one a version.
+ * The tables also hold the paper's rows, one per version.
  */
 #define WAXSEAL_FORM_PAPER_LITERAL 3
 
 /**
- * May this session register an operation on a target, or take it back?
+ * May the session register an operation on a target, or unregister it?
  */
 #define WAXSEAL_MAY_REGISTER 0
 
 /**
- * May it read the events of a target, and of what lies below it?
+ * May the session read the events of a target and its descendants?
  */
 #define WAXSEAL_MAY_READ_LOG 1
 
 /**
- * May it delete them?
+ * May the session delete these events?
  */
 #define WAXSEAL_MAY_DELETE_LOG 2
 
 /**
- * May it add events of its own?
+ * May the session add its own events?
  */
 #define WAXSEAL_MAY_ADD_TO_LOG 3
 
 /**
- * Whatever suits the pair.
+ * The default for the pair.
  */
 #define WAXSEAL_SUITED (-1)
 
@@ -644,47 +654,47 @@ struct ArrowArrayStream {
 #define WAXSEAL_SCOPE_EXACT 0
 
 /**
- * The target and everything below it.
+ * The target and all targets below it.
  */
 #define WAXSEAL_SCOPE_SUBTREE 1
 
 /**
- * The log row is written in the commit of the operation itself.
+ * The event is written in the commit of the operation itself.
  */
 #define WAXSEAL_MODE_SYNC 0
 
 /**
- * A little later, by a thread of its own; a crash may lose some.
+ * The event is written shortly after the commit, by a separate thread; a crash may lose some events.
  */
 #define WAXSEAL_MODE_ASYNC 1
 
 /**
- * When the records of the operation leave memory; until then it is read from there.
+ * The event is written when the records of the operation are flushed; until then queries read it from the memtable.
  */
 #define WAXSEAL_MODE_DEFERRED 2
 
 /**
- * Nothing is kept of values.
+ * Events store no values.
  */
 #define WAXSEAL_VALUES_NONE 0
 
 /**
- * The new value is.
+ * Events store the new value.
  */
 #define WAXSEAL_VALUES_NEW 1
 
 /**
- * The old value and the new one are.
+ * Events store the old and the new value.
  */
 #define WAXSEAL_VALUES_OLD_NEW 2
 
 /**
- * Their seals are.
+ * Events store the seals of the old and the new value.
  */
 #define WAXSEAL_VALUES_HASH 3
 
 /**
- * A retention that never ends.
+ * Unlimited retention.
  */
 #define WAXSEAL_FOREVER UINT64_MAX
 
@@ -704,17 +714,17 @@ struct ArrowArrayStream {
 #define WAXSEAL_FIELD_BYTES 2
 
 /**
- * A setting: its name in `bytes`, its value in `more`.
+ * A setting: name in `bytes`, value in `more`.
  */
 #define WAXSEAL_FIELD_SETTING 3
 
 /**
- * There was no value.
+ * The value is absent.
  */
 #define WAXSEAL_FIELD_ABSENT 4
 
 /**
- * A value, whole: `bytes`.
+ * A complete value: `bytes`.
  */
 #define WAXSEAL_FIELD_VALUE 5
 
@@ -724,38 +734,38 @@ struct ArrowArrayStream {
 #define WAXSEAL_FIELD_SEAL 6
 
 /**
- * A table file: its uid in `bytes` (16), its digest in `numbers[0]`, its records in `numbers[1]`.
+ * A table file: uid in `bytes` (16 bytes), digest in `numbers[0]`, number of records in `numbers[1]`.
  */
 #define WAXSEAL_FIELD_FILE 7
 
 /**
- * A span: its first number in `numbers[0]`, its last in `numbers[1]`.
+ * A range of numbers: first in `numbers[0]`, last in `numbers[1]`.
  */
 #define WAXSEAL_FIELD_SPAN 8
 
 /**
- * A span of tokens: the keyspace in `bytes`, the replicas in `more`, separated by commas; first and last token, records, bytes and
- * sum in `numbers`.
+ * A token range: keyspace in `bytes`, comma-separated replicas in `more`; first and last token, records, bytes and sum
+ * in `numbers`.
  */
 #define WAXSEAL_FIELD_TOKENS 9
 
 /**
- * How many numbers a field has room for.
+ * The length of a field's array of numbers.
  */
 #define WAXSEAL_FIELD_NUMBERS 5
 
 /**
- * The key is nowhere.
+ * The key was not found.
  */
 #define WAXSEAL_LIES_NOWHERE 0
 
 /**
- * It is in memory, and in the log of the store.
+ * The key is in a memtable, and in the store's log.
  */
 #define WAXSEAL_LIES_IN_MEMORY 1
 
 /**
- * It is in a table file.
+ * The key is in a table file.
  */
 #define WAXSEAL_LIES_IN_TABLE 2
 
@@ -765,32 +775,32 @@ struct ArrowArrayStream {
 #define WAXSEAL_TIME_FIRST 0
 
 /**
- * A time behind all others; as the time of an event that is added: now.
+ * A time after all others. As the time of an added event it means now.
  */
 #define WAXSEAL_TIME_LAST UINT64_MAX
 
 /**
- * The writer waits until there is room.
+ * The writer waits for room.
  */
 #define WAXSEAL_WHEN_FULL_WAIT 0
 
 /**
- * Events are written with their operation, as of mode sync.
+ * Events are written in the commit of their operation, as in mode sync.
  */
 #define WAXSEAL_WHEN_FULL_SYNC 1
 
 /**
- * Events are dropped, and counted.
+ * Events are dropped and counted.
  */
 #define WAXSEAL_WHEN_FULL_DROP 2
 
 /**
- * The object of a case is a table file, by the number in its name.
+ * The case concerns a table file, identified by the number in its name.
  */
 #define WAXSEAL_CASE_TABLE 1
 
 /**
- * It is a span of keys, by the number of its fence.
+ * The case concerns a key range, identified by the number of its fence.
  */
 #define WAXSEAL_CASE_SPAN 2
 
@@ -805,12 +815,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_COLUMN_VALUE 2
 
 /**
- * Their places in the order of commits, as column `seqno`; 0 once no snapshot can tell.
+ * The sequence numbers of the records, as column `seqno`; 0 once no snapshot needs them.
  */
 #define WAXSEAL_COLUMN_SEQNO 4
 
 /**
- * The seals of the records as numbers, their bytes low first, as column `seal`; null where a record has none.
+ * The seals of the records as little-endian numbers, as column `seal`; null if a record has none.
  */
 #define WAXSEAL_COLUMN_SEAL 8
 
@@ -820,157 +830,169 @@ struct ArrowArrayStream {
 #define WAXSEAL_COLUMN_ALL 15
 
 /**
- * Writes to any column families of one store that commit together: after a crash all of them are there, or none. Later writes to
- * one key win over earlier ones. Used by one thread at a time, and ended by `waxseal_batch_destroy`.
+ * Writes to any column families of one store that commit atomically: a crash preserves all of them or none. A
+ * later write to a key overrides an earlier one. Used by one thread at a time. Destroyed by `waxseal_batch_destroy`.
  *
- * A write that is refused refuses the batch: its error is answered at once, and by every commit until `waxseal_batch_clear`.
+ * A rejected write makes the whole batch fail: the call returns the error at once, and so does every commit until
+ * `waxseal_batch_clear`.
  */
 typedef struct waxseal_batch_t waxseal_batch_t;
 
 /**
- * Bytes that belong to the caller: a value that was read, a text. They depend on nothing, may be read from any thread, and are ended
- * by `waxseal_bytes_destroy`.
+ * Bytes that the caller owns: a value that was read, a text. They do not depend on the store, are readable from any
+ * thread, and are freed by `waxseal_bytes_destroy`.
  */
 typedef struct waxseal_bytes_t waxseal_bytes_t;
 
 /**
- * How a store is looked after. Whatever is not set keeps its default; a null pointer has nothing but defaults. What a pass does not know
- * what to do with is `WAXSEAL_INVALID`. May be used for any number of passes, by one thread at a time, and is ended by
- * `waxseal_care_options_destroy`. Contexts of functions must be good for as long as a pass with these options may run.
+ * Options of integrity maintenance. Options that are not set keep their defaults; a null pointer means all defaults. A
+ * pass fails with `WAXSEAL_INVALID` if an option is set that it does not accept. Usable for any number of passes, by
+ * one thread at a time. Destroyed by `waxseal_care_options_destroy`. The contexts of callbacks must stay valid as long
+ * as a pass with these options may run.
  */
 typedef struct waxseal_care_options_t waxseal_care_options_t;
 
 /**
- * Cases of quarantine. The list depends on nothing, may be read from any thread, and is ended by `waxseal_cases_destroy`.
+ * A list of quarantine cases. It does not depend on the store, is readable from any thread, and is freed by
+ * `waxseal_cases_destroy`.
  */
 typedef struct waxseal_cases_t waxseal_cases_t;
 
 /**
- * An open store. May be used from any thread, and is ended by `waxseal_close`.
+ * An open store. Usable from any thread; closed by `waxseal_close`.
  */
 typedef struct waxseal_db_t waxseal_db_t;
 
 /**
- * What went wrong in one call. Written by a call that failed, to be read from any thread and ended by `waxseal_error_destroy`.
+ * Why one call failed. Written by the failed call, readable from any thread, and freed by `waxseal_error_destroy`.
  */
 typedef struct waxseal_error_t waxseal_error_t;
 
 /**
- * Events, in the order that the call which made them says. They depend on nothing, may be read from any thread, and are ended by
- * `waxseal_events_destroy`.
+ * Events, in the order documented for the call that returned them. They do not depend on the store, are readable from
+ * any thread, and are freed by `waxseal_events_destroy`.
  */
 typedef struct waxseal_events_t waxseal_events_t;
 
 /**
- * Everything that is known of a key. It depends on nothing, may be read from any thread, and is ended by
+ * All known facts about a key. It does not depend on the store, is readable from any thread, and is freed by
  * `waxseal_explanation_destroy`.
  */
 typedef struct waxseal_explanation_t waxseal_explanation_t;
 
 /**
- * The records of an export, and the metadata that is written beside them. A null pointer stands for the defaults: the newest version of
- * every key, with its seal and labels. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
+ * Options of an export: the records, and the metadata written with them. A null pointer means the defaults: the newest
+ * version of every key, with its seal and labels. Used by one thread at a time. Destroyed by
+ * `waxseal_export_options_destroy`.
  */
 typedef struct waxseal_export_options_t waxseal_export_options_t;
 
 /**
- * Settings of one column family. Whatever is not set keeps its default; a null pointer stands for nothing but defaults. May be used
- * for any number of families, by one thread at a time, and is ended by `waxseal_family_options_destroy`, any time after.
+ * Settings of one column family. Settings that are not set keep their defaults; a null pointer means all defaults.
+ * Usable for any number of families, by one thread at a time. Destroyed by `waxseal_family_options_destroy`, at any
+ * time.
  */
 typedef struct waxseal_family_options_t waxseal_family_options_t;
 
 /**
- * A column family of an open store: one ordered map from keys to values. May be used from any thread, and is ended by
+ * A column family of an open store: one ordered map from keys to values. Usable from any thread. Destroyed by
  * `waxseal_family_destroy`, before or after its store is closed.
  */
 typedef struct waxseal_family_t waxseal_family_t;
 
 /**
- * Fences. The list depends on nothing, may be read from any thread, and is ended by `waxseal_fences_destroy`.
+ * A list of fences. It does not depend on the store, is readable from any thread, and is freed by
+ * `waxseal_fences_destroy`.
  */
 typedef struct waxseal_fences_t waxseal_fences_t;
 
 /**
- * A position in a column family as it was when the iterator was made. Used by one thread at a time, and ended by
- * `waxseal_iter_destroy`; it holds its view of the store until then.
+ * A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
+ * `waxseal_iter_destroy`; it pins its view of the store until then.
  *
- * A new iterator stands before the first and behind the last record: `waxseal_iter_next` leads to the first, `waxseal_iter_prev` to the
- * last. Damage that it meets is one `WAXSEAL_CORRUPTION`; the next step leads on, to the first record behind what is damaged. After any
- * other error it stands nowhere, and may be moved anew.
+ * A new iterator is not positioned: `waxseal_iter_next` moves it to the first record, `waxseal_iter_prev` to the last.
+ * Damage in its way is one `WAXSEAL_CORRUPTION`; the next step continues at the first record behind the damage. Any
+ * other error leaves the iterator unpositioned; the caller may move it again.
  */
 typedef struct waxseal_iter_t waxseal_iter_t;
 
 /**
- * The entries of one provider beside the values of a range. Used by one thread at a time, and ended by `waxseal_meta_iter_destroy`; it
- * holds its view of the store until then.
+ * An iterator over one provider's entries in a key range. Used by one thread at a time. Destroyed by
+ * `waxseal_meta_iter_destroy`; it pins its view of the store until then.
  */
 typedef struct waxseal_meta_iter_t waxseal_meta_iter_t;
 
 /**
- * How a store is to be opened. Whatever is not set keeps its default; an open with a null pointer has nothing but defaults. May be
- * used for any number of opens, by one thread at a time, and is ended by `waxseal_options_destroy`, any time after.
+ * Options for opening a store. Options that are not set keep their defaults; a null pointer means all defaults. Usable
+ * for any number of opens, by one thread at a time. Destroyed by `waxseal_options_destroy`, at any time after the
+ * opens.
  */
 typedef struct waxseal_options_t waxseal_options_t;
 
 /**
- * Somebody who keeps something beside values, as `waxseal_options_add_provider` wants it. One thread at a time may use it.
+ * A metadata provider for `waxseal_options_add_provider`. Used by one thread at a time.
  */
 typedef struct waxseal_provider_t waxseal_provider_t;
 
 /**
- * A question to the log with everything that can be asked. Used by one thread at a time, and ended by `waxseal_query_destroy`.
+ * A query on the log with all parameters. Used by one thread at a time. Destroyed by `waxseal_query_destroy`.
  */
 typedef struct waxseal_query_t waxseal_query_t;
 
 /**
- * How a pair is logged. One thread at a time may use it.
+ * Options of a registration. Used by one thread at a time.
  */
 typedef struct waxseal_register_options_t waxseal_register_options_t;
 
 /**
- * Registrations. They depend on nothing, may be read from any thread, and are ended by `waxseal_registrations_destroy`.
+ * A list of registrations. It does not depend on the store, is readable from any thread, and is freed by
+ * `waxseal_registrations_destroy`.
  */
 typedef struct waxseal_registrations_t waxseal_registrations_t;
 
 /**
- * What a look at a store found, and what was done about it. It depends on nothing, may be read from any thread, and is ended by
- * `waxseal_report_destroy`.
+ * The findings of a pass over a store, and the repairs that it made. It does not depend on the store, is readable from
+ * any thread, and is freed by `waxseal_report_destroy`.
  */
 typedef struct waxseal_report_t waxseal_report_t;
 
 /**
- * A store, and who uses it. Families and batches that are taken from it write in its name, and registry and log are asked through it.
- * May be used from any thread, and is ended by `waxseal_session_destroy`, before or after its store is closed.
+ * A store together with a client's identity. Families and batches opened from a session write under that identity;
+ * registry and log are used through a session. Usable from any thread. Destroyed by `waxseal_session_destroy`, before
+ * or after its store is closed.
  */
 typedef struct waxseal_session_t waxseal_session_t;
 
 /**
- * The store as it was at one moment, in all its column families. May be used from any thread, and is ended by
- * `waxseal_snapshot_destroy`; until then what it sees takes space.
+ * The state of all column families of a store at one point in time. Usable from any thread. Destroyed by
+ * `waxseal_snapshot_destroy`; until then the versions that it sees take space.
  */
 typedef struct waxseal_snapshot_t waxseal_snapshot_t;
 
 /**
- * Table files. The list depends on nothing, may be read from any thread, and is ended by `waxseal_tables_destroy`.
+ * A list of table files. It does not depend on the store, is readable from any thread, and is freed by
+ * `waxseal_tables_destroy`.
  */
 typedef struct waxseal_tables_t waxseal_tables_t;
 
 /**
- * The values of many keys at one moment. They depend on nothing, may be read from any thread, and are ended by
- * `waxseal_values_destroy`.
+ * The values of several keys at one point in time. They do not depend on the store, are readable from any thread, and
+ * are freed by `waxseal_values_destroy`.
  */
 typedef struct waxseal_values_t waxseal_values_t;
 
 /**
- * How a write is done, and what is kept beside its value. Whatever is not set keeps its default; a null pointer stands for nothing
- * but defaults. May be used for any number of writes, by one thread at a time, and is ended by `waxseal_write_options_destroy`.
+ * Options of a write: its durability, and the annotations stored with its value. Options that are not set keep their
+ * defaults; a null pointer means all defaults. Usable for any number of writes, by one thread at a time. Destroyed by
+ * `waxseal_write_options_destroy`.
  */
 typedef struct waxseal_write_options_t waxseal_write_options_t;
 
 /**
- * Bytes: where, and how many. A null pointer with length 0 is the empty slice.
+ * Bytes: a pointer and a length. A null pointer with length 0 is the empty slice.
  *
- * Lent to the library it is read during the call only. Lent by the library it is valid as long as the function that gave it says.
+ * The library reads a slice from the caller during the call only. A slice from the library is valid as long as the
+ * documentation of the function that returned it states.
  */
 typedef struct {
     /**
@@ -978,38 +1000,40 @@ typedef struct {
      */
     const uint8_t *data;
     /**
-     * Their number.
+     * The number of bytes.
      */
     size_t len;
 } waxseal_slice_t;
 
 /**
- * Compares two keys: negative if `a` comes before `b`, 0 if they are equal, positive if `a` comes behind `b`. Both are lent for the call.
- * The order must be total and the same for all time: the store is laid out by it. It is not asked about keys of the same bytes, which are
- * equal. Called on any thread, and by several at once; it must not call the store whose keys it compares.
+ * Compares two keys: negative if `a` sorts before `b`, 0 if they are equal, positive if `a` sorts after `b`. Both keys
+ * are valid during the call only. The order must be total and must never change: the store is laid out by it. Keys
+ * with the same bytes are equal, and the comparator is not called for them. Called on any thread, concurrently. It
+ * must not call the store whose keys it compares.
  *
- * `WAXSEAL_COMPARE_FAILED`: it cannot compare. Every call to this store, the one that is going on among them, answers
- * `WAXSEAL_CALLBACK` from then on; what was acknowledged is there when it is closed and opened again.
+ * `WAXSEAL_COMPARE_FAILED` means that it cannot compare. From then on every call on this store, the running one
+ * included, returns `WAXSEAL_CALLBACK`. Acknowledged commits are present after the store is closed and reopened.
  */
 typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len);
 
 /**
- * Ends a context; called once, after its last use, on whatever thread that was.
+ * Destroys a context. Called once, after the last use of the context, on the thread that used it last.
  */
 typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
- * Is asked about every 10 ms by long calls of the thread that set it, on that thread. Answers 0 to go on; anything else ends the call with
- * `WAXSEAL_INTERRUPTED`. It must not call the library with an object of a store, and must not end its thread.
+ * Interrupt function, called about every 10 ms by long calls of the thread that set it, on that thread. It returns 0
+ * to continue; any other value stops the call with `WAXSEAL_INTERRUPTED`. It must not call the library with an object
+ * of a store, and must not end its thread.
  */
 typedef int32_t (*waxseal_interrupt_fn)(void *context);
 
 /**
- * What the open of a store found in its log.
+ * The recovery of the log when the store was opened.
  */
 typedef struct {
     /**
-     * Commits that were replayed.
+     * Number of replayed commits.
      */
     uint64_t commits;
     /**
@@ -1017,26 +1041,28 @@ typedef struct {
      */
     uint64_t cut_bytes;
     /**
-     * Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
+     * The position where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not cut.
      */
     uint64_t cut_at;
     /**
-     * Bytes of commits that had returned and are missing. 0 unless the machine failed; a lower bound if `may_lack_unsynced`.
+     * Bytes of acknowledged commits that are missing. 0 unless the machine failed; a lower bound if
+     * `may_lack_unsynced`.
      */
     uint64_t acknowledged_bytes_missing;
     /**
-     * 1: the machine failed, or the store is on another device, and it had not been closed: commits that had returned and were not synced may be
-     * missing, and nothing tells how many. Else 0.
+     * 1 if the store had not been closed, and the machine failed or the store was moved to another device: an unknown
+     * number of acknowledged but unsynced commits may be missing. Otherwise 0.
      */
     uint64_t may_lack_unsynced;
     /**
-     * Damaged values of commits that are in the log: reads of their keys answer `WAXSEAL_CORRUPTION` until the keys are written again, or repaired.
+     * Number of damaged values of commits in the log: reads of their keys return `WAXSEAL_CORRUPTION` until the keys
+     * are overwritten or repaired.
      */
     uint64_t lost_values;
 } waxseal_recovery_t;
 
 /**
- * One end of a range. All zeros: no bound.
+ * One end of a range. All zeros mean no bound.
  */
 typedef struct {
     /**
@@ -1054,7 +1080,8 @@ typedef struct {
 } waxseal_bound_t;
 
 /**
- * A range of keys. All zeros, and a null pointer to a range: every key. A range whose end precedes its start is empty.
+ * A range of keys. All zeros mean all keys, and so does a null pointer to a range. A range whose end precedes its
+ * start is empty.
  */
 typedef struct {
     /**
@@ -1068,7 +1095,7 @@ typedef struct {
 } waxseal_range_t;
 
 /**
- * A row under an iterator, lent until the iterator is moved or ended.
+ * A row under an iterator, valid until the iterator is moved or destroyed.
  */
 typedef struct {
     /**
@@ -1082,37 +1109,38 @@ typedef struct {
 } waxseal_row_t;
 
 /**
- * Rows in one buffer, lent until the iterator is moved or ended. The key of row `i` begins at `data[offsets[2 * i]]`, its value at
- * `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count + 1` offsets.
+ * Rows in one buffer, valid until the iterator is moved or destroyed. The key of row `i` begins at `data[offsets[2 *
+ * i]]`, its value at `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count
+ * + 1` offsets.
  */
 typedef struct {
     /**
-     * Keys and values, one behind the other.
+     * Keys and values, concatenated.
      */
     const uint8_t *data;
     /**
-     * Where they begin.
+     * The start of each key and value, and the end of the last.
      */
     const size_t *offsets;
     /**
-     * How many rows there are.
+     * Number of rows.
      */
     size_t count;
 } waxseal_rows_t;
 
 /**
- * The checksum of a key with its value, wherever the record lives: the same on every replica. Eight bytes, to be kept or sent along as they
- * are; as a number they are low first.
+ * The checksum of a key with its value, independent of where the record is stored: the same on every replica. Eight
+ * bytes to be stored or transmitted unchanged; as a number they are little-endian.
  */
 typedef struct {
     /**
-     * The seal.
+     * The bytes of the seal.
      */
     uint8_t bytes[8];
 } waxseal_seal_t;
 
 /**
- * An entry of a provider.
+ * A provider's entry for a record.
  */
 typedef struct {
     /**
@@ -1120,25 +1148,26 @@ typedef struct {
      */
     uint16_t provider;
     /**
-     * The form of the bytes; not looked at where an entry is written.
+     * The version of the entry's format; ignored when an entry is written.
      */
     uint8_t version;
     /**
-     * One of `WAXSEAL_CHECKED_..`; not looked at where an entry is written.
+     * One of `WAXSEAL_CHECKED_..`; ignored when an entry is written.
      */
     int32_t checked;
     /**
-     * What it keeps.
+     * The content of the entry.
      */
     waxseal_slice_t bytes;
 } waxseal_entry_t;
 
 /**
- * Something that happened inside a store. What its kind does not name is 0 or empty. Everything is lent for the call.
+ * An event inside a store. Members that its kind does not name are 0 or empty. All slices and arrays are valid during
+ * the call only.
  */
 typedef struct {
     /**
-     * One of `WAXSEAL_EVENT_..`; later versions may add some.
+     * One of `WAXSEAL_EVENT_..`; later versions may add values.
      */
     int32_t kind;
     /**
@@ -1146,39 +1175,39 @@ typedef struct {
      */
     int32_t verdict;
     /**
-     * A column family, by name.
+     * The name of a column family.
      */
     waxseal_slice_t family;
     /**
-     * A file in the store's directory, by name.
+     * The name of a file in the store's directory.
      */
     waxseal_slice_t file;
     /**
-     * In words, UTF-8.
+     * A description, UTF-8.
      */
     waxseal_slice_t message;
     /**
-     * The first key concerned.
+     * The first affected key.
      */
     waxseal_slice_t from;
     /**
-     * The last key concerned.
+     * The last affected key.
      */
     waxseal_slice_t to;
     /**
-     * Numbers of the tables that are gone.
+     * Numbers of the input tables, which no longer exist.
      */
     const uint64_t *inputs;
     /**
-     * How many.
+     * Length of `inputs`.
      */
     size_t inputs_len;
     /**
-     * Numbers of the tables in their place.
+     * Numbers of the output tables, which replace the inputs.
      */
     const uint64_t *outputs;
     /**
-     * How many.
+     * Length of `outputs`.
      */
     size_t outputs_len;
     /**
@@ -1194,7 +1223,7 @@ typedef struct {
      */
     uint64_t commits;
     /**
-     * The place of a block in `file`.
+     * The offset of a block in `file`.
      */
     uint64_t offset;
     /**
@@ -1202,21 +1231,23 @@ typedef struct {
      */
     uint32_t level;
     /**
-     * Yes or no.
+     * A flag, as documented for the kind.
      */
     bool flag;
 } waxseal_engine_event_t;
 
 /**
- * Hears of an event after it has happened: on a thread of the store, or on one that is in a call of the store, which may be told what others
- * did, too. What was done is told in its order, by one thread at a time; what a read meets is told at once, whoever else is telling. No lock
- * of the engine is held, but writes that are watched may wait for it; so what the function locks may not be locked around calls of the store.
- * It must return soon, and must not call the store that it hears of: that would answer `WAXSEAL_INVALID`.
+ * Listener callback, called after an event, on a thread of the store or on a thread that runs a call of the store. The
+ * latter may also deliver events of other threads. Events of the store's own operations are delivered in order, by one
+ * thread at a time. Damage that a read detects is delivered at once, even while another thread delivers an event. No
+ * lock of the engine is held, but watched writes may wait for the callback. A lock that the callback takes must
+ * therefore not be held around calls of the store. The callback must return soon. It must not call the store that
+ * reports: such a call returns `WAXSEAL_INVALID`.
  */
 typedef void (*waxseal_listener_fn)(void *context, const waxseal_engine_event_t *event);
 
 /**
- * A record, lent for a call.
+ * A record, valid during a call.
  */
 typedef struct {
     /**
@@ -1228,7 +1259,7 @@ typedef struct {
      */
     waxseal_slice_t value;
     /**
-     * Its place in the order of commits; 0 once no snapshot can tell, and before it is committed.
+     * Its sequence number; 0 once no snapshot needs it, and before the commit.
      */
     uint64_t seqno;
     /**
@@ -1238,9 +1269,10 @@ typedef struct {
 } waxseal_record_t;
 
 /**
- * An operation is written, on the thread that writes. `given` is what the caller gave for this provider, null if nothing. Writes the
- * entry to `entry`, where `capacity` (the longest entry) bytes have room, and its length to `entry_len`, and answers `WAXSEAL_OK`; or
- * answers `WAXSEAL_NOT_FOUND`: there is none. A negative status refuses the operation.
+ * Makes the entry of an operation, on the writing thread. `given` is the caller's entry for this provider, null if
+ * there is none. The callback writes the entry to `entry`, which has room for `capacity` bytes (the maximum length of
+ * an entry), writes its length to `entry_len`, and returns `WAXSEAL_OK`. It returns `WAXSEAL_NOT_FOUND` for no entry.
+ * A negative status refuses the operation.
  */
 typedef int32_t (*waxseal_on_write_fn)(void *context,
                                        const waxseal_record_t *record,
@@ -1251,8 +1283,9 @@ typedef int32_t (*waxseal_on_write_fn)(void *context,
                                        waxseal_error_t **error);
 
 /**
- * A record enters a table with `entry`, null if it has none. Answers one of `WAXSEAL_ENTRY_..`, where `WAXSEAL_ENTRY_SET` means that a
- * new one was written as by `waxseal_on_write_fn`. Whatever else it answers keeps the entry.
+ * Called for a record that is written to a table, with its `entry`, null if it has none. Returns one of
+ * `WAXSEAL_ENTRY_..`; `WAXSEAL_ENTRY_SET` means that the callback wrote a new entry as in `waxseal_on_write_fn`. Any
+ * other return value keeps the entry.
  */
 typedef int32_t (*waxseal_on_build_fn)(void *context,
                                        const waxseal_record_t *record,
@@ -1262,7 +1295,7 @@ typedef int32_t (*waxseal_on_build_fn)(void *context,
                                        size_t *new_len);
 
 /**
- * A record with an entry is left out of a table; `reason` is one of `WAXSEAL_DROP_..`.
+ * Called for a record with an entry that is omitted from a table; `reason` is one of `WAXSEAL_DROP_..`.
  */
 typedef void (*waxseal_on_drop_fn)(void *context,
                                    const waxseal_record_t *record,
@@ -1270,16 +1303,16 @@ typedef void (*waxseal_on_drop_fn)(void *context,
                                    int32_t reason);
 
 /**
- * Answers 0 if an entry cannot be one of this provider's, at this record.
+ * Returns 0 if an entry is not valid for this provider and record.
  */
 typedef int32_t (*waxseal_on_verify_fn)(void *context, const waxseal_record_t *record, const waxseal_slice_t *entry);
 
 /**
- * A count and a sum of records: equal for equal content.
+ * Number and seal sum of records: equal for equal content.
  */
 typedef struct {
     /**
-     * Records that are seen.
+     * Number of visible records.
      */
     uint64_t count;
     /**
@@ -1289,45 +1322,45 @@ typedef struct {
 } waxseal_digest_t;
 
 /**
- * How far a pass over a store has come. Lent for the call.
+ * Progress of a pass over a store. Valid during the call only.
  */
 typedef struct {
     /**
-     * Bytes looked at.
+     * Bytes checked so far.
      */
     uint64_t done;
     /**
-     * Bytes there are, as far as known when it began.
+     * Total bytes, as estimated at the beginning.
      */
     uint64_t total;
     /**
-     * Places of damage found so far.
+     * Damaged places found so far.
      */
     uint64_t found;
 } waxseal_progress_t;
 
 /**
- * Hears of progress about once a block, on the thread that asked for the pass, and answers 0 to go on; anything else ends the pass, and
- * the report says so. It must not call the store that is looked at.
+ * Progress callback, called about once per block on the thread that runs the pass. It returns 0 to continue; any other
+ * value stops the pass, which the report states. It must not call the store that the pass checks.
  */
 typedef int32_t (*waxseal_progress_fn)(void *context, const waxseal_progress_t *progress);
 
 /**
- * Where a scrub goes on; to be kept as it is. It survives compactions.
+ * The place where a scrub resumes; opaque to the caller. Compactions do not invalidate it.
  */
 typedef struct {
     /**
-     * The place.
+     * The encoded place.
      */
     uint8_t bytes[84];
 } waxseal_resume_t;
 
 /**
- * What a repair is looking for. Everything is lent for the call.
+ * The records that a repair requests. All slices are valid during the call only.
  */
 typedef struct {
     /**
-     * The column family, by name.
+     * The name of the column family.
      */
     waxseal_slice_t family;
     /**
@@ -1335,22 +1368,22 @@ typedef struct {
      */
     waxseal_slice_t low;
     /**
-     * The last key, included. If the seal is known it is the first one too.
+     * The last key, inclusive. Equal to `low` if the seal is known.
      */
     waxseal_slice_t high;
     /**
-     * The seal of the one record that is wanted, if `has_seal`.
+     * The seal of the one requested record, if `has_seal`.
      */
     waxseal_seal_t seal;
     /**
-     * False: all records that there are from `low` to `high` are wanted.
+     * False if all records from `low` to `high` are requested.
      */
     bool has_seal;
 } waxseal_wanted_t;
 
 /**
- * Takes a record that a source found: `WAXSEAL_KIND_PUT` with its value, or `WAXSEAL_KIND_DELETE`. It is copied. A status other than
- * `WAXSEAL_OK` says that it is none that can be.
+ * Takes a record that a source found: `WAXSEAL_KIND_PUT` with its value, or `WAXSEAL_KIND_DELETE`. The record is
+ * copied. A status other than `WAXSEAL_OK` means that the record is invalid.
  */
 typedef int32_t (*waxseal_found_fn)(void *answer,
                                     int32_t kind,
@@ -1360,10 +1393,11 @@ typedef int32_t (*waxseal_found_fn)(void *answer,
                                     size_t value_len);
 
 /**
- * Looks for records in another copy of the store, and hands each of them to `found` together with `answer`, both good for this call alone.
- * What it hands over is believed only if the seal of what was lost says so. A negative status says that it could not look; it is asked
- * again then, a few times, but `WAXSEAL_CALLBACK` ends the repair there, before anything of the table at hand is given up, and its report is
- * one of a cancelled pass. It must not call the store that is repaired.
+ * Searches another copy of the store for records, and passes each of them to `found` together with `answer`; both are
+ * valid during this call only. A record is accepted only if it matches the seal of the lost one. A negative status
+ * means that the search failed; the repair then retries a few times. `WAXSEAL_CALLBACK` ends the repair at once,
+ * before any record of the current table is given up, and the report is that of a cancelled pass. It must not call the
+ * store that is repaired.
  */
 typedef int32_t (*waxseal_source_fn)(void *context,
                                      const waxseal_wanted_t *wanted,
@@ -1372,72 +1406,73 @@ typedef int32_t (*waxseal_source_fn)(void *context,
                                      waxseal_error_t **error);
 
 /**
- * A loss that nothing helped: a record that can be read though nothing speaks for it, or a span in which nobody knows what there was.
- * Everything is lent for the call.
+ * A loss that no repair step could undo: a readable record that no checksum or seal confirms, or a key range with
+ * unknown records. All slices are valid during the call only.
  */
 typedef struct {
     /**
-     * The file.
+     * The damaged file.
      */
     waxseal_slice_t file;
     /**
-     * The place of the block in it.
+     * The offset of the block in the file.
      */
     uint64_t offset;
     /**
-     * The column family, by name.
+     * The name of the column family.
      */
     waxseal_slice_t family;
     /**
-     * The first key at which something may have been lost.
+     * The first key that may be affected.
      */
     waxseal_slice_t from;
     /**
-     * Its place in the order of commits.
+     * The sequence number of the first affected version of `from`.
      */
     uint64_t from_seqno;
     /**
-     * The last key at which something may have been lost, included.
+     * The last key that may be affected, inclusive.
      */
     waxseal_slice_t to;
     /**
-     * Its place in the order of commits.
+     * The sequence number of the last affected version of `to`.
      */
     uint64_t to_seqno;
     /**
-     * What is wrong: one of `WAXSEAL_VERDICT_..`.
+     * The kind of damage: one of `WAXSEAL_VERDICT_..`.
      */
     int32_t verdict;
 } waxseal_loss_t;
 
 /**
- * Decides what becomes of a loss: one of `WAXSEAL_DECISION_..`; any other number is `WAXSEAL_DECISION_FAIL`, which changes nothing. The strictest
- * answer about a table counts. It must not call the store that is repaired.
+ * Decides about a loss: returns one of `WAXSEAL_DECISION_..`. Any other number counts as `WAXSEAL_DECISION_FAIL`,
+ * which changes nothing. If a table has several losses, the strictest decision applies. It must not call the store
+ * that is repaired.
  */
 typedef int32_t (*waxseal_handler_fn)(void *context, const waxseal_loss_t *loss);
 
 /**
- * The numbers of a report.
+ * The counters of a report.
  */
 typedef struct {
     /**
-     * Records looked at.
+     * Records checked.
      */
     uint64_t records;
     /**
-     * Those that match their seal.
+     * Records that match their seal.
      */
     uint64_t validated;
     /**
-     * Those that do not, or that nothing speaks for.
+     * Records that do not match their seal, or that no checksum or seal confirms.
      */
     uint64_t corrupted;
     /**
-     * Those whose seal is gone although their file promised one.
+     * Records without a seal in a file that promised one.
      */
     uint64_t missing;
     /**
-     * Those that have no seal and were promised none.
+     * Records without a seal in a file that promised none.
      */
     uint64_t unverified;
     /**
@@ -1445,107 +1480,107 @@ typedef struct {
      */
     uint64_t structural;
     /**
-     * Blocks and records that were made right again.
+     * Repaired blocks and records.
      */
     uint64_t repaired;
     /**
-     * Records that cannot be had any more, as far as known.
+     * Records known to be permanently lost.
      */
     uint64_t lost;
     /**
-     * Bytes looked at.
+     * Bytes checked.
      */
     uint64_t bytes;
     /**
-     * Files looked at.
+     * Files checked.
      */
     uint64_t files;
     /**
-     * How long it took, in nanoseconds.
+     * Duration of the pass in nanoseconds.
      */
     uint64_t nanos;
     /**
-     * Places of damage.
+     * Number of damaged places.
      */
     size_t damage;
     /**
-     * Whether it was not ended early, and nothing was found that is not right now.
+     * True if the pass was complete, and all damage that it found is repaired.
      */
     bool is_clean;
     /**
-     * Whether the caller ended it before it was through.
+     * True if the caller stopped the pass early.
      */
     bool cancelled;
 } waxseal_counts_t;
 
 /**
- * One place of damage. Its slices are valid until its report is ended.
+ * One damaged place. Its slices are valid until its report is destroyed.
  */
 typedef struct {
     /**
-     * The file; empty: in memory.
+     * The damaged file; empty for damage in memory.
      */
     waxseal_slice_t file;
     /**
-     * The place of the block or frame in it.
+     * The offset of the block or frame in the file.
      */
     uint64_t offset;
     /**
-     * The column family, by name; empty: none, or not known.
+     * The name of the column family; empty for damage outside of families or in an unknown family.
      */
     waxseal_slice_t family;
     /**
-     * The first key that may be concerned, if `has_keys`.
+     * The first key that may be affected, if `has_keys`.
      */
     waxseal_slice_t from;
     /**
-     * The last key that may be concerned, if `has_keys`.
+     * The last key that may be affected, if `has_keys`.
      */
     waxseal_slice_t to;
     /**
-     * In words, UTF-8.
+     * A description, UTF-8.
      */
     waxseal_slice_t message;
     /**
-     * What is wrong: one of `WAXSEAL_VERDICT_..`.
+     * The kind of damage: one of `WAXSEAL_VERDICT_..`.
      */
     int32_t verdict;
     /**
-     * What became of it: one of `WAXSEAL_OUTCOME_..`.
+     * The outcome: one of `WAXSEAL_OUTCOME_..`.
      */
     int32_t outcome;
     /**
-     * What helped: one of `WAXSEAL_RUNG_..`.
+     * The repair step that succeeded: one of `WAXSEAL_RUNG_..`.
      */
     int32_t rung;
     /**
-     * How many things were tried: `waxseal_report_step`.
+     * Number of repair steps tried, for `waxseal_report_step`.
      */
     size_t steps;
     /**
-     * Whether keys are known.
+     * True if the affected keys are known.
      */
     bool has_keys;
 } waxseal_damage_t;
 
 /**
- * What an export did.
+ * The result of an export.
  */
 typedef struct {
     /**
-     * Records of users.
+     * Number of user records.
      */
     uint64_t records;
     /**
-     * Rows that speak for them.
+     * Number of the paper's rows that describe these records.
      */
     uint64_t rows;
     /**
-     * Records that had no seal.
+     * Number of records without a seal.
      */
     uint64_t unsealed;
     /**
-     * The sum of the seals of all records as numbers, modulo 2^64.
+     * The sum of the seals of all records, as numbers, modulo 2^64.
      */
     uint64_t sum;
     /**
@@ -1553,19 +1588,19 @@ typedef struct {
      */
     uint64_t companion_bytes;
     /**
-     * Tables.
+     * Number of tables.
      */
     size_t files;
     /**
-     * Seals that were not exported.
+     * Number of seals that were not exported.
      */
     uint64_t seals_left;
     /**
-     * Stamps (session and time of a watched write) that were not exported; they never leave a store.
+     * Number of stamps (session and time of a watched write) that were not exported; stamps never leave a store.
      */
     uint64_t stamps_left;
     /**
-     * Entries of providers that were not exported.
+     * Number of provider entries that were not exported.
      */
     uint64_t entries_left;
     /**
@@ -1573,67 +1608,67 @@ typedef struct {
      */
     uint64_t bytes_left;
     /**
-     * Values that had expired and were not exported.
+     * Number of expired values, which were not exported.
      */
     uint64_t expired;
 } waxseal_exported_t;
 
 /**
- * What an import did.
+ * The result of an import.
  */
 typedef struct {
     /**
-     * The place in the order of commits of every record that came in; 0 if there was none.
+     * The sequence number of every imported record; 0 if no record was imported.
      */
     uint64_t seqno;
     /**
-     * Records that came in: the newest of each key.
+     * Number of imported records: the newest version of each key.
      */
     uint64_t records;
     /**
-     * Older versions, which did not.
+     * Number of older versions, which were not imported.
      */
     uint64_t superseded;
     /**
-     * Records, of all versions, that carried a seal and match it.
+     * Number of records, of all versions, that carried a seal and match it.
      */
     uint64_t sealed;
     /**
-     * Records, of all versions, that carried none.
+     * Number of records, of all versions, without a seal.
      */
     uint64_t unsealed;
     /**
-     * Rows in the paper's form that found their version and agree with it.
+     * Number of the paper's rows whose version was found and matches.
      */
     uint64_t bound;
     /**
-     * Rows that found none; removed.
+     * Number of the paper's rows without their version; these rows were removed.
      */
     uint64_t orphans;
     /**
-     * Versions, in an export in the paper's form, for which no row speaks.
+     * Number of versions without a row, in an export in the paper's form.
      */
     uint64_t without_row;
     /**
-     * Users' own tombstones of keys that end in 01.
+     * Number of user tombstones of keys that end in byte 01.
      */
     uint64_t own_deletes;
 } waxseal_imported_t;
 
 /**
- * What is asked of an authorizer. Everything is lent for the call.
+ * The question to an authorizer. All slices are valid during the call only.
  */
 typedef struct {
     /**
-     * One of `WAXSEAL_MAY_..`; later versions may add some.
+     * One of `WAXSEAL_MAY_..`; later versions may add values.
      */
     int32_t what;
     /**
-     * The name of the session; `-` for nobody in particular.
+     * The name of the session; `-` for the unnamed session.
      */
     waxseal_slice_t who;
     /**
-     * How it was authenticated; empty: not at all.
+     * The authentication method; empty for an unauthenticated session.
      */
     waxseal_slice_t authenticated;
     /**
@@ -1641,26 +1676,28 @@ typedef struct {
      */
     waxseal_slice_t target;
     /**
-     * The name of the operation, `operation` and its number for one that was defined; empty: any, or not asked.
+     * The name of the operation (`operation` and its number for a defined operation); empty if the question concerns
+     * no operation or all of them.
      */
     waxseal_slice_t operation;
 } waxseal_asking_t;
 
 /**
- * Answers 0 if it may not. Called on the thread that asks, and by several at once; it must not call the store that asks.
+ * Returns 0 to refuse. Called on the requesting thread, concurrently from several threads. It must not call the store
+ * that asks.
  */
 typedef int32_t (*waxseal_authorizer_fn)(void *context, const waxseal_asking_t *asking);
 
 /**
- * One registration. Its slices are valid until its list is ended.
+ * One registration. Its slices are valid until its list is destroyed.
  */
 typedef struct {
     /**
-     * What is watched, as people write it.
+     * The watched target in its short form.
      */
     waxseal_slice_t target;
     /**
-     * The operation, by name; `*`: any.
+     * The name of the operation; `*` for any.
      */
     waxseal_slice_t operation;
     /**
@@ -1676,41 +1713,41 @@ typedef struct {
      */
     int32_t values;
     /**
-     * Whether old versions move into the log.
+     * Whether old versions move to the log.
      */
     bool history;
     /**
-     * After how many microseconds events may be dropped; `WAXSEAL_FOREVER`: never.
+     * The age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER` for never.
      */
     uint64_t retention_micros;
 } waxseal_registration_t;
 
 /**
- * Something that happened to something. Its slices are valid until its list is ended.
+ * One event: an operation on a target. Its slices are valid until its list is destroyed.
  */
 typedef struct {
     /**
-     * To what, as people write it: `users.john`.
+     * The target in its short form: `users.john`.
      */
     waxseal_slice_t target;
     /**
-     * What, by name: `Row.Update`.
+     * The name of the operation: `Row.Update`.
      */
     waxseal_slice_t operation;
     /**
-     * The name of the session in which it was done; `-` for nobody in particular.
+     * The name of the session that performed it; `-` for the unnamed session.
      */
     waxseal_slice_t client;
     /**
-     * When: microseconds since 1970.
+     * The time in microseconds since 1970.
      */
     uint64_t micros;
     /**
-     * The same moment as a number, in the order in which things happened; the events of one commit share it.
+     * The same time as an ordered number. The events of one commit share it.
      */
     uint64_t time;
     /**
-     * Its commit's place in the order of commits.
+     * The sequence number of its commit.
      */
     uint64_t seqno;
     /**
@@ -1718,17 +1755,17 @@ typedef struct {
      */
     size_t fields;
     /**
-     * In a lineage: how many steps it lies behind the file that was asked for.
+     * In a lineage: number of steps between this event and the requested file.
      */
     size_t back;
 } waxseal_event_t;
 
 /**
- * One field of an event, or of a case of quarantine. Its slices are valid until its list is ended.
+ * One field of an event, or of a case of quarantine. Its slices are valid until its list is destroyed.
  */
 typedef struct {
     /**
-     * The number under which it stands in the log.
+     * The field's number in the log.
      */
     uint64_t number;
     /**
@@ -1736,7 +1773,7 @@ typedef struct {
      */
     waxseal_slice_t name;
     /**
-     * One of `WAXSEAL_FIELD_..`: what of the following says something.
+     * One of `WAXSEAL_FIELD_..`; it determines which of the following members are used.
      */
     int32_t kind;
     /**
@@ -1754,15 +1791,15 @@ typedef struct {
 } waxseal_field_t;
 
 /**
- * What an explanation says. Its slices are valid until the explanation is ended.
+ * The content of an explanation. Its slices are valid until the explanation is destroyed.
  */
 typedef struct {
     /**
-     * The key by its full name.
+     * The key in its full form.
      */
     waxseal_slice_t target;
     /**
-     * What the checks say: `validated`, `absent`, or why the value is not given out.
+     * The result of the checks: `validated`, `absent`, or the reason why the value is withheld.
      */
     waxseal_slice_t verdict;
     /**
@@ -1770,23 +1807,23 @@ typedef struct {
      */
     waxseal_slice_t value;
     /**
-     * Who wrote it, by the name of the session; empty if it was not watched then.
+     * The name of the session that wrote it; empty if the key was not watched at that time.
      */
     waxseal_slice_t writer;
     /**
-     * When that was, in microseconds since 1970.
+     * The time of that write, in microseconds since 1970.
      */
     uint64_t written_micros;
     /**
-     * The place in the order of commits of the version that decides, if `has_version`.
+     * The sequence number of the version that determines the result, if `has_version`.
      */
     uint64_t seqno;
     /**
-     * When all of the store was last checked, in microseconds since 1970; 0: nothing is known of that.
+     * The time of the last complete verification of the store, in microseconds since 1970; 0 if unknown.
      */
     uint64_t verified_micros;
     /**
-     * The table file in which it lies, if `lies` says so.
+     * The table file that holds the version, if `lies` is `WAXSEAL_LIES_IN_TABLE`.
      */
     waxseal_slice_t file;
     /**
@@ -1794,7 +1831,7 @@ typedef struct {
      */
     uint8_t uid[16];
     /**
-     * The place of the block in it.
+     * The offset of its block in the file.
      */
     uint64_t offset;
     /**
@@ -1802,7 +1839,7 @@ typedef struct {
      */
     uint32_t level;
     /**
-     * Where the version lies that decides: one of `WAXSEAL_LIES_..`.
+     * The location of the version that determines the result: one of `WAXSEAL_LIES_..`.
      */
     int32_t lies;
     /**
@@ -1810,43 +1847,43 @@ typedef struct {
      */
     waxseal_seal_t seal;
     /**
-     * False: there is no value, or none that can be given out.
+     * False if the key has no value, or its value is withheld.
      */
     bool has_value;
     /**
-     * False: nothing decides, or it cannot be read.
+     * False if there is no such version, or it cannot be read.
      */
     bool has_version;
     /**
-     * False: the record has no seal.
+     * False if the record has no seal.
      */
     bool has_seal;
 } waxseal_explained_t;
 
 /**
- * How things stand with events of mode async.
+ * Counters of the event ring.
  */
 typedef struct {
     /**
-     * Taken, and not in the log yet.
+     * Events in the ring, not in the log yet.
      */
     uint64_t waiting;
     /**
-     * Dropped since the store was opened.
+     * Events dropped since the open.
      */
     uint64_t dropped;
     /**
-     * Written with their operation since the ring was full.
+     * Events written in the commit of their operation because the ring was full.
      */
     uint64_t fallen_back;
     /**
-     * As many may be lost in a crash.
+     * Maximum number of events that a crash may lose now.
      */
     uint64_t lost_at_most;
 } waxseal_ring_t;
 
 /**
- * One table file. Its slices are valid until its list is ended.
+ * One table file. Its slices are valid until its list is destroyed.
  */
 typedef struct {
     /**
@@ -1854,15 +1891,15 @@ typedef struct {
      */
     uint64_t number;
     /**
-     * Its level; 0 is the newest.
+     * Its level; level 0 holds the newest tables.
      */
     uint32_t level;
     /**
-     * Length of the file.
+     * Size of the file.
      */
     uint64_t bytes;
     /**
-     * Records, all versions and tombstones.
+     * Number of records: all versions, tombstones included.
      */
     uint64_t records;
     /**
@@ -1874,64 +1911,67 @@ typedef struct {
      */
     waxseal_slice_t largest;
     /**
-     * Least place in the order of commits.
+     * Smallest sequence number.
      */
     uint64_t least_seqno;
     /**
-     * Greatest place in the order of commits.
+     * Largest sequence number.
      */
     uint64_t greatest_seqno;
 } waxseal_table_t;
 
 /**
- * A span in which records were lost, from one place to another in the order of keys and, of one key, the newest version first. Its
- * slices are valid until its list is ended.
+ * A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its slices
+ * are valid until its list is destroyed.
  */
 typedef struct {
     /**
-     * The key with which it begins, which need not be one that was ever written: of it only versions from `from_seqno` down are concerned.
+     * The key at which the range begins; it need not have been written ever. Only its versions from `from_seqno` down
+     * are affected.
      */
     waxseal_slice_t from;
     /**
-     * The newest version of that key that is concerned.
+     * The newest affected version of `from`.
      */
     uint64_t from_seqno;
     /**
-     * The key with which it ends, often that of the first record behind: of it only versions down to `to_seqno` are concerned.
+     * The key at which the range ends, often that of the next record. Only its versions down to `to_seqno` are
+     * affected.
      */
     waxseal_slice_t to;
     /**
-     * The oldest version of that key that is concerned.
+     * The oldest affected version of `to`.
      */
     uint64_t to_seqno;
     /**
-     * No record that was lost is newer, by its place in the order of commits: one that is decides as ever.
+     * Upper bound of the lost records' sequence numbers. A record with a larger sequence number is newer than all of
+     * them and is returned as usual.
      */
     uint64_t bound;
     /**
-     * The file in which they stood.
+     * The file that held the lost records.
      */
     waxseal_slice_t file;
     /**
-     * The place of their block in it.
+     * The offset of their block in the file.
      */
     uint64_t offset;
     /**
-     * What was wrong: one of `WAXSEAL_VERDICT_..`.
+     * The kind of damage: one of `WAXSEAL_VERDICT_..`.
      */
     int32_t verdict;
 } waxseal_fence_t;
 
 /**
- * Something that is kept out of reach, or was. Its slices are valid until its list is ended.
+ * A table or key range that is or was in quarantine. Its slices are valid until its list is destroyed.
  */
 typedef struct {
     /**
-     * The family, as it was called then.
+     * The name that the family had when the case began.
      */
     waxseal_slice_t family;
     /**
-     * What of it: one of `WAXSEAL_CASE_..`.
+     * The kind of object: one of `WAXSEAL_CASE_..`.
      */
     int32_t kind;
     /**
@@ -1939,15 +1979,15 @@ typedef struct {
      */
     uint64_t number;
     /**
-     * Since when, in microseconds since 1970.
+     * The start of the quarantine, in microseconds since 1970.
      */
     uint64_t since_micros;
     /**
-     * Until when; `WAXSEAL_FOREVER`: it is so now.
+     * The end of the quarantine; `WAXSEAL_FOREVER` if it is still open.
      */
     uint64_t until_micros;
     /**
-     * How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty: it has not.
+     * How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty if it is still open.
      */
     waxseal_slice_t how;
     /**
@@ -1961,130 +2001,131 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * An error of the caller's own, UTF-8 or not, for a callback that fails: it is put where the callback was told to, and the library ends it.
- * `code` is what `waxseal_error_code` answers. Null if there is no room for it.
+ * Creates an error for a callback that fails. The callback writes it to its error argument, and the library destroys
+ * it. `message` need not be valid UTF-8. `waxseal_error_code` returns `code`. Returns null if no object can be
+ * allocated.
  *
- * Thread-safe. The error is the caller's, to be handed on or ended by `waxseal_error_destroy`.
+ * Thread-safe. The caller owns the error, and hands it to the library or frees it with `waxseal_error_destroy`.
  */
-waxseal_error_t *waxseal_error_create(int32_t code,
-                                      const uint8_t *message,
-                                      size_t message_len);
+waxseal_error_t *waxseal_error_create(int32_t code, const uint8_t *message, size_t message_len);
 
 /**
- * The status that the call answered; `WAXSEAL_OK` for null and for an error that was ended.
+ * The status of the failed call; `WAXSEAL_OK` for null and for a destroyed error.
  *
  * Thread-safe.
  */
 int32_t waxseal_error_code(const waxseal_error_t *error);
 
 /**
- * What happened, for people; empty for null and for an error that was ended. Never null. Valid until the error is ended.
+ * The message for people; empty for null and for a destroyed error. Never null. Valid until the error is destroyed.
  *
  * Thread-safe.
  */
 const char *waxseal_error_message(const waxseal_error_t *error);
 
 /**
- * The damaged file, by its name in the store's directory; empty if the error is not about one. Never null. Valid until the error
- * is ended.
+ * The name of the damaged file in the store's directory; empty if no file is damaged. Never null. Valid until the
+ * error is destroyed.
  *
  * Thread-safe.
  */
 const char *waxseal_error_file(const waxseal_error_t *error);
 
 /**
- * The column family whose records are concerned; empty if none is known to be. Never null. Valid until the error is ended.
+ * The column family of the affected records; empty if it is unknown. Never null. Valid until the error is destroyed.
  *
  * Thread-safe.
  */
 const char *waxseal_error_family(const waxseal_error_t *error);
 
 /**
- * The place in the file of the block or frame that is damaged; 0 if the error is not about a file.
+ * The offset of the damaged block or frame in its file; 0 if the error is not about a file.
  *
  * Thread-safe.
  */
 uint64_t waxseal_error_offset(const waxseal_error_t *error);
 
 /**
- * What is wrong with the damaged bytes, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
+ * The kind of damage, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
  *
  * Thread-safe.
  */
 int32_t waxseal_error_verdict(const waxseal_error_t *error);
 
 /**
- * The smallest and the largest key that may be concerned. `WAXSEAL_NOT_FOUND` if none are known. Valid until the error is ended.
+ * The smallest and the largest key that may be affected. `WAXSEAL_NOT_FOUND` if they are unknown. Valid until the
+ * error is destroyed.
  *
  * Thread-safe.
  */
-int32_t waxseal_error_key_range(const waxseal_error_t *error,
-                                waxseal_slice_t *smallest,
-                                waxseal_slice_t *largest);
+int32_t waxseal_error_key_range(const waxseal_error_t *error, waxseal_slice_t *smallest, waxseal_slice_t *largest);
 
 /**
- * The sum that was recorded and that of what is there. `WAXSEAL_NOT_FOUND` if the error is not about sums.
+ * The recorded checksum, and the checksum computed from the stored bytes. `WAXSEAL_NOT_FOUND` if the error is not a
+ * checksum mismatch.
  *
  * Thread-safe.
  */
 int32_t waxseal_error_sums(const waxseal_error_t *error, uint64_t *expected, uint64_t *found);
 
 /**
- * True if the device is full or the quota is used up: the same call may succeed once there is space.
+ * True if the device is full or the quota is used up: the same call may succeed once space is free.
  *
  * Thread-safe.
  */
 bool waxseal_error_is_out_of_space(const waxseal_error_t *error);
 
 /**
- * Ends an error. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_error_destroy(waxseal_error_t *error);
 
 /**
- * How many handles were made and not ended yet, of all kinds together. A program that ends everything it makes finds 0 at its end.
+ * Number of live handles, of all kinds together. A program that destroys everything it creates ends with 0.
  *
  * Thread-safe.
  */
 size_t waxseal_live_handles(void);
 
 /**
- * The `WAXSEAL_ABI_VERSION` that the library was built with: a program compiled against a smaller one runs with it.
+ * The `WAXSEAL_ABI_VERSION` of the library. A program compiled with a smaller version runs with this library.
  *
  * Thread-safe.
  */
 uint32_t waxseal_abi_version(void);
 
 /**
- * The version of the library, as text: `0.1.0`. It lives as long as the library.
+ * The version of the library, as text: `0.1.0`. Valid as long as the library is loaded.
  *
  * Thread-safe.
  */
 const char *waxseal_version(void);
 
 /**
- * The bytes, with a zero byte behind the last that is not counted; empty for null and for bytes that were ended. Valid until they
- * are ended.
+ * The bytes, followed by a zero byte that the length does not count; empty for null and for a destroyed object. Valid
+ * until the object is destroyed.
  *
  * Thread-safe.
  */
 waxseal_slice_t waxseal_bytes_slice(const waxseal_bytes_t *bytes);
 
 /**
- * Ends bytes. Null is no error; bytes that were ended are `WAXSEAL_CLOSED`.
+ * Destroys a bytes object. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_bytes_destroy(waxseal_bytes_t *bytes);
 
 /**
- * An order that families of the stores have that are opened with these options, looked up by its name, UTF-8, which the store keeps. A store
- * with a family in another order than bytewise cannot be opened without it. `equal_means_same_bytes` false: keys of other bytes may be equal,
- * and filters are off. `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+ * Adds a key order for families of the stores opened with these options. The store records the order's name, UTF-8,
+ * and finds the comparator by it. A store with a family in a custom order cannot be opened without that order's
+ * comparator. If `equal_means_same_bytes` is false, keys with different bytes may be equal, and filters are off.
+ * Unless `destroy` is null, it destroys `context` once the options and all these stores are gone, or if this call
+ * fails.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or no UTF-8, and for a null function.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or not UTF-8, and for a null function.
  */
 int32_t waxseal_options_add_comparator(waxseal_options_t *options,
                                        const uint8_t *name,
@@ -2096,8 +2137,8 @@ int32_t waxseal_options_add_comparator(waxseal_options_t *options,
                                        waxseal_error_t **error);
 
 /**
- * The order of a family, as of `waxseal_options_add_comparator`, for families that are made with these options. When the store is opened
- * again, its options need it too.
+ * Sets the key order, as of `waxseal_options_add_comparator`, of families created with these options. The options of a
+ * later open of the store need the comparator too.
  *
  * One thread at a time. Errors: as of `waxseal_options_add_comparator`.
  */
@@ -2111,10 +2152,10 @@ int32_t waxseal_family_options_set_comparator(waxseal_family_options_t *options,
                                               waxseal_error_t **error);
 
 /**
- * The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
- * null, and is copied as it is now.
+ * Sets the options of a family, which replace those recorded in the store. The open creates the family if it does not
+ * exist. `family_options` may be null, and is copied in its current state.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
  */
 int32_t waxseal_options_add_family(waxseal_options_t *options,
                                    const uint8_t *name,
@@ -2123,22 +2164,20 @@ int32_t waxseal_options_add_family(waxseal_options_t *options,
                                    waxseal_error_t **error);
 
 /**
- * New family options: defaults.
+ * Creates family options with all defaults.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
- * for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_family_options_create(waxseal_family_options_t **options,
-                                      waxseal_error_t **error);
+int32_t waxseal_family_options_create(waxseal_family_options_t **options, waxseal_error_t **error);
 
 /**
  * Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
  *
- * One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle; so do all setters of family options. What was set is
- * checked when a family is made with it.
+ * One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all setters of family options. The
+ * values are validated when a family is created with them.
  */
-int32_t waxseal_family_options_set_block_bytes(waxseal_family_options_t *options,
-                                               size_t bytes);
+int32_t waxseal_family_options_set_block_bytes(waxseal_family_options_t *options, size_t bytes);
 
 /**
  * Records between restart points of a block, 1 to 255. Default 16.
@@ -2157,18 +2196,17 @@ int32_t waxseal_family_options_set_filter_bits(waxseal_family_options_t *options
 /**
  * Compression, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
  */
 int32_t waxseal_family_options_set_compression(waxseal_family_options_t *options, int32_t number);
 
 /**
- * Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
- * that of the other levels.
+ * Compression of the bottom level, which holds most of the data and is written least often, one of
+ * `WAXSEAL_COMPRESSION_..`. Default: the compression of the other levels.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
  */
-int32_t waxseal_family_options_set_bottom_compression(waxseal_family_options_t *options,
-                                                      int32_t number);
+int32_t waxseal_family_options_set_bottom_compression(waxseal_family_options_t *options, int32_t number);
 
 /**
  * Target size of a table, in bytes. Default 64 MiB.
@@ -2185,83 +2223,80 @@ int32_t waxseal_family_options_set_table_bytes(waxseal_family_options_t *options
 int32_t waxseal_family_options_set_level_base_bytes(waxseal_family_options_t *options, uint64_t bytes);
 
 /**
- * How much larger each level is than the one above. Default 10.
+ * Size ratio of each level to the level above. Default 10.
  *
  * One thread at a time.
  */
 int32_t waxseal_family_options_set_fanout(waxseal_family_options_t *options, uint64_t times);
 
 /**
- * Tables in level 0 at which they are compacted. Default 4.
+ * Number of level-0 tables that triggers a compaction. Default 4.
  *
  * One thread at a time.
  */
 int32_t waxseal_family_options_set_level0_tables(waxseal_family_options_t *options, size_t tables);
 
 /**
- * Values of at least so many bytes stand in files of their own, where they are written once; 0: none does. Kept in the store. Default
- * 4 KiB.
+ * Values of at least this many bytes are stored in blob files, where they are written once; 0 means no value is.
+ * Recorded in the store. Default 4 KiB.
  *
  * One thread at a time.
  */
-int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *options,
-                                                     size_t bytes);
+int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *options, size_t bytes);
 
 /**
- * How many microseconds a record of the family lives that is put without an expiry of its own; 0: for ever. Records that come with their
- * seal, by ingestion or from another store keep what they came with. Kept in the store. Default 0.
+ * Default time to live, in microseconds, of records put without an expiry time; 0 means no expiry. Records that arrive
+ * with their seal, by ingestion or from another store, keep their own expiry. Recorded in the store. Default 0.
  *
  * One thread at a time.
  */
-int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options,
-                                               uint64_t micros);
+int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options, uint64_t micros);
 
 /**
- * Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
+ * Position of the seals in a block, one of `WAXSEAL_SEALS_..`. Recorded in the store. Default
+ * `WAXSEAL_SEALS_BY_CODEC`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown layout.
  */
 int32_t waxseal_family_options_set_seals(waxseal_family_options_t *options, int32_t number);
 
 /**
- * What point reads check, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default
+ * How point reads are verified, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`. Default
  * `WAXSEAL_VERIFY_ALWAYS`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
  */
 int32_t waxseal_family_options_set_verify_reads(waxseal_family_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+ * How iterators are verified, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
  */
 int32_t waxseal_family_options_set_verify_scans(waxseal_family_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * Ends family options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+ * Destroys family options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_family_options_destroy(waxseal_family_options_t *options);
 
 /**
- * New options: defaults.
+ * Creates options with all defaults.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
- * for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_options_create(waxseal_options_t **options,
-                               waxseal_error_t **error);
+int32_t waxseal_options_create(waxseal_options_t **options, waxseal_error_t **error);
 
 /**
- * Blocks of tables kept in memory, in bytes. Default 256 MiB.
+ * Capacity of the block cache, in bytes. Default 256 MiB.
  *
- * One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle; so do all setters of options. What was set is checked
- * by the open.
+ * One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all option setters. The open
+ * validates the values.
  */
-int32_t waxseal_options_set_cache_bytes(waxseal_options_t *options,
-                                        size_t bytes);
+int32_t waxseal_options_set_cache_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
  * Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB.
@@ -2271,248 +2306,237 @@ int32_t waxseal_options_set_cache_bytes(waxseal_options_t *options,
 int32_t waxseal_options_set_memtable_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * One budget for everything the store keeps in memory, in bytes: memtables, blocks, indexes and filters, the log's newest bytes, the room
- * of jobs. What callers hold is not in it. Default 0: none.
+ * One memory budget for the whole store, in bytes: memtables, cached blocks, indexes and filters, the log's newest
+ * bytes, and buffers of background jobs. Objects that callers hold do not count. Default 0: no budget.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_memory_bytes(waxseal_options_t *options,
-                                         size_t bytes);
+int32_t waxseal_options_set_memory_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB.
+ * Target size of a data block, in bytes, for `default` and for families created without options. Default 4 KiB.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_block_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * Compression in `default` and in families made by name alone, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
+ * Compression for `default` and for families created without options, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
  */
 int32_t waxseal_options_set_compression(waxseal_options_t *options, int32_t number);
 
 /**
- * Durability of writes that do not say, one of `WAXSEAL_DURABILITY_..`. Default `WAXSEAL_DURABILITY_OS`.
+ * Durability of writes that request `WAXSEAL_DURABILITY_DEFAULT`, one of `WAXSEAL_DURABILITY_..`. Default
+ * `WAXSEAL_DURABILITY_OS`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no durability.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
  */
 int32_t waxseal_options_set_durability(waxseal_options_t *options, int32_t number);
 
 /**
- * Threads that compact, beside the one that keeps the log and the one that flushes. Default 1.
+ * Number of compaction threads, in addition to the log thread and the flush thread. Default 1.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_t threads);
 
 /**
- * Whether a store is made where there is none. Default true.
+ * Whether a missing store is created. Default true.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
- * Whether a store may be created in a directory that holds other files. Default false.
- * Files of another engine, and of names that a store would use, are refused either way.
+ * Whether a store may be created in a directory that holds other files. Default false. Files of another engine, and
+ * files with names that a store would use, are refused either way.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
 
 /**
- * Whether an open is refused where a store is. Default false.
+ * Whether the open fails if the store already exists. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_error_if_exists(waxseal_options_t *options, bool refuse);
 
 /**
- * Whether the newest log bytes live in a mapped file where the file system allows it. Default true. False makes every commit a
- * `write`.
+ * Whether the log's newest bytes are kept in a memory-mapped file, where the file system allows it. Default true.
+ * False makes every commit a `write` system call.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_wal_mapped(waxseal_options_t *options,
-                                       bool mapped);
+int32_t waxseal_options_set_wal_mapped(waxseal_options_t *options, bool mapped);
 
 /**
- * Opens without seals, registry and log. Default false.
+ * Opens the store without seals, registry and log of events. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_plain(waxseal_options_t *options, bool plain);
 
 /**
- * Whether the store has a registry and a log. Default true; they cost nothing until something is registered.
+ * Whether the store has a registry and a log of events. Default true; both cost nothing until a target is registered.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_registry(waxseal_options_t *options, bool registry);
 
 /**
- * Opens although acknowledged commits at the end of the log are damaged: they are set aside and reported. Default false: such an open
- * is `WAXSEAL_CORRUPTION`.
+ * Opens the store even if acknowledged commits at the end of the log are damaged: these commits are set aside and
+ * reported. Default false: such an open is `WAXSEAL_CORRUPTION`.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_accept_loss(waxseal_options_t *options,
-                                        bool accept);
+int32_t waxseal_options_set_accept_loss(waxseal_options_t *options, bool accept);
 
 /**
- * What point reads check against the seals, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default
- * `WAXSEAL_VERIFY_ALWAYS`.
+ * How point reads are checked against the seals, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses
+ * `one_in`. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
  */
-int32_t waxseal_options_set_verify_reads(waxseal_options_t *options,
-                                         int32_t policy,
-                                         uint32_t one_in);
+int32_t waxseal_options_set_verify_reads(waxseal_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+ * How iterators are checked against the seals, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
  */
 int32_t waxseal_options_set_verify_scans(waxseal_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * Ends options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+ * Destroys options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_options_destroy(waxseal_options_t *options);
 
 /**
- * In what the newest records stand until they are flushed, one of `WAXSEAL_MEMTABLE_..`. Nothing of it is on disk: it may be another
- * one at each open.
+ * Sets the memtable implementation, one of `WAXSEAL_MEMTABLE_..`. It does not affect the files on disk and may differ
+ * at each open.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no kind of memtable.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown memtable.
  */
-int32_t waxseal_options_set_memtable(waxseal_options_t *options,
-                                     int32_t number);
+int32_t waxseal_options_set_memtable(waxseal_options_t *options, int32_t number);
 
 /**
- * Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
- * opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
- *
- * One thread at a time.
- */
-int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
-                                        size_t tables);
-
-/**
- * Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
- * Default 1 GiB.
+ * Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is
+ * closed, and its next read reopens it. Default 0: a limit that leaves half of the process's descriptor limit to the
+ * application.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_index_bytes(waxseal_options_t *options,
-                                        size_t bytes);
+int32_t waxseal_options_set_open_tables(waxseal_options_t *options, size_t tables);
 
 /**
- * Threads that one large compaction may be divided among, 1 to 64. Default 2.
+ * Memory for indexes and filters of open tables, in bytes. Above it, tables without recent reads drop theirs and load
+ * them again when needed. Default 1 GiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_index_bytes(waxseal_options_t *options, size_t bytes);
+
+/**
+ * Maximum number of threads for one large compaction, 1 to 64. Default 2.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_subcompactions(waxseal_options_t *options, size_t threads);
 
 /**
- * Bytes that flushes and compactions together may write in a second. Default 0: as many as they can.
+ * Limits the bytes per second that flushes and compactions write together. Default 0: no limit.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_background_bytes_per_second(waxseal_options_t *options, uint64_t bytes);
 
 /**
- * Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
+ * Bytes of replaced table files, the newest ones, that are kept for repairs. Default 0: they are deleted at once.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_trash_bytes(waxseal_options_t *options,
-                                        uint64_t bytes);
+int32_t waxseal_options_set_trash_bytes(waxseal_options_t *options, uint64_t bytes);
 
 /**
- * Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. Where half of `memtable_bytes` is less, segments
- * are that long, but at least 1 MiB.
+ * Size of a log segment, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. If half of `memtable_bytes` is
+ * smaller, segments have that size, but at least 1 MiB.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_segment_bytes(waxseal_options_t *options,
-                                          uint64_t bytes);
+int32_t waxseal_options_set_segment_bytes(waxseal_options_t *options, uint64_t bytes);
 
 /**
- * Length of the file in which the newest bytes of the log live, a multiple of 4096, at least 16 KiB. Default 4 MiB. Not the ring
- * of `waxseal_options_set_ring`, in which events wait.
+ * Size of the file that holds the newest bytes of the log, the log's tail ring; a multiple of 4096, at least 16 KiB.
+ * Default 4 MiB. Not the event ring of `waxseal_options_set_ring`.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_ring_bytes(waxseal_options_t *options,
-                                       size_t bytes);
+int32_t waxseal_options_set_ring_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * That file is drained to its segment each time so many bytes have gathered; at most half of its length. Default 256 KiB.
+ * The tail ring is drained to its segment each time this many bytes have accumulated; at most half of its size.
+ * Default 256 KiB.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_drain_bytes(waxseal_options_t *options,
-                                        size_t bytes);
+int32_t waxseal_options_set_drain_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * Size at which the manifest is written anew, in bytes. Default 4 MiB.
+ * Size at which the manifest is rewritten, in bytes. Default 4 MiB.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_manifest_bytes(waxseal_options_t *options, uint64_t bytes);
 
 /**
- * Lines on what the engine did that the manifest holds before the oldest half become rows of the log. Default 4,096.
+ * Number of engine events in the manifest at which the oldest half moves to the log of events. Default 4,096.
  *
  * One thread at a time.
  */
 int32_t waxseal_options_set_chronicle_lines(waxseal_options_t *options, size_t lines);
 
 /**
- * Events of the engine's own work that the log keeps: the newest so many, if they are younger than
- * `waxseal_options_set_engine_event_age` says. An event that is beyond either bound goes with a later flush. One that wrote a table
- * of the store, or tells of an open quarantine, stays. Events of users are not counted and never go. Default 10,000; `SIZE_MAX`: all.
+ * Maximum number of engine events that the log keeps, the newest ones, if they are younger than
+ * `waxseal_options_set_engine_event_age`. A later flush drops an event beyond either limit. Events that wrote a live
+ * table or belong to an open quarantine stay. Events of users do not count and are never dropped. Default 10,000;
+ * `SIZE_MAX` keeps all.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_engine_events(waxseal_options_t *options,
-                                          size_t events);
+int32_t waxseal_options_set_engine_events(waxseal_options_t *options, size_t events);
 
 /**
- * The age beyond which events of the engine's own work go, in microseconds, as `waxseal_options_set_engine_events` says. Default 30 days;
- * `UINT64_MAX`: none goes for its age.
+ * Maximum age of engine events, in microseconds, as described for `waxseal_options_set_engine_events`. Default 30
+ * days; `UINT64_MAX` means no age limit.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_engine_event_age(waxseal_options_t *options,
-                                             uint64_t micros);
+int32_t waxseal_options_set_engine_event_age(waxseal_options_t *options, uint64_t micros);
 
 /**
- * New write options: defaults.
+ * Creates write options with all defaults.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
- * for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_write_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_write_options_create(waxseal_write_options_t **options,
-                                     waxseal_error_t **error);
+int32_t waxseal_write_options_create(waxseal_write_options_t **options, waxseal_error_t **error);
 
 /**
- * When the write, once it has returned, can still be lost: one of `WAXSEAL_DURABILITY_..`.
+ * Sets the durability of the write: one of `WAXSEAL_DURABILITY_..`.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no durability.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
  */
 int32_t waxseal_write_options_set_durability(waxseal_write_options_t *options, int32_t number);
 
 /**
- * Puts a label beside the value: a name with a text, both UTF-8. Each name once, the last text wins.
+ * Adds a label to the record: a name with a text, both UTF-8. Of several labels with one name, the last wins.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for what is no UTF-8.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
  */
 int32_t waxseal_write_options_add_label(waxseal_write_options_t *options,
                                         const uint8_t *name,
@@ -2522,25 +2546,27 @@ int32_t waxseal_write_options_add_label(waxseal_write_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * Lets the log call the put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any other, and
- * the store does not look whether the key was there.
+ * Logs the put as `Row.Insert` instead of `Row.Update`. This affects the event only: the put overwrites like any
+ * other, and the store does not check whether the key existed.
  *
  * One thread at a time.
  */
 int32_t waxseal_write_options_set_log_as_insert(waxseal_write_options_t *options);
 
 /**
- * Ends write options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+ * Destroys write options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_write_options_destroy(waxseal_write_options_t *options);
 
 /**
- * Opens the store in a directory, or makes one there. `options` may be null. One process at a time may write.
+ * Opens the store in a directory, or creates one there. `options` may be null. Only one process at a time may have a
+ * store open for writing.
  *
- * Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`. Errors: `WAXSEAL_LOCKED` names the holder,
- * `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID` for options that cannot be.
+ * Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: `WAXSEAL_LOCKED`, whose
+ * message names the holder, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID` for
+ * invalid options.
  */
 int32_t waxseal_open(const uint8_t *path,
                      size_t path_len,
@@ -2549,11 +2575,11 @@ int32_t waxseal_open(const uint8_t *path,
                      waxseal_error_t **error);
 
 /**
- * Opens a store for reading, also beside a process that writes: takes no lock and writes nothing. It shows the store as it was then,
- * until `waxseal_refresh`. `options` may be null.
+ * Opens a store read-only, even while another process writes it. Takes no lock and writes nothing. Reads see the state
+ * at the open until `waxseal_refresh`. `options` may be null.
  *
- * Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`. Errors: as of `waxseal_open`, without
- * `WAXSEAL_LOCKED`.
+ * Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: as of `waxseal_open`,
+ * without `WAXSEAL_LOCKED`.
  */
 int32_t waxseal_open_read_only(const uint8_t *path,
                                size_t path_len,
@@ -2562,51 +2588,52 @@ int32_t waxseal_open_read_only(const uint8_t *path,
                                waxseal_error_t **error);
 
 /**
- * A new store in memory, gone when it is closed. `options` may be null.
+ * Opens a new store in memory, which is discarded when it is closed. `options` may be null.
  *
- * Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`.
+ * Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`.
  */
 int32_t waxseal_open_memory(const waxseal_options_t *options, waxseal_db_t **db, waxseal_error_t **error);
 
 /**
- * Closes the store for everything that came from it, and ends its handle, whatever the answer. What was acknowledged is durable if
- * the answer is `WAXSEAL_OK`. Families, snapshots, batches and iterators answer `WAXSEAL_CLOSED` from then on, and still have to be
- * ended. Null is no error.
+ * Closes the store and destroys its handle, whatever status the call returns. If the status is `WAXSEAL_OK`, every
+ * acknowledged commit is durable. Families, snapshots, batches and iterators of the store return `WAXSEAL_CLOSED` from
+ * then on, and still have to be destroyed. Null is allowed.
  *
- * Releases the store's threads, descriptors, mappings, memtables and cached blocks, whoever still has a handle. A running call, a bytes object
- * and an Arrow batch keep the memory that they use; an iterator keeps its memtables and the indexes of its tables until it is ended.
+ * Releases the store's threads, descriptors, mappings, memtables and cached blocks, even while other handles exist. A
+ * running call, a bytes object and an Arrow batch keep the memory that they use. An iterator keeps its memtables and
+ * the indexes of its tables until it is destroyed.
  *
- * Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`. A second call answers `WAXSEAL_OK`, and does not wait for the
- * first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
+ * Thread-safe: concurrent calls finish or return `WAXSEAL_CLOSED`. A second call returns `WAXSEAL_OK` and does not
+ * wait for the first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if a commit could not be made durable.
  */
-int32_t waxseal_close(waxseal_db_t *db,
-                      waxseal_error_t **error);
+int32_t waxseal_close(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.
+ * Removes a store and all its data. Refuses a directory that holds no store, and a store that is open.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID`, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
  */
 int32_t waxseal_destroy_store(const uint8_t *path, size_t path_len, waxseal_error_t **error);
 
 /**
- * Makes every acknowledged commit durable: none of them can be lost once this has answered `WAXSEAL_OK`.
+ * Makes every acknowledged commit durable: none of them can be lost once this call has returned `WAXSEAL_OK`.
  *
  * Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_sync(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Writes all memtables to tables and waits for it.
+ * Writes all memtables to tables and waits until they are written.
  *
  * Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Flushes, then compacts until no compaction is due, the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
- * all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare
- * segments. For the end of a load: what it does beyond a compaction that is due it leaves out as soon as others write on.
+ * Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at most
+ * an eighth of the lowest level's bytes (one part in `fanout - 2`, with the default fanout), since all their records may be newer
+ * versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare segments. Meant
+ * for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */
@@ -2614,47 +2641,47 @@ int32_t waxseal_settle(waxseal_db_t *db,
                        waxseal_error_t **error);
 
 /**
- * A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by hard links
- * where the file system has them.
+ * Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent. Tables
+ * are shared by hard links where the file system supports them.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` if something is in the directory, `WAXSEAL_LOCKED` while another is written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is not empty, `WAXSEAL_LOCKED` while another checkpoint is
+ * written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_checkpoint(waxseal_db_t *db,
-                           const uint8_t *path,
-                           size_t path_len,
-                           waxseal_error_t **error);
+int32_t waxseal_checkpoint(waxseal_db_t *db, const uint8_t *path, size_t path_len, waxseal_error_t **error);
 
 /**
- * Catches up with the process that writes, what is registered included; for stores opened by `waxseal_open_read_only`, others stay as they
- * are.
+ * Catches up with the writing process, registrations included. Affects stores opened by `waxseal_open_read_only`;
+ * other stores are unchanged.
  *
- * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if what is registered cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if the registrations cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_refresh(waxseal_db_t *db,
-                        waxseal_error_t **error);
+int32_t waxseal_refresh(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * `WAXSEAL_OK` if the store was opened for reading alone, `WAXSEAL_NOT_FOUND` if it may be written.
+ * `WAXSEAL_OK` if the store was opened read-only, `WAXSEAL_NOT_FOUND` if it may be written.
  *
  * Thread-safe.
  */
 int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * From now on the calling thread's long calls ask `function` whether they are to end; null: they ask nobody. These are calls that flush,
- * compact, settle, wait for room, look at a store, count, copy, export or import; waiting for the device itself is not interrupted. What an
- * interrupted call had finished stays, and the call may be repeated.
+ * Sets the interrupt function of the calling thread's long calls; null removes it. Long calls are those that flush,
+ * compact, settle, wait out a write stall, verify or repair a store, count, copy, export or import.
+ * A wait for the device itself is not interrupted. The work that an interrupted call had finished stays, and the call
+ * may be repeated.
  *
- * Thread-safe: each thread sets its own. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
+ * Thread-safe: each thread sets its own function. `function` and `context` must stay valid until they are replaced or
+ * the thread ends. Never fails.
  */
-int32_t waxseal_set_interrupt(waxseal_interrupt_fn function,
-                              void *context);
+int32_t waxseal_set_interrupt(waxseal_interrupt_fn function, void *context);
 
 /**
- * One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
- * `family.default.level.0.tables`, ..; `waxseal_metrics_json` names them all. `WAXSEAL_NOT_FOUND` for a name that stands for none.
+ * Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
+ * `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
+ * `WAXSEAL_NOT_FOUND` for an unknown name.
  *
- * Thread-safe. Costs as much as all of them. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+ * Thread-safe. Costs as much as reading all metrics. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8,
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metric(const waxseal_db_t *db,
                        const uint8_t *name,
@@ -2663,26 +2690,27 @@ int32_t waxseal_metric(const waxseal_db_t *db,
                        waxseal_error_t **error);
 
 /**
- * All numbers of a store, as one JSON object: names as of `waxseal_metric`, numbers that are whole. Counters start at the open.
+ * Returns all metrics of a store as one JSON object: names as of `waxseal_metric`, values as integers. Counters start
+ * at the open.
  *
- * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_metrics_json(const waxseal_db_t *db,
-                             waxseal_bytes_t **text,
-                             waxseal_error_t **error);
+int32_t waxseal_metrics_json(const waxseal_db_t *db, waxseal_bytes_t **text, waxseal_error_t **error);
 
 /**
- * The same as text for people.
+ * Returns all metrics of a store as text for people.
  *
- * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metrics_text(const waxseal_db_t *db, waxseal_bytes_t **text, waxseal_error_t **error);
 
 /**
- * What the open of this store found in its log: what came back, and what was cut from its torn end. `set_aside` may be null; else it is
- * the name of the file in the store's directory that keeps what was cut, empty if nothing was.
+ * Returns the result of the log's recovery when this store was opened: the replayed commits, and the bytes cut from
+ * its torn end. `set_aside` may be null. Otherwise it receives the name of the file in the store's directory that
+ * keeps the cut bytes, empty if none were cut.
  *
- * Thread-safe. On success `*set_aside` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*set_aside` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_recovery(const waxseal_db_t *db,
                          waxseal_recovery_t *recovery,
@@ -2690,11 +2718,11 @@ int32_t waxseal_recovery(const waxseal_db_t *db,
                          waxseal_error_t **error);
 
 /**
- * The column family of this name, made if there is none; `default` always exists. In a store opened for reading an unknown name is
- * `WAXSEAL_INVALID`.
+ * Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store
+ * opened read-only, an unknown name is `WAXSEAL_INVALID`.
  *
- * Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` for a name
- * that is no UTF-8 or cannot be, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+ * `WAXSEAL_INVALID` for a name that is not UTF-8 or not allowed, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_family_open(waxseal_db_t *db,
                             const uint8_t *name,
@@ -2703,10 +2731,11 @@ int32_t waxseal_family_open(waxseal_db_t *db,
                             waxseal_error_t **error);
 
 /**
- * Makes a column family with options of its own. `options` may be null. Its name has 1 to 255 bytes, none of them zero.
+ * Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them zero.
  *
- * Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` if the name
- * exists or cannot be, and for options that cannot be; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+ * `WAXSEAL_INVALID` if the name exists or is not allowed, and for invalid options; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_family_create(waxseal_db_t *db,
                               const uint8_t *name,
@@ -2716,35 +2745,34 @@ int32_t waxseal_family_create(waxseal_db_t *db,
                               waxseal_error_t **error);
 
 /**
- * Drops a column family with all its records. Handles to it answer `WAXSEAL_INVALID` from then on. `default` cannot be dropped.
+ * Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.
+ * `default` cannot be dropped.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown name, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_family_drop(waxseal_db_t *db,
-                            const uint8_t *name,
-                            size_t name_len,
-                            waxseal_error_t **error);
+int32_t waxseal_family_drop(waxseal_db_t *db, const uint8_t *name, size_t name_len, waxseal_error_t **error);
 
 /**
- * The names of all column families, each with a zero byte behind it.
+ * Returns the names of all column families, each followed by a zero byte.
  *
- * Thread-safe. On success `*names` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_family_names(const waxseal_db_t *db, waxseal_bytes_t **names, waxseal_error_t **error);
 
 /**
- * The name of a column family.
+ * Returns the name of a column family.
  *
- * Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`.
+ * Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`.
  */
 int32_t waxseal_family_name(const waxseal_family_t *family, waxseal_bytes_t **name, waxseal_error_t **error);
 
 /**
- * The same column family, to be read under another policy, one of `WAXSEAL_VERIFY_..`: reads through it, by iterator too, check what it
- * says. `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone.
+ * Returns another handle to the column family, with its own verification policy, one of `WAXSEAL_VERIFY_..`, for all
+ * reads through it, iterators included. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`.
  *
- * Thread-safe. On success `*verified` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` for a
- * number that is no policy.
+ * Thread-safe. On success the caller owns `*verified` and frees it with `waxseal_family_destroy`. Errors:
+ * `WAXSEAL_INVALID` for an unknown policy.
  */
 int32_t waxseal_family_with_verify(const waxseal_family_t *family,
                                    int32_t policy,
@@ -2753,9 +2781,10 @@ int32_t waxseal_family_with_verify(const waxseal_family_t *family,
                                    waxseal_error_t **error);
 
 /**
- * The same column family, to be read so that blocks which its reads load stay in the cache, or, for reads that come by once, do not.
+ * Returns another handle to the column family, which decides whether blocks loaded by its reads are added to the block
+ * cache. Set `fill` to false for one-time scans.
  *
- * Thread-safe. On success `*filling` is the caller's, to be ended by `waxseal_family_destroy`.
+ * Thread-safe. On success the caller owns `*filling` and frees it with `waxseal_family_destroy`.
  */
 int32_t waxseal_family_with_fill_cache(const waxseal_family_t *family,
                                        bool fill,
@@ -2763,21 +2792,22 @@ int32_t waxseal_family_with_fill_cache(const waxseal_family_t *family,
                                        waxseal_error_t **error);
 
 /**
- * Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
+ * Compacts the whole family until deleted and overwritten records take no space.
  *
  * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_compact(waxseal_family_t *family, waxseal_error_t **error);
 
 /**
- * The same of the tables that may hold keys of a range. `range` may be null: all of them.
+ * Compacts the tables that may hold keys of a range, as `waxseal_compact` does. `range` may be null: all keys.
  *
- * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a range that cannot be.
+ * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for an invalid range.
  */
 int32_t waxseal_compact_range(waxseal_family_t *family, const waxseal_range_t *range, waxseal_error_t **error);
 
 /**
- * About how many bytes of the store's files hold records of a range. Memtables are not counted. `range` may be null: everything.
+ * Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted. `range`
+ * may be null: all keys.
  *
  * Thread-safe. Errors: `WAXSEAL_CLOSED`.
  */
@@ -2787,39 +2817,40 @@ int32_t waxseal_approximate_size(const waxseal_family_t *family,
                                  waxseal_error_t **error);
 
 /**
- * Ends a handle to a column family; the family itself stays. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a handle to a column family; the family itself stays. Null is allowed; a destroyed handle is
+ * `WAXSEAL_CLOSED`.
  *
- * Thread-safe: calls that use it meanwhile finish.
+ * Thread-safe: concurrent calls that use the handle finish.
  */
 int32_t waxseal_family_destroy(waxseal_family_t *family);
 
 /**
- * The store as it is now, for as long as the snapshot is kept.
+ * Creates a snapshot of the store's current state.
  *
- * Thread-safe. On success `*snapshot` is the caller's, to be ended by `waxseal_snapshot_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_snapshot_create(waxseal_db_t *db,
-                                waxseal_snapshot_t **snapshot,
-                                waxseal_error_t **error);
+int32_t waxseal_snapshot_create(waxseal_db_t *db, waxseal_snapshot_t **snapshot, waxseal_error_t **error);
 
 /**
- * The store as a crash of the machine would leave it at this moment: at the last commit known to be durable.
+ * Creates a snapshot of the last commit known to be durable: the state that a crash of the machine at this moment
+ * would leave.
  *
- * Thread-safe. On success `*snapshot` is the caller's, to be ended by `waxseal_snapshot_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_snapshot_create_durable(waxseal_db_t *db,
-                                        waxseal_snapshot_t **snapshot,
-                                        waxseal_error_t **error);
+int32_t waxseal_snapshot_create_durable(waxseal_db_t *db, waxseal_snapshot_t **snapshot, waxseal_error_t **error);
 
 /**
- * The snapshot's place in the order of commits: commits up to this number are seen.
+ * Returns the snapshot's sequence number: the snapshot sees the commits up to it.
  *
  * Thread-safe.
  */
 int32_t waxseal_snapshot_seqno(const waxseal_snapshot_t *snapshot, uint64_t *seqno, waxseal_error_t **error);
 
 /**
- * Ends a snapshot. Iterators made from it go on. Null is no error; a snapshot that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a snapshot. Iterators created from it stay valid. Null is allowed; a destroyed snapshot is
+ * `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
@@ -2828,8 +2859,9 @@ int32_t waxseal_snapshot_destroy(waxseal_snapshot_t *snapshot);
 /**
  * Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long or null with a length, `WAXSEAL_IO`, `WAXSEAL_HALTED`,
- * `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A call that failed has written nothing, unless the message says otherwise.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
+ * `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A failed call has written nothing, unless the message says
+ * otherwise.
  */
 int32_t waxseal_put(waxseal_family_t *family,
                     const uint8_t *key,
@@ -2841,7 +2873,8 @@ int32_t waxseal_put(waxseal_family_t *family,
 /**
  * Sets a key to a value, with options. `options` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for options that cannot be.
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for
+ * invalid options.
  */
 int32_t waxseal_put_with(waxseal_family_t *family,
                          const waxseal_write_options_t *options,
@@ -2852,16 +2885,16 @@ int32_t waxseal_put_with(waxseal_family_t *family,
                          waxseal_error_t **error);
 
 /**
- * Removes a key; no error if it is not there.
+ * Deletes a key; a missing key is not an error.
  *
  * Thread-safe. Errors: as of `waxseal_put`.
  */
 int32_t waxseal_delete(waxseal_family_t *family, const uint8_t *key, size_t key_len, waxseal_error_t **error);
 
 /**
- * Removes a key, with options; no error if it is not there. `options` may be null.
+ * Deletes a key, with options; a missing key is not an error. `options` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put_with`.
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put_with`.
  */
 int32_t waxseal_delete_with(waxseal_family_t *family,
                             const waxseal_write_options_t *options,
@@ -2870,17 +2903,18 @@ int32_t waxseal_delete_with(waxseal_family_t *family,
                             waxseal_error_t **error);
 
 /**
- * An empty batch of a store.
+ * Creates an empty batch of a store.
  *
- * Thread-safe. On success `*batch` is the caller's, to be ended by `waxseal_batch_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_batch_create(waxseal_db_t *db, waxseal_batch_t **batch, waxseal_error_t **error);
 
 /**
- * Adds: sets a key to a value.
+ * Adds a write that sets a key to a value.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long or null with a length, and for a family of
- * another store.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length, and for
+ * a family of another store.
  */
 int32_t waxseal_batch_put(waxseal_batch_t *batch,
                           waxseal_family_t *family,
@@ -2891,8 +2925,8 @@ int32_t waxseal_batch_put(waxseal_batch_t *batch,
                           waxseal_error_t **error);
 
 /**
- * Adds: sets a key to a value, which the log calls `Row.Insert` instead of `Row.Update`. It overwrites like `waxseal_batch_put`; the store
- * does not look whether the key was there.
+ * Adds a write that sets a key to a value and that the log of events records as `Row.Insert` instead of `Row.Update`.
+ * It overwrites like `waxseal_batch_put`; the store does not check whether the key existed.
  *
  * One thread at a time. Errors: as of `waxseal_batch_put`.
  */
@@ -2905,7 +2939,7 @@ int32_t waxseal_batch_put_logged_as_insert(waxseal_batch_t *batch,
                                            waxseal_error_t **error);
 
 /**
- * Adds: removes a key.
+ * Adds a write that deletes a key.
  *
  * One thread at a time. Errors: as of `waxseal_batch_put`.
  */
@@ -2916,49 +2950,50 @@ int32_t waxseal_batch_delete(waxseal_batch_t *batch,
                              waxseal_error_t **error);
 
 /**
- * Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has happened
- * unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
+ * Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and
+ * none was applied unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
  *
- * One thread at a time. Errors: of the write that was refused; `WAXSEAL_INVALID` for a family that was dropped, `WAXSEAL_IO`,
+ * One thread at a time. Errors: that of the rejected write; `WAXSEAL_INVALID` for a dropped family, `WAXSEAL_IO`,
  * `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_batch_commit(waxseal_batch_t *batch,
-                             int32_t durability,
-                             waxseal_error_t **error);
+int32_t waxseal_batch_commit(waxseal_batch_t *batch, int32_t durability, waxseal_error_t **error);
 
 /**
- * Forgets all writes, and a refused one.
+ * Removes all writes, and the error of a rejected one.
  *
  * One thread at a time.
  */
 int32_t waxseal_batch_clear(waxseal_batch_t *batch);
 
 /**
- * How many writes there are; 0 for null, for a batch that was ended and for one that another thread is using.
+ * Number of writes; 0 for null, for a destroyed batch and for one that another thread is using.
  *
  * One thread at a time.
  */
 size_t waxseal_batch_count(const waxseal_batch_t *batch);
 
 /**
- * About how many bytes the commit will take in the log; 0 where `waxseal_batch_count` is 0 for want of a batch.
+ * Approximate bytes that the commit will take in the log; 0 for null, for a destroyed batch and for one that another
+ * thread is using.
  *
  * One thread at a time.
  */
 size_t waxseal_batch_bytes(const waxseal_batch_t *batch);
 
 /**
- * Ends a batch and forgets what was not committed. Null is no error; a batch that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a batch and discards its uncommitted writes. Null is allowed; a destroyed batch is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_batch_destroy(waxseal_batch_t *batch);
 
 /**
- * The value of a key, copied. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if the key is not there.
+ * Returns a copy of a key's value. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key does not
+ * exist.
  *
- * Thread-safe. On `WAXSEAL_OK` `*value` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if the
- * value is damaged: then none is given, and no older one in its place; `WAXSEAL_IO`, `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CORRUPTION` if the value is damaged; the call then returns no value, not even an older one. `WAXSEAL_IO`,
+ * `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_get(const waxseal_family_t *family,
                     const waxseal_snapshot_t *snapshot,
@@ -2968,11 +3003,12 @@ int32_t waxseal_get(const waxseal_family_t *family,
                     waxseal_error_t **error);
 
 /**
- * Copies the value of a key into a buffer, and its length to `*length`. Nothing is allocated. `snapshot` null: as it is now. A null
- * buffer with capacity 0 asks for the length.
+ * Copies the value of a key to a buffer, and its length to `*length`. Allocates nothing. A null `snapshot` reads the
+ * current state. A null buffer with capacity 0 queries the length.
  *
- * `WAXSEAL_NOT_FOUND` if the key is not there: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not fit: its length is
- * written, the buffer is untouched; a larger one may come too late, if others write the key meanwhile.
+ * `WAXSEAL_NOT_FOUND` if the key does not exist: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not fit:
+ * only its length is written. A retry with a larger buffer may again be too small, if other threads write the key
+ * meanwhile.
  *
  * Thread-safe. Errors: as of `waxseal_get`.
  */
@@ -2986,9 +3022,9 @@ int32_t waxseal_get_into(const waxseal_family_t *family,
                          waxseal_error_t **error);
 
 /**
- * `waxseal_get_into`, if its answer is in memory: `WAXSEAL_NOT_RESIDENT` if a file would have to be read, and then nothing is written.
- * For those who must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached
- * `waxseal_get_into` does.
+ * As `waxseal_get_into`, but never reads a file: returns `WAXSEAL_NOT_RESIDENT`, and writes nothing, if the answer is
+ * not in memory. Meant for threads that must not block, such as an event loop or a thread that holds an interpreter's
+ * lock. A resident answer costs as much as a cached `waxseal_get_into`.
  *
  * Thread-safe. Errors: as of `waxseal_get`.
  */
@@ -3002,7 +3038,7 @@ int32_t waxseal_get_resident(const waxseal_family_t *family,
                              waxseal_error_t **error);
 
 /**
- * `WAXSEAL_OK` if the key is there, `WAXSEAL_NOT_FOUND` if not. `snapshot` null: as it is now.
+ * `WAXSEAL_OK` if the key exists, `WAXSEAL_NOT_FOUND` if not. A null `snapshot` reads the current state.
  *
  * Thread-safe. Errors: as of `waxseal_get`.
  */
@@ -3013,10 +3049,11 @@ int32_t waxseal_contains(const waxseal_family_t *family,
                          waxseal_error_t **error);
 
 /**
- * The values of `count` keys, all as they were at one moment, copied. `snapshot` null: now.
+ * Returns copies of the values of `count` keys, all read at one point in time. A null `snapshot` reads the current
+ * state.
  *
- * Thread-safe. On success `*values` is the caller's, to be ended by `waxseal_values_destroy`. Errors: as of `waxseal_get`; one value
- * that cannot be given fails the call.
+ * Thread-safe. On success the caller owns `*values` and frees it with `waxseal_values_destroy`. Errors: as of
+ * `waxseal_get`; if one value cannot be read, the whole call fails.
  */
 int32_t waxseal_multi_get(const waxseal_family_t *family,
                           const waxseal_snapshot_t *snapshot,
@@ -3026,33 +3063,33 @@ int32_t waxseal_multi_get(const waxseal_family_t *family,
                           waxseal_error_t **error);
 
 /**
- * How many values there are, absent ones counted: as many as keys were asked for. 0 for null and for values that were ended.
+ * Number of values, absent ones included: the number of requested keys. 0 for null and for a destroyed object.
  *
  * Thread-safe.
  */
 size_t waxseal_values_count(const waxseal_values_t *values);
 
 /**
- * The value of the key at `index`, lent until the values are ended. `WAXSEAL_NOT_FOUND` if the key was not there: nothing is written.
+ * The value of the key at `index`, valid until the values are destroyed. `WAXSEAL_NOT_FOUND` if the key does not
+ * exist: nothing is written.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for an index past the end, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_values_at(const waxseal_values_t *values,
-                          size_t index,
-                          waxseal_slice_t *value);
+int32_t waxseal_values_at(const waxseal_values_t *values, size_t index, waxseal_slice_t *value);
 
 /**
- * Ends values. Null is no error; values that were ended are `WAXSEAL_CLOSED`.
+ * Destroys values. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_values_destroy(waxseal_values_t *values);
 
 /**
- * An iterator over the records with keys in a range. `snapshot` null: as they are now. `range` null: all.
+ * Creates an iterator over the records with keys in a range. A null `snapshot` reads the current state. A null `range`
+ * means all keys.
  *
- * Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID` for a range that
- * cannot be, and for a snapshot of another store; `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID`
+ * for an invalid range, and for a snapshot of another store; `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_iter_create(const waxseal_family_t *family,
                             const waxseal_snapshot_t *snapshot,
@@ -3061,10 +3098,11 @@ int32_t waxseal_iter_create(const waxseal_family_t *family,
                             waxseal_error_t **error);
 
 /**
- * An iterator over the records whose keys begin with `prefix`. `snapshot` null: as they are now.
+ * Creates an iterator over the records whose keys begin with `prefix`. A null `snapshot` reads the current state.
  *
- * Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: as of `waxseal_iter_create`;
- * `WAXSEAL_INVALID` for a family with a comparator, in whose order such keys need not stand together.
+ * Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: as of
+ * `waxseal_iter_create`; `WAXSEAL_INVALID` for a family with a comparator, whose order need not keep such keys
+ * together.
  */
 int32_t waxseal_iter_create_prefix(const waxseal_family_t *family,
                                    const waxseal_snapshot_t *snapshot,
@@ -3074,21 +3112,24 @@ int32_t waxseal_iter_create_prefix(const waxseal_family_t *family,
                                    waxseal_error_t **error);
 
 /**
- * To the first record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+ * Moves to the first record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
+ * receives the row.
  *
  * One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
  */
 int32_t waxseal_iter_first(waxseal_iter_t *iter, waxseal_row_t *row, waxseal_error_t **error);
 
 /**
- * To the last record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+ * Moves to the last record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null, receives
+ * the row.
  *
  * One thread at a time.
  */
 int32_t waxseal_iter_last(waxseal_iter_t *iter, waxseal_row_t *row, waxseal_error_t **error);
 
 /**
- * To the first record at or after `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+ * Moves to the first record at or after `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
+ * may be null, receives the row.
  *
  * One thread at a time.
  */
@@ -3099,7 +3140,8 @@ int32_t waxseal_iter_seek(waxseal_iter_t *iter,
                           waxseal_error_t **error);
 
 /**
- * To the last record at or before `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+ * Moves to the last record at or before `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
+ * may be null, receives the row.
  *
  * One thread at a time.
  */
@@ -3110,31 +3152,28 @@ int32_t waxseal_iter_seek_for_prev(waxseal_iter_t *iter,
                                    waxseal_error_t **error);
 
 /**
- * One record on; a new iterator goes to the first one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
- * may be null.
+ * Moves to the next record, or a new iterator to the first one. `WAXSEAL_NOT_FOUND` if no such record exists;
+ * otherwise `row`, which may be null, receives the row.
  *
  * One thread at a time.
  */
-int32_t waxseal_iter_next(waxseal_iter_t *iter,
-                          waxseal_row_t *row,
-                          waxseal_error_t **error);
+int32_t waxseal_iter_next(waxseal_iter_t *iter, waxseal_row_t *row, waxseal_error_t **error);
 
 /**
- * One record back; a new iterator goes to the last one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
- * may be null.
+ * Moves to the previous record, or a new iterator to the last one. `WAXSEAL_NOT_FOUND` if no such record exists;
+ * otherwise `row`, which may be null, receives the row.
  *
  * One thread at a time.
  */
-int32_t waxseal_iter_prev(waxseal_iter_t *iter,
-                          waxseal_row_t *row,
-                          waxseal_error_t **error);
+int32_t waxseal_iter_prev(waxseal_iter_t *iter, waxseal_row_t *row, waxseal_error_t **error);
 
 /**
- * As many calls of `waxseal_iter_next` as there are rows up to `max_rows`, in one: their rows are lent together, packed. A batch is
- * full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
+ * Returns the rows of up to `max_rows` calls of `waxseal_iter_next`, packed in one buffer. A batch ends once it holds
+ * `max_bytes` or more, but always holds at least one row. The iterator is then positioned at the batch's last row.
  *
- * `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it. A row
- * for which there is no memory ends it, too, and once that was told it is the next one, whichever way that step goes.
+ * `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: the next call reports it, and the call after that
+ * continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that, and
+ * the following step returns this row, in either direction.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
  * `WAXSEAL_OUT_OF_MEMORY`.
@@ -3146,15 +3185,16 @@ int32_t waxseal_iter_next_rows(waxseal_iter_t *iter,
                                waxseal_error_t **error);
 
 /**
- * Whether batches of rows hold keys alone, with empty values. Default false. Rows of single steps have their values in any case.
+ * Whether batches of rows hold only keys, with empty values. Default false. Rows of single steps always have their
+ * values.
  *
- * One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle.
+ * One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle.
  */
-int32_t waxseal_iter_set_keys_only(waxseal_iter_t *iter,
-                                   bool keys_only);
+int32_t waxseal_iter_set_keys_only(waxseal_iter_t *iter, bool keys_only);
 
 /**
- * As `waxseal_iter_next_rows`, backwards: the rows that as many calls of `waxseal_iter_prev` would give, in their order.
+ * As `waxseal_iter_next_rows`, backwards: returns the rows of up to `max_rows` calls of `waxseal_iter_prev`, in their
+ * order.
  *
  * One thread at a time. Errors: as of `waxseal_iter_next_rows`.
  */
@@ -3165,37 +3205,41 @@ int32_t waxseal_iter_prev_rows(waxseal_iter_t *iter,
                                waxseal_error_t **error);
 
 /**
- * True if the iterator stands on a record; false for null, for an iterator that was ended and for one that another thread is using.
+ * True if the iterator is positioned at a record; false for null, for a destroyed iterator and for one that another
+ * thread is using.
  *
  * One thread at a time.
  */
 bool waxseal_iter_valid(const waxseal_iter_t *iter);
 
 /**
- * The key that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+ * The key at the iterator's position, valid until the iterator is moved or destroyed; empty where `waxseal_iter_valid`
+ * is false.
  *
  * One thread at a time.
  */
 waxseal_slice_t waxseal_iter_key(const waxseal_iter_t *iter);
 
 /**
- * The value that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+ * The value at the iterator's position, valid until the iterator is moved or destroyed; empty where
+ * `waxseal_iter_valid` is false.
  *
  * One thread at a time.
  */
 waxseal_slice_t waxseal_iter_value(const waxseal_iter_t *iter);
 
 /**
- * Ends an iterator. Null is no error; an iterator that was ended is `WAXSEAL_CLOSED`.
+ * Destroys an iterator. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_iter_destroy(waxseal_iter_t *iter);
 
 /**
- * The seal of a value under a key, made where they are, so that nothing that happens to them from here on can pass.
+ * Computes the seal of a key and a value. Compute it where the data originates: any later change of key or value is
+ * then detected.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that cannot be.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for an invalid key or value.
  */
 int32_t waxseal_seal_of(const uint8_t *key,
                         size_t key_len,
@@ -3205,11 +3249,11 @@ int32_t waxseal_seal_of(const uint8_t *key,
                         waxseal_error_t **error);
 
 /**
- * Sets a key to a value with the seal that the caller was given with them, or made where they came from. It is checked now, kept as it is,
- * and handed back by `waxseal_get_sealed`. `options` may be null.
+ * Sets a key to a value with a seal that the caller received with them or computed at their origin. The seal is
+ * checked now, stored unchanged, and returned by `waxseal_get_sealed`. `options` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` if the seal is not that of key and value, or the
- * store was opened plain; else as of `waxseal_put`. Nothing was changed then.
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` if the seal does not match key
+ * and value, or the store was opened plain; otherwise as of `waxseal_put`. On an error nothing was changed.
  */
 int32_t waxseal_put_sealed(waxseal_family_t *family,
                            const waxseal_write_options_t *options,
@@ -3221,9 +3265,9 @@ int32_t waxseal_put_sealed(waxseal_family_t *family,
                            waxseal_error_t **error);
 
 /**
- * Adds to a batch: sets a key to a value whose seal the caller was given.
+ * Adds a write to a batch that sets a key to a value with the caller's seal.
  *
- * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` if the seal is not that of key and value.
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` if the seal does not match key and value.
  */
 int32_t waxseal_batch_put_sealed(waxseal_batch_t *batch,
                                  waxseal_family_t *family,
@@ -3235,13 +3279,13 @@ int32_t waxseal_batch_put_sealed(waxseal_batch_t *batch,
                                  waxseal_error_t **error);
 
 /**
- * The value of a key, copied, with its seal and, unless `seqno` is null, its place in the order of commits (0 once no snapshot can tell).
- * Value and seal are checked against each other whatever the policy. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if the key is not
- * there.
+ * Returns a copy of a key's value, with its seal and, unless `seqno` is null, its sequence number (0 once no snapshot
+ * needs it). The value is checked against the seal under every verification policy. A null `snapshot` reads the
+ * current state. `WAXSEAL_NOT_FOUND` if the key does not exist.
  *
- * Thread-safe. On `WAXSEAL_OK` `*value` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if the two
- * do not agree; `WAXSEAL_INVALID` if the record has no seal, since a plain store wrote it, or if this store was opened plain; else as
- * of `waxseal_get`.
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CORRUPTION` if value and seal do not match. `WAXSEAL_INVALID` if the record has no seal because a plain
+ * store wrote it, or if this store was opened plain. Otherwise as of `waxseal_get`.
  */
 int32_t waxseal_get_sealed(const waxseal_family_t *family,
                            const waxseal_snapshot_t *snapshot,
@@ -3253,9 +3297,9 @@ int32_t waxseal_get_sealed(const waxseal_family_t *family,
                            waxseal_error_t **error);
 
 /**
- * Keeps bytes beside the value, in the same record, for the provider with this number. They go wherever the record goes, and away with
- * it; no read of the value touches them. An unknown provider, bytes that it refuses and two entries for one provider are told by the
- * write.
+ * Stores an entry of the provider with this number in the record, next to the value. The entry follows the record
+ * everywhere and is removed with it. Reads of the value do not read it. The write reports an unknown provider, bytes
+ * that the provider refuses, and two entries for one provider.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length.
  */
@@ -3266,35 +3310,35 @@ int32_t waxseal_write_options_add_entry(waxseal_write_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * The record expires at this time, in microseconds since 1970: from then on it counts as absent, and a later compaction drops it. A time
- * that has passed is allowed. A snapshot and an iterator judge by the time at which they were made, every other read by the time now.
- * This, `waxseal_write_options_set_expires_in` and `waxseal_write_options_set_expires_never`: the last one wins.
+ * Sets the record's expiry time, in microseconds since 1970. From then on the record counts as absent, and a later
+ * compaction drops it. A past time is allowed. Snapshots and iterators compare with the time of their creation, all
+ * other reads with the current time. Of this function, `waxseal_write_options_set_expires_in` and
+ * `waxseal_write_options_set_expires_never`, the last call wins.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which is a mistake in its unit or its epoch; the options
- * are then as they were.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which indicates a wrong unit or
+ * epoch; the options are then unchanged.
  */
-int32_t waxseal_write_options_set_expiry(waxseal_write_options_t *options,
-                                         uint64_t micros);
+int32_t waxseal_write_options_set_expiry(waxseal_write_options_t *options, uint64_t micros);
 
 /**
- * The record expires so many microseconds after it is written.
+ * Sets the record's expiry to this many microseconds after the write.
  *
  * One thread at a time.
  */
 int32_t waxseal_write_options_set_expires_in(waxseal_write_options_t *options, uint64_t micros);
 
 /**
- * The record never expires, whatever the default time to live of its family is.
+ * The record never expires, whatever its family's default time to live is.
  *
  * One thread at a time.
  */
 int32_t waxseal_write_options_set_expires_never(waxseal_write_options_t *options);
 
 /**
- * Adds to a batch: sets a key to a value, with options: an expiry, labels, entries. Null options are defaults. The commit says the
- * durability.
+ * Adds a write to a batch that sets a key to a value, with options: an expiry, labels, entries. Null options mean
+ * defaults. The commit sets the durability.
  *
- * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options with a durability of their own.
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options that set a durability.
  */
 int32_t waxseal_batch_put_with_options(waxseal_batch_t *batch,
                                        waxseal_family_t *family,
@@ -3306,9 +3350,9 @@ int32_t waxseal_batch_put_with_options(waxseal_batch_t *batch,
                                        waxseal_error_t **error);
 
 /**
- * Adds to a batch: sets a key to a value and keeps entries beside it.
+ * Adds a write to a batch that sets a key to a value with entries.
  *
- * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for entries that cannot be.
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for invalid entries.
  */
 int32_t waxseal_batch_put_with(waxseal_batch_t *batch,
                                waxseal_family_t *family,
@@ -3321,11 +3365,13 @@ int32_t waxseal_batch_put_with(waxseal_batch_t *batch,
                                waxseal_error_t **error);
 
 /**
- * What a provider keeps beside the value of a key, copied. The value is not looked at, whatever its size. `version` and `checked` (one of
- * `WAXSEAL_CHECKED_..`) may be null. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if there is no value, or no entry.
+ * Returns a copy of a provider's entry for a key. Does not read the value, whatever its size. `version` and `checked`
+ * (one of `WAXSEAL_CHECKED_..`) may be null. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key
+ * has no value, or the value no entry.
  *
- * Thread-safe. On `WAXSEAL_OK` `*bytes` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if what stands
- * beside the value cannot be decoded or does not fit its sum; else as of `waxseal_get`.
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*bytes` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CORRUPTION` if the record's annotations cannot be decoded or do not match their checksum; otherwise as of
+ * `waxseal_get`.
  */
 int32_t waxseal_get_meta(const waxseal_family_t *family,
                          const waxseal_snapshot_t *snapshot,
@@ -3338,10 +3384,11 @@ int32_t waxseal_get_meta(const waxseal_family_t *family,
                          waxseal_error_t **error);
 
 /**
- * Entries of a provider as they are now, in the order of their keys; values without one are passed over. `range` may be null: all keys.
+ * Creates an iterator over a provider's entries at the current state, in key order; values without an entry are
+ * skipped. `range` may be null: all keys.
  *
- * Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_meta_iter_destroy`. Errors: `WAXSEAL_CLOSED`,
- * `WAXSEAL_INVALID` for a range that cannot be.
+ * Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_meta_iter_destroy`. Errors:
+ * `WAXSEAL_CLOSED`, `WAXSEAL_INVALID` for an invalid range.
  */
 int32_t waxseal_meta_iter_create(const waxseal_family_t *family,
                                  const waxseal_range_t *range,
@@ -3350,8 +3397,8 @@ int32_t waxseal_meta_iter_create(const waxseal_family_t *family,
                                  waxseal_error_t **error);
 
 /**
- * To the next entry, lent with its key until the next call. `WAXSEAL_NOT_FOUND` behind the last. Damage is one `WAXSEAL_CORRUPTION`; the
- * next call leads on behind it.
+ * Moves to the next entry; the entry and its key are valid until the next call. `WAXSEAL_NOT_FOUND` past the end.
+ * Damage is one `WAXSEAL_CORRUPTION`; the next call continues behind it.
  *
  * One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`.
  */
@@ -3361,15 +3408,15 @@ int32_t waxseal_meta_iter_next(waxseal_meta_iter_t *iter,
                                waxseal_error_t **error);
 
 /**
- * Ends an iterator of entries. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys an iterator over entries. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_meta_iter_destroy(waxseal_meta_iter_t *iter);
 
 /**
- * Who hears of what the engine does, in every store that is opened with these options; null: nobody. `destroy`, unless null, ends
- * `context` once the options and all these stores are gone, or if this call fails.
+ * Sets the callback that receives engine events, in every store opened with these options; null for none. Unless
+ * `destroy` is null, it destroys `context` once the options and all these stores are gone, or if this call fails.
  *
  * One thread at a time.
  */
@@ -3379,13 +3426,14 @@ int32_t waxseal_options_set_listener(waxseal_options_t *options,
                                      waxseal_destroy_fn destroy);
 
 /**
- * A provider with a number, from 16 on, and a name of 1 to 64 bytes: its entries have at most 1 KiB, belong to the record wherever it
- * goes, stand outside of the seal and are carried by whoever does not know them, unless the setters say otherwise. Without functions
- * it keeps what writers give it. `destroy`, unless null, ends `context` once the provider and every store that was opened with it
- * are gone, or if this call fails. The functions may be called by any thread, by several at once, and by the store's own threads.
+ * Creates a provider with a number, from 16 on, and a name of 1 to 64 bytes. Defaults, which the setters change:
+ * entries have at most 1 KiB, are exported with their record, are not covered by the seal, and are preserved by stores
+ * that do not know the provider. Without callbacks, the provider stores the entries that writers supply. Unless
+ * `destroy` is null, it destroys `context` once the provider and every store that was opened with it are gone, or if
+ * this call fails. The callbacks may be called by any thread, concurrently, and by the store's own threads.
  *
- * Thread-safe. On success `*provider` is the caller's, to be ended by `waxseal_provider_destroy`. Errors: `WAXSEAL_INVALID` for a number
- * that is reserved, or a name that cannot be.
+ * Thread-safe. On success the caller owns `*provider` and frees it with `waxseal_provider_destroy`. Errors:
+ * `WAXSEAL_INVALID` for a reserved number or an invalid name.
  */
 int32_t waxseal_provider_create(uint16_t id,
                                 const uint8_t *name,
@@ -3396,7 +3444,7 @@ int32_t waxseal_provider_create(uint16_t id,
                                 waxseal_error_t **error);
 
 /**
- * The form of the entries that it writes, any number. Default 0.
+ * The format version of the entries that it writes, any number. Default 0.
  *
  * One thread at a time.
  */
@@ -3410,84 +3458,82 @@ int32_t waxseal_provider_set_version(waxseal_provider_t *provider, uint8_t versi
 int32_t waxseal_provider_set_local(waxseal_provider_t *provider, bool local);
 
 /**
- * The longest entry, in bytes. Default 1024.
+ * The maximum length of an entry, in bytes. Default 1024.
  *
  * One thread at a time.
  */
 int32_t waxseal_provider_set_max_len(waxseal_provider_t *provider, size_t bytes);
 
 /**
- * Whether the seal covers its entries: then they never change after the write. Default false.
+ * Whether the seal covers its entries. Sealed entries never change after the write. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_provider_set_sealed(waxseal_provider_t *provider, bool sealed);
 
 /**
- * Whether a store that does not know this provider leaves its entries out when it writes a table, instead of carrying them. Default
- * false.
+ * Whether a store that does not know this provider omits its entries when it writes a table, instead of preserving
+ * them. Default false.
  *
  * One thread at a time.
  */
-int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider,
-                                                bool dropped);
+int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider, bool dropped);
 
 /**
- * The function that makes the entry of an operation; null: what the writer gives is the entry. With `every` it is also asked about
- * operations for which nothing was given.
+ * Sets the callback that makes the entry of an operation; null means that the writer's entry is stored. With `every`
+ * the store also calls it for operations without a writer's entry.
  *
  * One thread at a time.
  */
-int32_t waxseal_provider_set_on_write(waxseal_provider_t *provider,
-                                      waxseal_on_write_fn on_write,
-                                      bool every);
+int32_t waxseal_provider_set_on_write(waxseal_provider_t *provider, waxseal_on_write_fn on_write, bool every);
 
 /**
- * The function that is asked about every record that enters a table, with an entry or without; null: entries go on as they are. Not for
- * entries that the seal covers.
+ * Sets the callback that is called for every record that is written to a table, with or without an entry; null keeps
+ * entries unchanged. Not for entries that the seal covers.
  *
  * One thread at a time.
  */
-int32_t waxseal_provider_set_on_build(waxseal_provider_t *provider,
-                                      waxseal_on_build_fn on_build);
+int32_t waxseal_provider_set_on_build(waxseal_provider_t *provider, waxseal_on_build_fn on_build);
 
 /**
- * The function that hears of records with an entry that are left out of a table; null: none.
+ * Sets the callback that is called for records with an entry that are omitted from a table; null for none.
  *
  * One thread at a time.
  */
 int32_t waxseal_provider_set_on_drop(waxseal_provider_t *provider, waxseal_on_drop_fn on_drop);
 
 /**
- * The function that knows which entries can be; null: any can.
+ * Sets the callback that validates entries; null accepts all.
  *
  * One thread at a time.
  */
 int32_t waxseal_provider_set_on_verify(waxseal_provider_t *provider, waxseal_on_verify_fn on_verify);
 
 /**
- * Ends a provider; stores that were opened with it go on with it. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a provider; stores that were opened with it keep using it. Null is allowed; a destroyed provider is
+ * `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_provider_destroy(waxseal_provider_t *provider);
 
 /**
- * Somebody who keeps something of their own beside values, as the provider is now: what is set later does not count. Waxseal's own are
- * always there. The open answers `WAXSEAL_INVALID` if two providers have the same number, or if one cannot be.
+ * Adds a metadata provider with its current settings; later changes have no effect. Waxseal's own providers are always
+ * present. The open returns `WAXSEAL_INVALID` if two providers have the same number, or if a provider's settings are
+ * invalid.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_add_provider(waxseal_options_t *options,
-                                     const waxseal_provider_t *provider);
+int32_t waxseal_options_add_provider(waxseal_options_t *options, const waxseal_provider_t *provider);
 
 /**
- * Looks at every table, block and record, at the memtables, and at what log and manifest say, beside readers and writers. Changes no data.
- * What it finds is in the report; damage is no error of this call. Costs one read of all files past the cache. `options` may be null; of
- * them it knows families and progress.
+ * Checks every table, block and record, the memtables, the log and the manifest, concurrently with readers and
+ * writers. Changes no data. The report lists the findings; damage is not an error of this call. Costs one read of all
+ * files, bypassing the cache. `options` may be null; verify accepts families and progress.
  *
- * Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
- * `waxseal_report_destroy`. Errors: `WAXSEAL_IO`, `WAXSEAL_CLOSED`; `WAXSEAL_INVALID` for a family that is not there.
+ * Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+ * `waxseal_report_destroy`. Errors: `WAXSEAL_IO`, `WAXSEAL_CLOSED`; `WAXSEAL_INVALID` for a family that does not
+ * exist.
  */
 int32_t waxseal_verify(const waxseal_db_t *db,
                        const waxseal_care_options_t *options,
@@ -3495,11 +3541,12 @@ int32_t waxseal_verify(const waxseal_db_t *db,
                        waxseal_error_t **error);
 
 /**
- * `waxseal_verify` for a store that nobody has open: nothing of it is written, no log is replayed into it. One that does not open is
- * reported as damaged. `store_options` and `options` may be null.
+ * `waxseal_verify` for a closed store. It writes nothing to the store and replays no log into it. A store that cannot
+ * be opened is reported as damaged. `store_options` and `options` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
- * `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if there is no store, `WAXSEAL_LOCKED` if somebody has it open, `WAXSEAL_IO`.
+ * Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+ * `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if there is no store, `WAXSEAL_LOCKED` if the store is open,
+ * `WAXSEAL_IO`.
  */
 int32_t waxseal_verify_closed(const uint8_t *path,
                               size_t path_len,
@@ -3509,11 +3556,11 @@ int32_t waxseal_verify_closed(const uint8_t *path,
                               waxseal_error_t **error);
 
 /**
- * `waxseal_verify`, slowly, for data that nobody reads: at a pace, in portions if asked, and from where the last one stopped. If asked it
- * mends what it finds. It runs on the caller's thread: give it one of its own. `options` may be null; of them it knows all but families,
- * those of repair only if it repairs.
+ * `waxseal_verify` in the background, for cold data: at a limited rate, optionally in portions, and from the place
+ * where the previous scrub stopped. It repairs damage if asked to. It runs on the caller's thread: use a dedicated
+ * one. `options` may be null; scrub accepts all except families, and those of repair only if it repairs.
  *
- * Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
+ * Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
  * `waxseal_report_destroy`. Errors: as of `waxseal_verify`; with repair, as of `waxseal_repair`.
  */
 int32_t waxseal_scrub(const waxseal_db_t *db,
@@ -3522,13 +3569,15 @@ int32_t waxseal_scrub(const waxseal_db_t *db,
                       waxseal_error_t **error);
 
 /**
- * Finds what is damaged and sends it up the ladder: read again, corrected by its sums and seals, made anew from what else holds it (the
- * log, replaced tables, the source). What nothing helps is told to the handler, once, and by default a fence takes its place: reads there
- * answer `WAXSEAL_CORRUPTION` for good, everything around it is served. Nothing is repaired to an older version, and nothing is guessed.
- * What was mended is durable when this answers. `options` may be null; of them it knows progress and those of repair.
+ * Finds damage and tries the repair steps in order: read again, correct by checksums and seals, rebuild from another
+ * copy (the log, replaced tables, the source). If no step helps, the handler is asked once. By default the key range
+ * is then fenced: reads in it return `WAXSEAL_CORRUPTION` until the fence is lifted, and keys outside it are served.
+ * Repair never restores an older version and never guesses. Repaired data is durable when this call returns. `options`
+ * may be null; repair accepts progress and those of repair.
  *
- * Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's,
- * to be ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
+ * Thread-safe, also with concurrent readers and writers, if no other thread uses the options meanwhile. On success the
+ * caller owns `*report` and frees it with `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,
+ * `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
  */
 int32_t waxseal_repair(waxseal_db_t *db,
                        const waxseal_care_options_t *options,
@@ -3536,12 +3585,14 @@ int32_t waxseal_repair(waxseal_db_t *db,
                        waxseal_error_t **error);
 
 /**
- * Reads what can still be read of the store in `from`, which may not even open, and writes it into a new store in `to`. The source is not
- * written to. A record that does not match its seal is left out; where it, or anything newer than what was found, may have stood the new
- * store is fenced, unless losses are accepted. `store_options` and `options` may be null.
+ * Copies all readable records of the store in `from`, which may be too damaged to open, to a new store in `to`. The
+ * source is not modified. A record that does not match its seal is omitted. The new store fences the key ranges that
+ * may have held an omitted record, or a newer version of a copied one, unless losses are accepted. `store_options` and
+ * `options` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
- * `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if `to` is not new or empty, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
+ * Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+ * `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if `to` is neither new nor empty, `WAXSEAL_LOCKED`,
+ * `WAXSEAL_IO`.
  */
 int32_t waxseal_salvage(const uint8_t *from,
                         size_t from_len,
@@ -3553,12 +3604,13 @@ int32_t waxseal_salvage(const uint8_t *from,
                         waxseal_error_t **error);
 
 /**
- * A count and a sum of the records of a range, as they are now or, unless `snapshot` is null, as it sees them: equal for equal content,
- * whatever the levels, files and order of commits, so that two stores compare by sixteen bytes. Every record is checked against its seal on
- * the way. Costs a scan. `range` may be null: all keys. It is no proof against somebody who chooses the content.
+ * Computes the number and the seal sum of the records in a range, at the current state or, unless `snapshot` is null,
+ * at the snapshot. Equal content has an equal digest, whatever the levels, files and commit order, so two stores
+ * compare by sixteen bytes. Every record is checked against its seal. Costs a scan. A null `range` means all keys. The
+ * digest is not secure against an adversary who chooses the content.
  *
- * Thread-safe. Errors: `WAXSEAL_CORRUPTION` where anything in the range is damaged or may have been lost, `WAXSEAL_INVALID` for a family
- * of another store than the snapshot, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_CORRUPTION` if a record in the range is damaged or may have been lost,
+ * `WAXSEAL_INVALID` if family and snapshot belong to different stores, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_digest(const waxseal_family_t *family,
                        const waxseal_snapshot_t *snapshot,
@@ -3567,18 +3619,18 @@ int32_t waxseal_digest(const waxseal_family_t *family,
                        waxseal_error_t **error);
 
 /**
- * New care options: defaults.
+ * Creates options of integrity maintenance with all defaults.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_care_options_destroy`. Errors: `WAXSEAL_INVALID` without a
- * place for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_care_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_care_options_create(waxseal_care_options_t **options,
-                                    waxseal_error_t **error);
+int32_t waxseal_care_options_create(waxseal_care_options_t **options, waxseal_error_t **error);
 
 /**
- * One column family more that verify looks at; without any it looks at all.
+ * Adds a column family to verify. If none is added, verify checks all families.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8; one that is not there is told by the pass.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8. A family that does not exist is
+ * reported by the pass.
  */
 int32_t waxseal_care_options_add_family(waxseal_care_options_t *options,
                                         const uint8_t *name,
@@ -3586,73 +3638,75 @@ int32_t waxseal_care_options_add_family(waxseal_care_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * Who hears of the progress of any pass, and may end it; null: nobody.
+ * Sets the callback that receives the progress of any pass and may stop it; null for none.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_progress(waxseal_care_options_t *options, waxseal_progress_fn progress, void *context);
 
 /**
- * The pace of a scrub in bytes a second; 0: as fast as it goes, the default.
+ * Limits a scrub to this many bytes per second; 0, the default, means no limit.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_bytes_per_second(waxseal_care_options_t *options, uint64_t bytes);
 
 /**
- * After about how many bytes a scrub stops, with a place to go on from; 0: at the end, the default.
+ * Stops a scrub after approximately this many bytes, with a place to resume from; 0, the default, means a scrub of the
+ * whole store.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_most_bytes(waxseal_care_options_t *options, uint64_t bytes);
 
 /**
- * Where a scrub goes on: what `waxseal_report_resume` said of the one before; null: from the beginning, the default.
+ * Sets the place where a scrub resumes, as returned by `waxseal_report_resume` for the previous scrub; null, the
+ * default, means the beginning.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_resume(waxseal_care_options_t *options, const waxseal_resume_t *place);
 
 /**
- * Whether a scrub mends what it finds. Default false.
+ * Whether a scrub repairs the damage that it finds. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_repair(waxseal_care_options_t *options, bool repair);
 
 /**
- * Whether a repair gives up what was lost: it lifts the fences that are there and leaves none; likewise a salvage. Default false.
+ * Whether a repair accepts losses: it lifts existing fences and creates none. Likewise for a salvage. Default false.
  *
  * One thread at a time.
  */
-int32_t waxseal_care_options_set_accept_loss(waxseal_care_options_t *options,
-                                             bool accept);
+int32_t waxseal_care_options_set_accept_loss(waxseal_care_options_t *options, bool accept);
 
 /**
- * Somebody who has the records too, for a repair: a replica, a backup. Null: nobody.
+ * Sets a source of records for a repair, such as a replica or a backup; null for none.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_source(waxseal_care_options_t *options, waxseal_source_fn source, void *context);
 
 /**
- * Who is asked by a repair about each loss that nothing helped; null: `WAXSEAL_DECISION_QUARANTINE` for all of them.
+ * Sets the callback that decides about each loss that no repair step could undo; null means
+ * `WAXSEAL_DECISION_QUARANTINE` for all losses.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_handler(waxseal_care_options_t *options, waxseal_handler_fn handler, void *context);
 
 /**
- * How often the source is asked before it counts as without an answer; 0: three times, the default.
+ * Number of times the source is asked before a repair treats it as unavailable; 0, the default, means three times.
  *
  * One thread at a time.
  */
 int32_t waxseal_care_options_set_max_retries(waxseal_care_options_t *options, uint32_t retries);
 
 /**
- * A directory of tables that compaction had replaced, where a repair looks too. Length 0: none.
+ * Sets a directory of tables that compaction had replaced, which a repair searches too. Length 0 means no directory.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a path that cannot be.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid path.
  */
 int32_t waxseal_care_options_set_trash(waxseal_care_options_t *options,
                                        const uint8_t *path,
@@ -3660,131 +3714,129 @@ int32_t waxseal_care_options_set_trash(waxseal_care_options_t *options,
                                        waxseal_error_t **error);
 
 /**
- * Ends care options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+ * Destroys options of integrity maintenance. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_care_options_destroy(waxseal_care_options_t *options);
 
 /**
- * The numbers of a report.
+ * Returns the counters of a report.
  *
  * Thread-safe.
  */
 int32_t waxseal_report_counts(const waxseal_report_t *report, waxseal_counts_t *counts);
 
 /**
- * The place of damage that was met as the one of this number, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The damaged place at a 0-based index, in the order of detection. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_report_damage(const waxseal_report_t *report, size_t at, waxseal_damage_t *damage);
 
 /**
- * What was tried as the step of this number at a place of damage, both counted from 0: one of `WAXSEAL_RUNG_..`, and whether it helped.
- * `WAXSEAL_NOT_FOUND` behind the last.
+ * A repair step of a damaged place, both by 0-based index: one of `WAXSEAL_RUNG_..`, and whether it succeeded.
+ * `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
-int32_t waxseal_report_step(const waxseal_report_t *report,
-                            size_t at,
-                            size_t step_at,
-                            int32_t *rung,
-                            bool *helped);
+int32_t waxseal_report_step(const waxseal_report_t *report, size_t at, size_t step_at, int32_t *rung, bool *helped);
 
 /**
- * Where a scrub that stopped early goes on: for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND` if it came to the end.
+ * The place where a scrub that stopped early resumes, for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND` if
+ * the scrub is complete.
  *
  * Thread-safe.
  */
-int32_t waxseal_report_resume(const waxseal_report_t *report,
-                              waxseal_resume_t *place);
+int32_t waxseal_report_resume(const waxseal_report_t *report, waxseal_resume_t *place);
 
 /**
- * The report for programs, one JSON object; empty for null and for one that was ended. Never null. Valid until the report is ended.
+ * The report for programs, as one JSON object; empty for null and for a destroyed report. Never null. Valid until the
+ * report is destroyed.
  *
  * Thread-safe.
  */
 const char *waxseal_report_json(const waxseal_report_t *report);
 
 /**
- * The report for people, on several lines; empty for null and for one that was ended. Never null. Valid until the report is ended.
+ * The report for people, on several lines; empty for null and for a destroyed report. Never null. Valid until the
+ * report is destroyed.
  *
  * Thread-safe.
  */
 const char *waxseal_report_text(const waxseal_report_t *report);
 
 /**
- * Ends a report. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a report. Null is allowed; a destroyed report is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_report_destroy(waxseal_report_t *report);
 
 /**
- * New export options: defaults.
+ * Creates export options with all defaults.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_export_options_destroy`. Errors: `WAXSEAL_INVALID` without a
- * place for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_export_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_export_options_create(waxseal_export_options_t **options,
-                                      waxseal_error_t **error);
+int32_t waxseal_export_options_create(waxseal_export_options_t **options, waxseal_error_t **error);
 
 /**
- * Sets the metadata that is written beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_COMPANION` with labels.
- * A call with `WAXSEAL_POLICY_COMPANION` leaves labels out unless their provider is allowed.
+ * Sets the policy for the metadata written with the records: one of `WAXSEAL_POLICY_..`. Default
+ * `WAXSEAL_POLICY_COMPANION` with labels. A call with `WAXSEAL_POLICY_COMPANION` omits labels unless their provider is
+ * allowed.
  *
- * One thread at a time. A number that is no policy is told by the export.
+ * One thread at a time. The export reports an unknown policy.
  */
-int32_t waxseal_export_options_set_policy(waxseal_export_options_t *options,
-                                          int32_t policy);
+int32_t waxseal_export_options_set_policy(waxseal_export_options_t *options, int32_t policy);
 
 /**
- * Allows one more provider whose entries are exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
+ * Allows the entries of one more provider to be exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
  *
  * One thread at a time.
  */
 int32_t waxseal_export_options_allow(waxseal_export_options_t *options, uint16_t provider);
 
 /**
- * One range of keys more; they must ascend and not meet. Without any: all keys.
+ * Adds a key range to export. Ranges must ascend without overlap. If no range is added, all keys are exported.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a range that cannot be.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid range.
  */
 int32_t waxseal_export_options_add_range(waxseal_export_options_t *options, const waxseal_range_t *range);
 
 /**
- * Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. One whose time is over
- * leaves as a tombstone. Default false.
+ * Whether all existing versions are exported, tombstones included, instead of the newest version of each key. An
+ * expired version is exported as a tombstone. Default false.
  *
  * One thread at a time.
  */
-int32_t waxseal_export_options_set_all_versions(waxseal_export_options_t *options,
-                                                bool all);
+int32_t waxseal_export_options_set_all_versions(waxseal_export_options_t *options, bool all);
 
 /**
- * The place in the order of commits that every record gets instead of its own; with the newest version alone. Default: its own.
+ * Sets one sequence number for all exported records instead of their own. Allowed only for an export of the newest
+ * versions. Default: their own.
  *
  * One thread at a time.
  */
-int32_t waxseal_export_options_set_seqno(waxseal_export_options_t *options,
-                                         uint64_t seqno);
+int32_t waxseal_export_options_set_seqno(waxseal_export_options_t *options, uint64_t seqno);
 
 /**
- * Ends export options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+ * Destroys export options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_export_options_destroy(waxseal_export_options_t *options);
 
 /**
- * Writes records of a family as table files into a new directory, for another node: one of this kind, a plain one, or one that has never
- * heard of seals. Every record is checked on its way out. Costs a scan and the files; they are durable when this answers, and a directory
- * without its last file, `EXCHANGE`, is no export. `snapshot`, `options` and `exported` may be null.
+ * Exports records of a family as table files in a new directory, for another node, which may be a sealed store, a
+ * plain store, or an engine without seals. Every record is checked before it is written. Costs a scan and the files.
+ * The files are durable when this call returns; a directory without its last file, `EXCHANGE`, is not an export.
+ * `snapshot`, `options` and `exported` may be null.
  *
- * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for ranges that meet or a policy that cannot carry
- * a key, which is named, before anything is written; `WAXSEAL_INVALID` for a record that expires under a policy that cannot say so, which is
- * named, and `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal says: nothing stays of what was written;
+ * Thread-safe, if no other thread uses the options meanwhile. Errors before anything is written: `WAXSEAL_INVALID` for
+ * overlapping ranges, or for a key that the policy cannot carry; the message names the key. Errors after which all
+ * written files are removed: `WAXSEAL_INVALID` for a record with an expiry time under a policy that cannot carry it;
+ * the message names the record. `WAXSEAL_CORRUPTION`, with file and offset, for a record that does not match its seal.
  * `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_export(const waxseal_family_t *family,
@@ -3796,12 +3848,13 @@ int32_t waxseal_export(const waxseal_family_t *family,
                        waxseal_error_t **error);
 
 /**
- * Takes an export in: every record is checked first, all come under one new place in the order of commits, over what the keys held before. A
- * failed import has changed nothing. `imported` may be null.
+ * Imports an export. Every record is checked first. All imported records get one new sequence number and override the
+ * previous values of their keys. A failed import changes nothing. `imported` may be null.
  *
- * Thread-safe. Errors: `WAXSEAL_CORRUPTION` with file and offset if anything is not what the export says of itself, or a record is not what
- * its seal or row says; `WAXSEAL_INVALID` for another order of keys, without an export there, and for a record that expires where this
- * store cannot keep when (a plain one); `WAXSEAL_FORMAT_TOO_NEW`, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, with file and offset, if a file does not match the export's manifest, or
+ * a record does not match its seal or row. `WAXSEAL_INVALID` for another key order, for a directory without an export,
+ * and for a record with an expiry time if this store cannot keep it (a plain store). `WAXSEAL_FORMAT_TOO_NEW`,
+ * `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_import(waxseal_family_t *family,
                        const uint8_t *directory,
@@ -3810,8 +3863,8 @@ int32_t waxseal_import(waxseal_family_t *family,
                        waxseal_error_t **error);
 
 /**
- * Takes in bare table files, which nothing describes but their own properties: those of an old node. `form` is one of `WAXSEAL_FORM_..`.
- * `imported` may be null.
+ * Imports bare table files, for instance of an old node, which only their own properties describe. `form` is one of
+ * `WAXSEAL_FORM_..`. `imported` may be null.
  *
  * Thread-safe. Errors: as of `waxseal_import`.
  */
@@ -3823,13 +3876,15 @@ int32_t waxseal_import_tables(waxseal_family_t *family,
                               waxseal_error_t **error);
 
 /**
- * A session of this name, UTF-8 of 1 to 255 bytes; without a name (length 0) that of nobody in particular, in whose name everything is
- * done that is done without a session. `authenticated` says how it was found out who that is; length 0: not at all, which is somebody
- * else than the one of the same name who was. The same identity is the same session, also after a reopen. A name is taken as it is
- * given: open sessions for those only whom you know.
+ * Opens the session of an identity. `name` is UTF-8 of 1 to 255 bytes. Length 0 opens the unnamed session, to which
+ * all operations without a session belong. `authenticated` is the authentication method; length 0 means
+ * unauthenticated. The pair of name and method is the identity: the same pair is the same session, also after a
+ * reopen, and one name with two methods is two sessions. The store does not verify names: the application must
+ * authenticate clients before it opens sessions for them.
  *
- * Thread-safe. On success `*session` is the caller's, to be ended by `waxseal_session_destroy`. Errors: `WAXSEAL_INVALID` for a name
- * that cannot be, and in a store that was opened without its registry; as of a commit for a name that is new.
+ * Thread-safe. On success the caller owns `*session` and frees it with `waxseal_session_destroy`. Errors:
+ * `WAXSEAL_INVALID` for an invalid name, and in a store that was opened without its registry; otherwise as of a
+ * commit, for a new name.
  */
 int32_t waxseal_session_open(waxseal_db_t *db,
                              const uint8_t *name,
@@ -3840,16 +3895,17 @@ int32_t waxseal_session_open(waxseal_db_t *db,
                              waxseal_error_t **error);
 
 /**
- * The name of a session; `-` for nobody in particular.
+ * Returns the name of a session; `-` for the unnamed session.
  *
- * Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_session_name(const waxseal_session_t *session, waxseal_bytes_t **name, waxseal_error_t **error);
 
 /**
- * `waxseal_family_open`, as a handle that writes in this name.
+ * As `waxseal_family_open`, but the handle writes under the session's identity.
  *
- * Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: as of `waxseal_family_open`.
+ * Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+ * `waxseal_family_open`.
  */
 int32_t waxseal_session_family_open(const waxseal_session_t *session,
                                     const uint8_t *name,
@@ -3858,9 +3914,11 @@ int32_t waxseal_session_family_open(const waxseal_session_t *session,
                                     waxseal_error_t **error);
 
 /**
- * `waxseal_family_create`, in this name and as a handle that writes in it. `options` may be null.
+ * As `waxseal_family_create`, but creates the family and writes through the handle under the session's identity.
+ * `options` may be null.
  *
- * Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: as of `waxseal_family_create`.
+ * Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+ * `waxseal_family_create`.
  */
 int32_t waxseal_session_family_create(const waxseal_session_t *session,
                                       const uint8_t *name,
@@ -3870,7 +3928,7 @@ int32_t waxseal_session_family_create(const waxseal_session_t *session,
                                       waxseal_error_t **error);
 
 /**
- * `waxseal_family_drop`, in this name. The events of its rows stay, and so do registrations.
+ * As `waxseal_family_drop`, under the session's identity. The events of the family's rows and its registrations stay.
  *
  * Thread-safe. Errors: as of `waxseal_family_drop`.
  */
@@ -3880,40 +3938,41 @@ int32_t waxseal_session_family_drop(const waxseal_session_t *session,
                                     waxseal_error_t **error);
 
 /**
- * An empty batch that commits in this name.
+ * Creates an empty batch that commits under the session's identity.
  *
- * Thread-safe. On success `*batch` is the caller's, to be ended by `waxseal_batch_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_session_batch_create(const waxseal_session_t *session,
                                      waxseal_batch_t **batch,
                                      waxseal_error_t **error);
 
 /**
- * How it was found out who that is. `WAXSEAL_NOT_FOUND`: not at all.
+ * Returns the authentication method of a session. `WAXSEAL_NOT_FOUND` for an unauthenticated session.
  *
- * Thread-safe. On `WAXSEAL_OK` `*how` is the caller's, to be ended by `waxseal_bytes_destroy`.
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*how` and frees it with `waxseal_bytes_destroy`.
  */
 int32_t waxseal_session_authenticated(const waxseal_session_t *session, waxseal_bytes_t **how, waxseal_error_t **error);
 
 /**
- * Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else. The handle is
- * still to be ended; what was taken from the session goes on.
+ * Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has no
+ * other effect. The handle must still be destroyed; families and batches opened from the session stay usable.
  *
  * Thread-safe. Errors: as of a commit for the event.
  */
-int32_t waxseal_session_close(const waxseal_session_t *session,
-                              waxseal_error_t **error);
+int32_t waxseal_session_close(const waxseal_session_t *session, waxseal_error_t **error);
 
 /**
- * Ends a handle to a session. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a handle to a session. Null is allowed; a destroyed handle is `WAXSEAL_CLOSED`.
  *
- * Thread-safe: calls that use it meanwhile finish.
+ * Thread-safe: concurrent calls that use the handle finish.
  */
 int32_t waxseal_session_destroy(waxseal_session_t *session);
 
 /**
- * Who may register, read the log, add to it and delete from it, in every store that is opened with these options; null: everybody.
- * `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+ * Sets the callback that decides which sessions may register operations, and read, extend or delete the log of events,
+ * in every store opened with these options. Null allows everything. Unless `destroy` is null, it destroys `context`
+ * once the options and all these stores are gone, or if this call fails.
  *
  * One thread at a time.
  */
@@ -3923,65 +3982,65 @@ int32_t waxseal_options_set_authorizer(waxseal_options_t *options,
                                        waxseal_destroy_fn destroy);
 
 /**
- * Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred.
+ * Creates options with the defaults for the pair: a family is watched with all its keys, events are written deferred.
  *
- * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_register_options_destroy`. Errors: `WAXSEAL_INVALID` without a
- * place for the options.
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_register_options_destroy`. Errors:
+ * `WAXSEAL_INVALID` if `options` is null.
  */
-int32_t waxseal_register_options_create(waxseal_register_options_t **options,
-                                        waxseal_error_t **error);
+int32_t waxseal_register_options_create(waxseal_register_options_t **options, waxseal_error_t **error);
 
 /**
- * Ends options. Null is no error; those that were ended are `WAXSEAL_CLOSED`.
+ * Destroys options of a registration. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_register_options_destroy(waxseal_register_options_t *options);
 
 /**
- * Which targets are meant: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+ * Sets which targets are watched: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
  *
  * One thread at a time.
  */
 int32_t waxseal_register_options_set_scope(waxseal_register_options_t *options, int32_t scope);
 
 /**
- * When log rows are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+ * Sets when events are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
  *
  * One thread at a time.
  */
 int32_t waxseal_register_options_set_mode(waxseal_register_options_t *options, int32_t mode);
 
 /**
- * What they keep of values: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+ * Sets which values the events store: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
  *
  * One thread at a time.
  */
 int32_t waxseal_register_options_set_values(waxseal_register_options_t *options, int32_t values);
 
 /**
- * After how many microseconds they may be dropped; `WAXSEAL_FOREVER`: never, which is the default.
+ * Sets the age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER`, the default, means never.
  *
  * One thread at a time.
  */
 int32_t waxseal_register_options_set_retention(waxseal_register_options_t *options, uint64_t micros);
 
 /**
- * Whether old versions of what is registered move into the log instead of being dropped. Default false.
+ * Whether old versions of registered records move to the log instead of being dropped. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_register_options_set_history(waxseal_register_options_t *options, bool history);
 
 /**
- * From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
- * `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Write`, `Row.Delete`, ..), where `*` or length 0 stands for any.
- * `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
- * Costs a synced commit. `waxseal_operation_warning` tells what a registration of an operation leaves out.
+ * Registers an operation on a target: every commit after this call logs it, no commit before does. A target is text
+ * (`users`, `users.john`, `cluster:`; docs/guide.md). An operation is its name (`Row.Write`, `Row.Delete`, ..); `*` or
+ * length 0 means any. `options` may be null. A second registration of a pair only replaces its options. `is_new`,
+ * unless null, receives whether the pair is new. Costs a synced commit. `waxseal_operation_warning` returns what a
+ * registration of an operation does not log.
  *
- * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
- * that is not there (a key need not be), an operation that cannot occur on the target or below it (the message says where it occurs),
- * options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` for an invalid target, an
+ * unknown operation or family (a key need not exist), an operation that cannot occur on the target or below it (the
+ * message names where it occurs), conflicting options, and if the session lacks the right; `WAXSEAL_READ_ONLY`.
  */
 int32_t waxseal_register(const waxseal_session_t *session,
                          const uint8_t *target,
@@ -3993,7 +4052,8 @@ int32_t waxseal_register(const waxseal_session_t *session,
                          waxseal_error_t **error);
 
 /**
- * The pair is not logged any more; its events stay. Says in `was_there`, unless null, whether it was registered.
+ * Unregisters the pair, which is then no longer logged; its events stay. `was_there`, unless null, receives whether
+ * the pair was registered.
  *
  * Thread-safe. Errors: as of `waxseal_register`.
  */
@@ -4006,7 +4066,7 @@ int32_t waxseal_unregister(const waxseal_session_t *session,
                            waxseal_error_t **error);
 
 /**
- * Says in `is_registered` whether an operation, which must be named, on a target is logged, by whatever registration.
+ * Sets `is_registered` to whether an operation, which must be named, on a target is logged, through any registration.
  *
  * Thread-safe. Errors: as of `waxseal_register`.
  */
@@ -4019,10 +4079,11 @@ int32_t waxseal_is_registered(const waxseal_session_t *session,
                               waxseal_error_t **error);
 
 /**
- * Writes to `warning` why a registration of an operation logs less than its name promises: `Row.Insert` is logged only for puts whose
- * writer marks them. `WAXSEAL_NOT_FOUND` if it does not. The text lasts as long as the process.
+ * Sets `warning` to the reason why a registration of an operation logs less than its name suggests: `Row.Insert` is
+ * logged only for puts that the writer marks as inserts. `WAXSEAL_NOT_FOUND` if there is no such reason. The text is
+ * valid for the life of the process.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` for what is no operation.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown operation.
  */
 int32_t waxseal_operation_warning(const waxseal_session_t *session,
                                   const uint8_t *operation,
@@ -4031,10 +4092,11 @@ int32_t waxseal_operation_warning(const waxseal_session_t *session,
                                   waxseal_error_t **error);
 
 /**
- * Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number, the same in every store, is
- * written to `number`, unless that is null.
+ * Defines an operation of the application, or finds it. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
+ * `number`, unless null, receives the operation's number, which is the same in every store.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for a name that is invalid or already has another meaning; otherwise as of a
+ * commit.
  */
 int32_t waxseal_define_operation(const waxseal_session_t *session,
                                  const uint8_t *name,
@@ -4043,24 +4105,24 @@ int32_t waxseal_define_operation(const waxseal_session_t *session,
                                  waxseal_error_t **error);
 
 /**
- * Everything that is registered, by target and operation.
+ * Returns all registrations, ordered by target and operation.
  *
- * Thread-safe. On success `*registrations` is the caller's, to be ended by `waxseal_registrations_destroy`. Errors: `WAXSEAL_CLOSED`,
- * `WAXSEAL_CORRUPTION` if the registry is damaged.
+ * Thread-safe. On success the caller owns `*registrations` and frees it with `waxseal_registrations_destroy`. Errors:
+ * `WAXSEAL_CLOSED`, `WAXSEAL_CORRUPTION` if the registry is damaged.
  */
 int32_t waxseal_registrations(const waxseal_session_t *session,
                               waxseal_registrations_t **registrations,
                               waxseal_error_t **error);
 
 /**
- * How many registrations there are; 0 for null and for a list that was ended.
+ * Number of registrations; 0 for null and for a destroyed list.
  *
  * Thread-safe.
  */
 size_t waxseal_registrations_count(const waxseal_registrations_t *registrations);
 
 /**
- * The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The registration at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
@@ -4069,53 +4131,54 @@ int32_t waxseal_registrations_get(const waxseal_registrations_t *registrations,
                                   waxseal_registration_t *registration);
 
 /**
- * Ends a list of registrations. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a list of registrations. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_registrations_destroy(waxseal_registrations_t *registrations);
 
 /**
- * How many events there are; 0 for null and for a list that was ended.
+ * Number of events; 0 for null and for a destroyed list.
  *
  * Thread-safe.
  */
 size_t waxseal_events_count(const waxseal_events_t *events);
 
 /**
- * The event at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The event at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_events_get(const waxseal_events_t *events, size_t at, waxseal_event_t *event);
 
 /**
- * A field of the event at a place, both counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * A field of an event, both by 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_events_field(const waxseal_events_t *events, size_t at, size_t field_at, waxseal_field_t *field);
 
 /**
- * Where the next page begins, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the list is ended.
+ * The start of the next page, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the list
+ * is destroyed.
  *
  * Thread-safe.
  */
-int32_t waxseal_events_next(const waxseal_events_t *events,
-                            waxseal_slice_t *after);
+int32_t waxseal_events_next(const waxseal_events_t *events, waxseal_slice_t *after);
 
 /**
- * Ends a list of events. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a list of events. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_events_destroy(waxseal_events_t *events);
 
 /**
- * The registrations that watch a key, those that say most first, and what happened to it, oldest first. Either place may be null.
+ * Returns the registrations that watch a key, the most specific ones first, and the events of the key, oldest first.
+ * Either output may be null.
  *
- * Thread-safe. On success `*watched_by` and `*events` are the caller's, to be ended by `waxseal_registrations_destroy` and
- * `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+ * Thread-safe. On success the caller owns `*watched_by` and `*events`, and frees them with
+ * `waxseal_registrations_destroy` and `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
  */
 int32_t waxseal_provenance(const waxseal_session_t *session,
                            const waxseal_family_t *family,
@@ -4126,11 +4189,12 @@ int32_t waxseal_provenance(const waxseal_session_t *session,
                            waxseal_error_t **error);
 
 /**
- * How a table file came to be: what wrote it, what that had read, and so on back, the last step first; `waxseal_event_t.back` counts the
- * steps. The file is said by its name in the store's directory or, also if it is gone, by its uid: 32 hexadecimal digits.
+ * Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so on, newest
+ * step first; `waxseal_event_t.back` counts the steps. The file is named by its name in the store's directory or by
+ * its uid, 32 hexadecimal digits; the uid also works for a deleted file.
  *
- * Thread-safe. On success `*steps` is the caller's, to be ended by `waxseal_events_destroy`. Errors: `WAXSEAL_INVALID` for a file that is
- * not there; else as of `waxseal_query_all`.
+ * Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`. Errors:
+ * `WAXSEAL_INVALID` for an unknown file; otherwise as of `waxseal_query_all`.
  */
 int32_t waxseal_lineage(const waxseal_session_t *session,
                         const uint8_t *file,
@@ -4139,11 +4203,11 @@ int32_t waxseal_lineage(const waxseal_session_t *session,
                         waxseal_error_t **error);
 
 /**
- * Everything that is known of a key: value and verdict, who wrote it and when, what happened to it, in which file it lies and how that
- * came to be. Damage is told, not an error. Costs several reads.
+ * Explains a key: its value and verdict, the writer and time, its events, its file and that file's lineage. Damage is
+ * part of the explanation, not an error. Costs several reads.
  *
- * Thread-safe. On success `*explanation` is the caller's, to be ended by `waxseal_explanation_destroy`. Errors: as of
- * `waxseal_query_all`.
+ * Thread-safe. On success the caller owns `*explanation` and frees it with `waxseal_explanation_destroy`. Errors: as
+ * of `waxseal_query_all`.
  */
 int32_t waxseal_explain(const waxseal_session_t *session,
                         const waxseal_family_t *family,
@@ -4153,39 +4217,41 @@ int32_t waxseal_explain(const waxseal_session_t *session,
                         waxseal_error_t **error);
 
 /**
- * What an explanation says.
+ * Returns the content of an explanation.
  *
  * Thread-safe.
  */
 int32_t waxseal_explanation_get(const waxseal_explanation_t *explanation, waxseal_explained_t *explained);
 
 /**
- * What happened to the key, oldest first.
+ * Returns the events of the key, oldest first.
  *
- * Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`.
+ * Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`.
  */
 int32_t waxseal_explanation_events(const waxseal_explanation_t *explanation, waxseal_events_t **events);
 
 /**
- * How the file came to be in which it lies, as of `waxseal_lineage`.
+ * Returns the lineage of the key's table file, as of `waxseal_lineage`.
  *
- * Thread-safe. On success `*steps` is the caller's, to be ended by `waxseal_events_destroy`.
+ * Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`.
  */
 int32_t waxseal_explanation_lineage(const waxseal_explanation_t *explanation, waxseal_events_t **steps);
 
 /**
- * Ends an explanation. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys an explanation. Null is allowed; a destroyed explanation is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_explanation_destroy(waxseal_explanation_t *explanation);
 
 /**
- * All events of a target itself, of one operation or, with `*` or length 0, any, by operation and then by time. Those of what lies below
- * it are asked for by a query with `waxseal_query_set_below`. Events that were not written to the log yet are among them.
+ * Returns all events of a target itself, of one operation or, with `*` or length 0, of any, ordered by operation and
+ * then by time. Events that are not written to the log yet are included. For the targets below it, use a query with
+ * `waxseal_query_set_below`.
  *
- * Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: `WAXSEAL_INVALID` for what is no
- * target or operation, or if the session may not; `WAXSEAL_CORRUPTION` where the log is damaged.
+ * Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors:
+ * `WAXSEAL_INVALID` for an invalid target or operation, or if the session lacks the right; `WAXSEAL_CORRUPTION` where
+ * the log is damaged.
  */
 int32_t waxseal_query_all(const waxseal_session_t *session,
                           const uint8_t *target,
@@ -4196,10 +4262,11 @@ int32_t waxseal_query_all(const waxseal_session_t *session,
                           waxseal_error_t **error);
 
 /**
- * The latest event of a target itself, of one operation or any, as a list of one. `WAXSEAL_NOT_FOUND` if there is none. Costs one seek,
- * however many events there are.
+ * Returns the latest event of a target itself, of one operation or any, as a list with one entry. `WAXSEAL_NOT_FOUND`
+ * if there is none. Costs one seek, whatever the number of events.
  *
- * Thread-safe. On `WAXSEAL_OK` `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+ * `waxseal_query_all`.
  */
 int32_t waxseal_query_latest(const waxseal_session_t *session,
                              const uint8_t *target,
@@ -4210,11 +4277,12 @@ int32_t waxseal_query_latest(const waxseal_session_t *session,
                              waxseal_error_t **error);
 
 /**
- * Adds an event: something happened that the store cannot know of. The operation must be named, and the pair registered. `time` is in
- * microseconds since 1970, `WAXSEAL_TIME_LAST` for now; `value` is what is to be said of it. The event's place in the order of commits is
- * written to `seqno`, unless that is null.
+ * Adds an event of the application, which the store cannot observe itself. The operation must be named, and the pair
+ * registered. `time` is in microseconds since 1970, or `WAXSEAL_TIME_LAST` for now; `value` is the text of the event.
+ * `seqno`, unless null, receives the event's sequence number.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or the session may not; as of a commit.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or if the session lacks the right; otherwise
+ * as of a commit.
  */
 int32_t waxseal_log_add(const waxseal_session_t *session,
                         const uint8_t *target,
@@ -4228,10 +4296,11 @@ int32_t waxseal_log_add(const waxseal_session_t *session,
                         waxseal_error_t **error);
 
 /**
- * All events of a target itself, of one operation or any, that happened from `start` to `end`, both included, in microseconds since
- * 1970; `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` leave them open.
+ * Returns all events of a target itself, of one operation or any, from `start` to `end`, both inclusive, in
+ * microseconds since 1970. `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` mean no limit.
  *
- * Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+ * Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+ * `waxseal_query_all`.
  */
 int32_t waxseal_log_query(const waxseal_session_t *session,
                           const uint8_t *target,
@@ -4244,10 +4313,10 @@ int32_t waxseal_log_query(const waxseal_session_t *session,
                           waxseal_error_t **error);
 
 /**
- * Deletes the events that `waxseal_log_query` would answer, and writes how many there were to `deleted`, unless that is null. Those of
- * the engine itself stay. Nothing else is ever deleted from the log.
+ * Deletes the events that `waxseal_log_query` would return, except those of the engine itself. `deleted`, unless null,
+ * receives their number. No other call deletes events from the log.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` if the session may not; as of a commit.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` if the session lacks the right; otherwise as of a commit.
  */
 int32_t waxseal_log_delete(const waxseal_session_t *session,
                            const uint8_t *target,
@@ -4260,10 +4329,10 @@ int32_t waxseal_log_delete(const waxseal_session_t *session,
                            waxseal_error_t **error);
 
 /**
- * A question for all events of a target itself, of one operation or, with `*` or length 0, any.
+ * Creates a query for all events of a target itself, of one operation or, with `*` or length 0, of any.
  *
- * Thread-safe. On success `*query` is the caller's, to be ended by `waxseal_query_destroy`. Errors: `WAXSEAL_INVALID` for what is no
- * UTF-8; what is no target is told when it is asked.
+ * Thread-safe. On success the caller owns `*query` and frees it with `waxseal_query_destroy`. Errors:
+ * `WAXSEAL_INVALID` for text that is not UTF-8. An invalid target is reported when the query runs.
  */
 int32_t waxseal_query_create(const uint8_t *target,
                              size_t target_len,
@@ -4273,23 +4342,24 @@ int32_t waxseal_query_create(const uint8_t *target,
                              waxseal_error_t **error);
 
 /**
- * Whether events of what lies below the target are asked for too. Default false.
+ * Whether the query includes events of the targets below its target. Default false.
  *
  * One thread at a time.
  */
 int32_t waxseal_query_set_below(waxseal_query_t *query, bool below);
 
 /**
- * From when to when, both included, in microseconds since 1970. Default `WAXSEAL_TIME_FIRST` to `WAXSEAL_TIME_LAST`.
+ * Limits the query to a time span, both ends inclusive, in microseconds since 1970. Default `WAXSEAL_TIME_FIRST` to
+ * `WAXSEAL_TIME_LAST`.
  *
  * One thread at a time.
  */
 int32_t waxseal_query_set_span(waxseal_query_t *query, uint64_t start, uint64_t end);
 
 /**
- * Whose events: the name of a session; length 0, the default: everybody's.
+ * Limits the query to the events of one session, by name; length 0, the default, means all sessions.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for what is no UTF-8.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
  */
 int32_t waxseal_query_set_client(waxseal_query_t *query,
                                  const uint8_t *client,
@@ -4297,9 +4367,11 @@ int32_t waxseal_query_set_client(waxseal_query_t *query,
                                  waxseal_error_t **error);
 
 /**
- * Which page: at most `limit` events (0: all) behind the place that `waxseal_events_next` said, of which length 0 is the beginning.
+ * Sets the page: at most `limit` events (0 for all), starting after the place that `waxseal_events_next` returned.
+ * Length 0 means the beginning.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length; a place where no page ended is told when it is asked.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length. A place that is not the end of a page is
+ * reported when the query runs.
  */
 int32_t waxseal_query_set_page(waxseal_query_t *query,
                                const uint8_t *after,
@@ -4308,9 +4380,10 @@ int32_t waxseal_query_set_page(waxseal_query_t *query,
                                waxseal_error_t **error);
 
 /**
- * Asks: a page of the events, by target, operation and time. With a snapshot, events of commits that it does not see are left out.
+ * Runs a query and returns a page of its events, ordered by target, operation and time. With a snapshot, events of
+ * commits after it are omitted.
  *
- * Thread-safe, if the query is this thread's own meanwhile. On success `*events` is the caller's, to be ended by
+ * Thread-safe, if no other thread uses the query meanwhile. On success the caller owns `*events` and frees it with
  * `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
  */
 int32_t waxseal_query_run(const waxseal_session_t *session,
@@ -4320,9 +4393,9 @@ int32_t waxseal_query_run(const waxseal_session_t *session,
                           waxseal_error_t **error);
 
 /**
- * Deletes the events that a query asks for, its page left aside: as `waxseal_log_delete`.
+ * Deletes the events that a query selects, as `waxseal_log_delete` does. Ignores the query's page.
  *
- * Thread-safe, if the query is this thread's own meanwhile. Errors: as of `waxseal_log_delete`.
+ * Thread-safe, if no other thread uses the query meanwhile. Errors: as of `waxseal_log_delete`.
  */
 int32_t waxseal_query_delete(const waxseal_session_t *session,
                              const waxseal_query_t *query,
@@ -4330,17 +4403,18 @@ int32_t waxseal_query_delete(const waxseal_session_t *session,
                              waxseal_error_t **error);
 
 /**
- * Ends a query. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a query. Null is allowed; a destroyed query is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_query_destroy(waxseal_query_t *query);
 
 /**
- * The events of all keys of a range of a family, at most `limit` of them (0: all) behind the place `after`, as of
- * `waxseal_query_set_page`. `range` may be null: all keys.
+ * Returns the events of all keys in a range of a family: at most `limit` of them (0 for all), starting after the place
+ * `after`, as of `waxseal_query_set_page`. `range` may be null: all keys.
  *
- * Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+ * Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+ * `waxseal_query_all`.
  */
 int32_t waxseal_query_range(const waxseal_session_t *session,
                             const waxseal_family_t *family,
@@ -4352,148 +4426,147 @@ int32_t waxseal_query_range(const waxseal_session_t *session,
                             waxseal_error_t **error);
 
 /**
- * How many events of mode async may wait until they are in the log, as many as a crash may lose, and what happens to more: one of
- * `WAXSEAL_WHEN_FULL_..`. With 16 MiB of rows the ring is full as well. Default 4096, and the writer waits.
+ * Sets the capacity of the event ring, which is the number of async events that a crash may lose, and the behavior
+ * when it is full: one of `WAXSEAL_WHEN_FULL_..`. The ring is also full when it holds 16 MiB of rows. Default 4096,
+ * and the writer waits.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no choice; what cannot be is told by the open.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown behavior; the open reports an invalid capacity.
  */
-int32_t waxseal_options_set_ring(waxseal_options_t *options,
-                                 size_t events,
-                                 int32_t when_full);
+int32_t waxseal_options_set_ring(waxseal_options_t *options, size_t events, int32_t when_full);
 
 /**
- * How things stand with events of mode async.
+ * Returns the counters of the event ring.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` in a store that was opened without its registry, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_event_ring(const waxseal_db_t *db, waxseal_ring_t *ring, waxseal_error_t **error);
 
 /**
- * Waits until every event of mode async that was taken so far is in the log.
+ * Waits until every async event accepted so far is in the log.
  *
  * Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
  */
 int32_t waxseal_drain_events(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * The family's table files as they are now, the upper levels first. Costs no I/O.
+ * Returns the family's current table files, upper levels first. Costs no I/O.
  *
- * Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_tables(const waxseal_family_t *family, waxseal_tables_t **tables, waxseal_error_t **error);
 
 /**
- * Those of them that are damaged, and that compaction leaves alone until they are repaired.
+ * Returns the family's damaged tables that are excluded from compaction until they are repaired.
  *
- * Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_barred_tables(const waxseal_family_t *family, waxseal_tables_t **tables, waxseal_error_t **error);
 
 /**
- * How many tables there are; 0 for null and for a list that was ended.
+ * Number of tables; 0 for null and for a destroyed list.
  *
  * Thread-safe.
  */
 size_t waxseal_tables_count(const waxseal_tables_t *tables);
 
 /**
- * The table at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The table at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_tables_get(const waxseal_tables_t *tables, size_t at, waxseal_table_t *table);
 
 /**
- * Ends a list of tables. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a list of tables. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_tables_destroy(waxseal_tables_t *tables);
 
 /**
- * Where something was lost for good: reads between these keys answer `WAXSEAL_CORRUPTION`, until a repair lifts the fence.
+ * Returns the ranges of permanently lost records: reads in them return `WAXSEAL_CORRUPTION`, until a repair lifts the
+ * fence.
  *
- * Thread-safe. On success `*fences` is the caller's, to be ended by `waxseal_fences_destroy`. Errors: `WAXSEAL_CLOSED`.
+ * Thread-safe. On success the caller owns `*fences` and frees it with `waxseal_fences_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_fences(const waxseal_family_t *family,
-                       waxseal_fences_t **fences,
-                       waxseal_error_t **error);
+int32_t waxseal_fences(const waxseal_family_t *family, waxseal_fences_t **fences, waxseal_error_t **error);
 
 /**
- * How many fences there are; 0 for null and for a list that was ended.
+ * Number of fences; 0 for null and for a destroyed list.
  *
  * Thread-safe.
  */
 size_t waxseal_fences_count(const waxseal_fences_t *fences);
 
 /**
- * The fence at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The fence at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_fences_get(const waxseal_fences_t *fences, size_t at, waxseal_fence_t *fence);
 
 /**
- * Ends a list of fences. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a list of fences. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_fences_destroy(waxseal_fences_t *fences);
 
 /**
- * Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+ * Returns the tables and key ranges that are or were in quarantine, ordered by family, as recorded in
+ * `system_metadata.quarantine`.
  *
- * Thread-safe. On success `*cases` is the caller's, to be ended by `waxseal_cases_destroy`. Errors: `WAXSEAL_INVALID` in a store that was
- * opened without its registry; as of reads.
+ * Thread-safe. On success the caller owns `*cases` and frees it with `waxseal_cases_destroy`. Errors:
+ * `WAXSEAL_INVALID` in a store that was opened without its registry; otherwise as of reads.
  */
-int32_t waxseal_quarantined(const waxseal_db_t *db,
-                            waxseal_cases_t **cases,
-                            waxseal_error_t **error);
+int32_t waxseal_quarantined(const waxseal_db_t *db, waxseal_cases_t **cases, waxseal_error_t **error);
 
 /**
- * How many cases there are; 0 for null and for a list that was ended.
+ * Number of cases; 0 for null and for a destroyed list.
  *
  * Thread-safe.
  */
 size_t waxseal_cases_count(const waxseal_cases_t *cases);
 
 /**
- * The case at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ * The case at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
  *
  * Thread-safe.
  */
 int32_t waxseal_cases_get(const waxseal_cases_t *cases, size_t at, waxseal_case_t *case_);
 
 /**
- * A field of the case at a place, both counted from 0: how it began, the table, or the span and its bound. `WAXSEAL_NOT_FOUND` behind
- * the last. Valid until the list is ended.
+ * A field of a case, both by 0-based index: the cause, the table, or the range and its bound. `WAXSEAL_NOT_FOUND` past
+ * the end. Valid until the list is destroyed.
  *
  * Thread-safe.
  */
-int32_t waxseal_cases_field(const waxseal_cases_t *cases,
-                            size_t at,
-                            size_t field_at,
-                            waxseal_field_t *field);
+int32_t waxseal_cases_field(const waxseal_cases_t *cases, size_t at, size_t field_at, waxseal_field_t *field);
 
 /**
- * Ends a list of cases. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ * Destroys a list of cases. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
  *
  * Thread-safe.
  */
 int32_t waxseal_cases_destroy(waxseal_cases_t *cases);
 
 /**
- * A scan as an Arrow C stream: batches with the columns `key` (binary), `value` (large binary), `seqno` (uint64) and `seal` (uint64, null where
- * a record has none), of which `columns` chooses by `WAXSEAL_COLUMN_..`, 0 for all. A batch has at most `batch_rows` rows (0: 65,536) and
- * ends with the row by which its keys and values reach `batch_bytes` (0: 16 MiB). `snapshot` null: as it is now; `range` null: all keys.
+ * Scans a range as an Arrow C stream. The batches have the columns `key` (binary), `value` (large binary), `seqno`
+ * (uint64) and `seal` (uint64, null if a record has none). `columns` selects them by `WAXSEAL_COLUMN_..`, 0 for all. A
+ * batch has at most `batch_rows` rows (0 means 65,536), and ends with the row at which its keys and values reach
+ * `batch_bytes` (0 means 16 MiB). A null `snapshot` reads the current state; a null `range` means all keys.
  *
- * Nothing of a batch points into the store: batches live until they are released, also after the store is closed. What stands in
- * `*stream` is overwritten, not released. The stream holds its view of the store until it is released. Damage is told and passed: the rows
- * before it come first, then one `get_next` fails with EIO and `get_last_error` says why, the next one goes on behind it. After any other
- * failure, that of the store's comparator among them, the stream says the same for ever.
+ * A batch has no pointers into the store: batches stay valid until they are released, even after the store is closed.
+ * The previous content of `*stream` is overwritten, not released. The stream pins its view of the store until it is
+ * released. Damage does not end the stream: the rows before it come first, then one `get_next` fails with EIO and
+ * `get_last_error` describes the damage, and the next call continues behind it. After any other failure, such as one
+ * of the store's comparator, every call returns the same failure.
  *
- * Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors:
- * `WAXSEAL_INVALID` for columns that there are not, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
+ * `release`. Errors: `WAXSEAL_INVALID` for unknown columns, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_scan_arrow(const waxseal_family_t *family,
                            const waxseal_snapshot_t *snapshot,
@@ -4505,10 +4578,10 @@ int32_t waxseal_scan_arrow(const waxseal_family_t *family,
                            waxseal_error_t **error);
 
 /**
- * `waxseal_scan_arrow` with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+ * As `waxseal_scan_arrow`, with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
  *
- * Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors: as of
- * `waxseal_scan_arrow`; `WAXSEAL_INVALID` without columns, and for one that is named twice.
+ * Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
+ * `release`. Errors: as of `waxseal_scan_arrow`; `WAXSEAL_INVALID` if no column is chosen, or one twice.
  */
 int32_t waxseal_scan_arrow_columns(const waxseal_family_t *family,
                                    const waxseal_snapshot_t *snapshot,

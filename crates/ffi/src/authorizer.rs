@@ -1,4 +1,5 @@
-//! Who may register, read the log, add to it and delete from it: asked of a function of the caller.
+//! Authorization callback: decides whether a session may register operations, and read, extend or delete the log of
+//! events.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -10,41 +11,43 @@ use crate::callback::{Caller, Context, waxseal_destroy_fn};
 use crate::lent::waxseal_slice_t;
 use crate::options::{set_calling, waxseal_options_t};
 
-/// May this session register an operation on a target, or take it back?
+/// May the session register an operation on a target, or unregister it?
 pub const WAXSEAL_MAY_REGISTER: i32 = 0;
-/// May it read the events of a target, and of what lies below it?
+/// May the session read the events of a target and its descendants?
 pub const WAXSEAL_MAY_READ_LOG: i32 = 1;
-/// May it delete them?
+/// May the session delete these events?
 pub const WAXSEAL_MAY_DELETE_LOG: i32 = 2;
-/// May it add events of its own?
+/// May the session add its own events?
 pub const WAXSEAL_MAY_ADD_TO_LOG: i32 = 3;
 
-/// What is asked of an authorizer. Everything is lent for the call.
+/// The question to an authorizer. All slices are valid during the call only.
 #[repr(C)]
 pub struct waxseal_asking_t {
-    /// One of `WAXSEAL_MAY_..`; later versions may add some.
+    /// One of `WAXSEAL_MAY_..`; later versions may add values.
     pub what: i32,
-    /// The name of the session; `-` for nobody in particular.
+    /// The name of the session; `-` for the unnamed session.
     pub who: waxseal_slice_t,
-    /// How it was authenticated; empty: not at all.
+    /// The authentication method; empty for an unauthenticated session.
     pub authenticated: waxseal_slice_t,
     /// The target in its long form: `cf:users.john`.
     pub target: waxseal_slice_t,
-    /// The name of the operation, `operation` and its number for one that was defined; empty: any, or not asked.
+    /// The name of the operation (`operation` and its number for a defined operation); empty if the question concerns
+    /// no operation or all of them.
     pub operation: waxseal_slice_t,
 }
 
-/// Answers 0 if it may not. Called on the thread that asks, and by several at once; it must not call the store that asks.
+/// Returns 0 to refuse. Called on the requesting thread, concurrently from several threads. It must not call the store
+/// that asks.
 pub type waxseal_authorizer_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, asking: *const waxseal_asking_t) -> i32>;
 
-/// An authorizer that a caller gave, for any stores.
+/// An authorizer that a caller supplied, for any number of stores.
 pub(crate) struct Allowing {
     pub(crate) function: waxseal_authorizer_fn,
     pub(crate) context: Context,
 }
 
-/// The same for one store.
+/// The authorizer of one store.
 pub(crate) struct AllowingOf {
     pub(crate) caller: Caller,
     pub(crate) allowing: Arc<Allowing>,
@@ -62,7 +65,8 @@ impl AllowingOf {
             target: waxseal_slice_t::of(target.as_bytes()),
             operation: waxseal_slice_t::of(operation.as_bytes()),
         };
-        // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
+        // the function.
         self.caller.calls(|| unsafe { function(context.get(), &asking) }) != 0
     }
 }
@@ -85,8 +89,9 @@ impl Authorizer for AllowingOf {
     }
 }
 
-/// Who may register, read the log, add to it and delete from it, in every store that is opened with these options; null: everybody.
-/// `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+/// Sets the callback that decides which sessions may register operations, and read, extend or delete the log of events,
+/// in every store opened with these options. Null allows everything. Unless `destroy` is null, it destroys `context`
+/// once the options and all these stores are gone, or if this call fails.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

@@ -12,17 +12,18 @@ use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
-/// Writes to any column families of one store that commit together: after a crash all of them are there, or none. Later writes to
-/// one key win over earlier ones. Used by one thread at a time, and ended by `waxseal_batch_destroy`.
+/// Writes to any column families of one store that commit atomically: a crash preserves all of them or none. A
+/// later write to a key overrides an earlier one. Used by one thread at a time. Destroyed by `waxseal_batch_destroy`.
 ///
-/// A write that is refused refuses the batch: its error is answered at once, and by every commit until `waxseal_batch_clear`.
+/// A rejected write makes the whole batch fail: the call returns the error at once, and so does every commit until
+/// `waxseal_batch_clear`.
 pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| peek(writes, |writes| writes.batch.store()));
 
-/// A batch, and why it may not commit although it was not the batch that refused the write.
+/// A batch, and the failure of a write that this layer rejected before the engine's batch saw it.
 pub(crate) struct Writes {
     batch: Batch,
     refused: Option<Failure>,
@@ -34,7 +35,7 @@ impl From<Batch> for Writes {
     }
 }
 
-/// Adds a write; its refusal is told at once, and kept.
+/// Adds a write. A failure is returned at once and remembered.
 pub(crate) fn add(
     batch: *mut waxseal_batch_t,
     family: *mut waxseal_family_t,
@@ -53,9 +54,10 @@ pub(crate) fn add(
     })
 }
 
-/// An empty batch of a store.
+/// Creates an empty batch of a store.
 ///
-/// Thread-safe. On success `*batch` is the caller's, to be ended by `waxseal_batch_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_create(
     db: *mut waxseal_db_t,
@@ -72,10 +74,10 @@ pub unsafe extern "C" fn waxseal_batch_create(
     })
 }
 
-/// Adds: sets a key to a value.
+/// Adds a write that sets a key to a value.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long or null with a length, and for a family of
-/// another store.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length, and for
+/// a family of another store.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_put(
     batch: *mut waxseal_batch_t,
@@ -96,8 +98,8 @@ pub unsafe extern "C" fn waxseal_batch_put(
     })
 }
 
-/// Adds: sets a key to a value, which the log calls `Row.Insert` instead of `Row.Update`. It overwrites like `waxseal_batch_put`; the store
-/// does not look whether the key was there.
+/// Adds a write that sets a key to a value and that the log of events records as `Row.Insert` instead of `Row.Update`.
+/// It overwrites like `waxseal_batch_put`; the store does not check whether the key existed.
 ///
 /// One thread at a time. Errors: as of `waxseal_batch_put`.
 #[unsafe(no_mangle)]
@@ -120,7 +122,7 @@ pub unsafe extern "C" fn waxseal_batch_put_logged_as_insert(
     })
 }
 
-/// Adds: removes a key.
+/// Adds a write that deletes a key.
 ///
 /// One thread at a time. Errors: as of `waxseal_batch_put`.
 #[unsafe(no_mangle)]
@@ -141,10 +143,10 @@ pub unsafe extern "C" fn waxseal_batch_delete(
     })
 }
 
-/// Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has happened
-/// unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
+/// Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and
+/// none was applied unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
 ///
-/// One thread at a time. Errors: of the write that was refused; `WAXSEAL_INVALID` for a family that was dropped, `WAXSEAL_IO`,
+/// One thread at a time. Errors: that of the rejected write; `WAXSEAL_INVALID` for a dropped family, `WAXSEAL_IO`,
 /// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_commit(
@@ -163,7 +165,7 @@ pub unsafe extern "C" fn waxseal_batch_commit(
     })
 }
 
-/// Forgets all writes, and a refused one.
+/// Removes all writes, and the error of a rejected one.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -177,7 +179,7 @@ pub extern "C" fn waxseal_batch_clear(batch: *mut waxseal_batch_t) -> i32 {
     })
 }
 
-/// How many writes there are; 0 for null, for a batch that was ended and for one that another thread is using.
+/// Number of writes; 0 for null, for a destroyed batch and for one that another thread is using.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -185,7 +187,8 @@ pub extern "C" fn waxseal_batch_count(batch: *const waxseal_batch_t) -> usize {
     value_of(0, || with_mut(batch, |writes| Ok(writes.batch.len())))
 }
 
-/// About how many bytes the commit will take in the log; 0 where `waxseal_batch_count` is 0 for want of a batch.
+/// Approximate bytes that the commit will take in the log; 0 for null, for a destroyed batch and for one that another
+/// thread is using.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -193,7 +196,7 @@ pub extern "C" fn waxseal_batch_bytes(batch: *const waxseal_batch_t) -> usize {
     value_of(0, || with_mut(batch, |writes| Ok(writes.batch.bytes())))
 }
 
-/// Ends a batch and forgets what was not committed. Null is no error; a batch that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a batch and discards its uncommitted writes. Null is allowed; a destroyed batch is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

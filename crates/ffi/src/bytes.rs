@@ -1,19 +1,19 @@
-//! Bytes that the library gives away: a value, a report, a text.
+//! Bytes that the library hands to the caller: a value, a report, a text.
 
 use crate::call::{status_of, value_of};
 use crate::error::{Failure, Result};
 use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{Out, waxseal_slice_t};
 
-/// Bytes that belong to the caller: a value that was read, a text. They depend on nothing, may be read from any thread, and are ended
-/// by `waxseal_bytes_destroy`.
+/// Bytes that the caller owns: a value that was read, a text. They do not depend on the store, are readable from any
+/// thread, and are freed by `waxseal_bytes_destroy`.
 pub struct waxseal_bytes_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_bytes_t => Box<[u8]>, Kind::Bytes, "bytes object");
 
-/// A copy of bytes for the caller. A zero byte that does not count stands behind them, so that text is text for C.
+/// Copies bytes for the caller. A zero byte, which the length does not count, follows them, so that text is a C string.
 pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len() + 1).map_err(|_| Failure::out_of_memory("a value"))?;
@@ -22,14 +22,14 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {
     Ok(copy.into_boxed_slice())
 }
 
-/// Gives the caller a copy of bytes.
+/// Hands the caller a copy of bytes.
 pub(crate) fn give(place: Out<'_, *mut waxseal_bytes_t>, bytes: &[u8]) -> Result<()> {
     place.set(issue(copied(bytes)?)?);
     Ok(())
 }
 
-/// The bytes, with a zero byte behind the last that is not counted; empty for null and for bytes that were ended. Valid until they
-/// are ended.
+/// The bytes, followed by a zero byte that the length does not count; empty for null and for a destroyed object. Valid
+/// until the object is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -41,7 +41,7 @@ pub extern "C" fn waxseal_bytes_slice(bytes: *const waxseal_bytes_t) -> waxseal_
     })
 }
 
-/// Ends bytes. Null is no error; bytes that were ended are `WAXSEAL_CLOSED`.
+/// Destroys a bytes object. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,7 +1,8 @@
 //! The boundary: every fallible function runs through `answer`.
 //!
-//! In: what a call does, as a closure, and where its error goes. Out: a status. A panic ends here: it becomes `WAXSEAL_INTERNAL`
-//! with its message, and the objects that the call had to itself answer so from then on.
+//! In: the body of a call, as a closure, and the place for its error. Out: a status. A panic is caught here: it becomes
+//! `WAXSEAL_INTERNAL` with the panic's message, and the objects that the call had locked return `WAXSEAL_INTERNAL` from
+//! then on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,7 @@ use crate::comparator::unwound;
 use crate::error::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK, fail, waxseal_error_t};
 use crate::lent::Out;
 
-/// What a call that did not fail answers.
+/// The result of a successful call, convertible to a status.
 pub(crate) trait Answer {
     fn status(self) -> i32;
 }
@@ -21,14 +22,14 @@ impl Answer for () {
     }
 }
 
-/// True if what was asked for is there.
+/// True means found, false means not found.
 impl Answer for bool {
     fn status(self) -> i32 {
         if self { WAXSEAL_OK } else { WAXSEAL_NOT_FOUND }
     }
 }
 
-/// A status as it is.
+/// A status, returned unchanged.
 impl Answer for i32 {
     fn status(self) -> i32 {
         self
@@ -45,13 +46,13 @@ pub(crate) fn answer<A: Answer>(error: Out<'_, *mut waxseal_error_t>, call: impl
     }
 }
 
-/// Runs a call that has no error to write: the status is all there is.
+/// Runs a call that has no error argument and returns only a status.
 #[inline]
 pub(crate) fn status_of<A: Answer>(call: impl FnOnce() -> Result<A>) -> i32 {
     answer(Out::nowhere(), call)
 }
 
-/// Runs a call that answers a value, and `otherwise` if it failed.
+/// Runs a call that returns a value; returns `otherwise` if it failed.
 #[inline]
 pub(crate) fn value_of<T>(otherwise: T, call: impl FnOnce() -> Result<T>) -> T {
     catch_unwind(AssertUnwindSafe(call)).ok().and_then(Result::ok).unwrap_or(otherwise)
@@ -65,7 +66,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
         _ => "no reason given",
     };
     let failure = unwound().unwrap_or_else(|| Failure::internal(format!("a call panicked: {said}")));
-    // What the panic carried may panic again when it is dropped.
+    // The panic's payload may panic again when it is dropped.
     let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
     failure
 }
@@ -88,7 +89,7 @@ mod tests {
         assert!(value_of(true, || -> Result<bool> { panic!("so it goes") }));
     }
 
-    /// What a panic carries may panic itself.
+    /// A panic's payload may itself panic.
     #[test]
     fn a_panic_in_a_panic_is_caught() {
         struct Bomb;

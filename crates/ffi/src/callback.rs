@@ -1,11 +1,11 @@
-//! Calls out, into functions that the caller gave us.
+//! Calls of callbacks, functions that the caller supplied.
 //!
-//! In:     a function, the `context` it wants to see again, and perhaps a function that ends that context.
-//! Holds:  while one of them runs, the store that calls it is *busy* for that thread: whatever the function asks of this store answers
-//!         `WAXSEAL_INVALID`, since the store may be in the middle of anything. Other stores, and what belongs to no store, may be used.
-//!         A function that fails says so by its status, and why by an error that it makes; the call in which it ran answers
-//!         `WAXSEAL_CALLBACK` with that reason.
-//! Trust:  that a function does not unwind or jump out of itself, and that `context` may be used by whatever thread calls.
+//! In:     a function, the `context` that it receives, and optionally a function that destroys that context.
+//! Holds:  while a callback runs, the store that calls it is *busy* for that thread: every call on this store returns
+//!         `WAXSEAL_INVALID`, since the store may be in the middle of any operation. Other stores, and objects without
+//!         a store, may be used. A callback reports failure by its status, and the reason by an error that it creates;
+//!         the call in which it ran returns `WAXSEAL_CALLBACK` with that reason.
+//! Trust:  that a callback does not unwind or `longjmp` out of itself, and that any thread may use `context`.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -17,11 +17,11 @@ use face::{Error, Result, StoreId};
 
 use crate::error::{Failure, taken_message, waxseal_error_t};
 
-/// The store that calls functions of the caller. While it is being opened it has no handles, and nobody to protect it from.
+/// The store that calls callbacks. While the store is being opened, it has no handles, so reentry is impossible.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller(Arc<Calling>);
 
-/// Calls a function that may run in the middle of any call: every store is busy for this thread meanwhile.
+/// Runs a callback that may occur in the middle of any call: meanwhile every store is busy for this thread.
 pub(crate) fn calls_from_any<T>(function: impl FnOnce() -> T) -> T {
     let _busy = Busy::enter(None);
     function()
@@ -35,34 +35,34 @@ struct Calling {
 }
 
 impl Caller {
-    /// This store.
+    /// Returns a caller for this store.
     pub(crate) fn of(store: StoreId) -> Caller {
         let caller = Caller::default();
         caller.is(store);
         caller
     }
 
-    /// The store was opened.
+    /// Sets the store, once it is open.
     pub(crate) fn is(&self, store: StoreId) {
         let _ = self.0.store.set(store); // once
     }
 
-    /// The store, once it was opened.
+    /// Returns the store, once it is open.
     pub(crate) fn store(&self) -> Option<StoreId> {
         self.0.store.get().copied()
     }
 
-    /// Notes that a comparator failed.
+    /// Records that a comparator failed.
     pub(crate) fn fail(&self, comparator: &str) {
         let _ = self.0.failed.set(comparator.to_owned()); // the first one counts
     }
 
-    /// The comparator that failed.
+    /// Returns the comparator that failed.
     pub(crate) fn failed(&self) -> Option<&str> {
         self.0.failed.get().map(String::as_str)
     }
 
-    /// Calls a function, with the store busy for this thread.
+    /// Runs a callback, with the store busy for this thread.
     pub(crate) fn calls<T>(&self, function: impl FnOnce() -> T) -> T {
         let _busy = self.0.store.get().map(|store| Busy::enter(Some(*store)));
         function()
@@ -70,14 +70,13 @@ impl Caller {
 }
 
 thread_local! {
-    /// How many functions run on this thread, one called from inside the other.
+    /// Number of callbacks that run on this thread, nested in each other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The stores that called them.
-    /// `None` stands for every store.
+    /// The stores that called them; `None` stands for every store.
     static STORES: RefCell<Vec<Option<StoreId>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// That a function runs; ends also when something unwinds.
+/// Guard of a running callback; its drop also runs on unwinding.
 struct Busy;
 
 impl Busy {
@@ -95,13 +94,13 @@ impl Drop for Busy {
     }
 }
 
-/// True inside a function that a store called.
+/// True inside a callback.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     DEPTH.get() > 0
 }
 
-/// `Invalid` inside a function that this store called.
+/// Returns `Invalid` inside a callback of this store.
 #[cold]
 pub(crate) fn refuse_reentry(store: Option<StoreId>) -> crate::error::Result<()> {
     let is_busy = |store| {
@@ -116,27 +115,27 @@ pub(crate) fn refuse_reentry(store: Option<StoreId>) -> crate::error::Result<()>
     }
 }
 
-/// Ends a context; called once, after its last use, on whatever thread that was.
+/// Destroys a context. Called once, after the last use of the context, on the thread that used it last.
 pub type waxseal_destroy_fn = Option<unsafe extern "C" fn(context: *mut c_void)>;
 
-/// What a function of the caller wants to see again.
+/// The context of a callback.
 pub(crate) struct Context {
     pointer: *mut c_void,
     destroy: waxseal_destroy_fn,
 }
 
-// SAFETY: the header asks of whoever hands in a context that it may be used by any thread.
+// SAFETY: the header requires that any thread may use a context.
 unsafe impl Send for Context {}
-// SAFETY: likewise, and by several at once.
+// SAFETY: likewise, and several threads at once.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// One that `destroy`, if there is such a function, ends together with this.
+    /// Wraps a context, which `destroy`, if set, destroys when this value is dropped.
     pub(crate) fn new(pointer: *mut c_void, destroy: waxseal_destroy_fn) -> Context {
         Context { pointer, destroy }
     }
 
-    /// As it came.
+    /// Returns the caller's pointer.
     pub(crate) fn get(&self) -> *mut c_void {
         self.pointer
     }
@@ -151,7 +150,7 @@ impl Drop for Context {
     }
 }
 
-/// A function of the caller failed, and this is why.
+/// A callback failed; holds the reason.
 #[derive(Debug)]
 struct Failed(String);
 
@@ -163,8 +162,8 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Calls a function of the caller that answers a status, and may leave an error in the place that it is given. What it leaves is ended.
-/// A negative status is an error, which `has_failed` knows again.
+/// Runs a callback that returns a status and may leave an error in the place that it receives. Destroys that error. A
+/// negative status becomes an error that `has_failed` recognizes.
 pub(crate) fn ask(caller: &Caller, name: &str, function: impl FnOnce(*mut *mut waxseal_error_t) -> i32) -> Result<i32> {
     let mut reason: *mut waxseal_error_t = std::ptr::null_mut();
     let status = caller.calls(|| function(&mut reason));
@@ -175,19 +174,19 @@ pub(crate) fn ask(caller: &Caller, name: &str, function: impl FnOnce(*mut *mut w
     Err(failed(name, said.unwrap_or_else(|| format!("it answered {status} and no reason"))))
 }
 
-/// That a function of the caller failed, or did what it may not.
+/// Returns the error of a callback that failed or broke its contract.
 #[cold]
 pub(crate) fn failed(name: &str, why: String) -> Error {
     failed_as(io::ErrorKind::Other, name, why)
 }
 
-/// The same, for whoever makes something of the kind.
+/// As `failed`, with the kind of the I/O error.
 #[cold]
 pub(crate) fn failed_as(kind: io::ErrorKind, name: &str, why: String) -> Error {
     Error::io(name, io::Error::new(kind, Failed(why)))
 }
 
-/// True for an error that a function of the caller is the reason of.
+/// True for an error that a callback caused.
 pub(crate) fn has_failed(error: &Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<Failed>())

@@ -1,4 +1,4 @@
-//! Care of a store: verify, scrub, repair, salvage, digest.
+//! Integrity maintenance: verify, scrub, repair, salvage, digest.
 
 use face::care::{Digest, ErrorHandler, RepairSource, Watch};
 use face::{Builder, Db, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
@@ -17,7 +17,7 @@ use crate::repair_source::{Handler, Source};
 use crate::report::{Found, waxseal_report_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
-/// Looks at an open store in some way, and gives the report to the caller.
+/// Runs a pass over an open store and hands the report to the caller.
 fn look(
     db: *const waxseal_db_t,
     options: *const waxseal_care_options_t,
@@ -32,7 +32,7 @@ fn look(
     Ok(())
 }
 
-/// Who helps a repair.
+/// The callbacks that help a repair.
 struct Helpers {
     source: Option<Source>,
     handler: Option<Handler>,
@@ -43,7 +43,7 @@ impl Helpers {
         Helpers { source: care.source(caller), handler: care.handler(caller) }
     }
 
-    /// What was said of a repair.
+    /// Returns the repair options.
     fn options<'a>(&'a self, care: &Care, progress: Option<Watch<'a>>) -> RepairOptions<'a> {
         RepairOptions {
             accept_loss: care.accept_loss.unwrap_or(false),
@@ -56,12 +56,13 @@ impl Helpers {
     }
 }
 
-/// Looks at every table, block and record, at the memtables, and at what log and manifest say, beside readers and writers. Changes no data.
-/// What it finds is in the report; damage is no error of this call. Costs one read of all files past the cache. `options` may be null; of
-/// them it knows families and progress.
+/// Checks every table, block and record, the memtables, the log and the manifest, concurrently with readers and
+/// writers. Changes no data. The report lists the findings; damage is not an error of this call. Costs one read of all
+/// files, bypassing the cache. `options` may be null; verify accepts families and progress.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
-/// `waxseal_report_destroy`. Errors: `WAXSEAL_IO`, `WAXSEAL_CLOSED`; `WAXSEAL_INVALID` for a family that is not there.
+/// Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+/// `waxseal_report_destroy`. Errors: `WAXSEAL_IO`, `WAXSEAL_CLOSED`; `WAXSEAL_INVALID` for a family that does not
+/// exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_verify(
     db: *const waxseal_db_t,
@@ -79,11 +80,12 @@ pub unsafe extern "C" fn waxseal_verify(
     })
 }
 
-/// `waxseal_verify` for a store that nobody has open: nothing of it is written, no log is replayed into it. One that does not open is
-/// reported as damaged. `store_options` and `options` may be null.
+/// `waxseal_verify` for a closed store. It writes nothing to the store and replays no log into it. A store that cannot
+/// be opened is reported as damaged. `store_options` and `options` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
-/// `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if there is no store, `WAXSEAL_LOCKED` if somebody has it open, `WAXSEAL_IO`.
+/// Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+/// `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if there is no store, `WAXSEAL_LOCKED` if the store is open,
+/// `WAXSEAL_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_verify_closed(
     path: *const u8,
@@ -103,7 +105,7 @@ pub unsafe extern "C" fn waxseal_verify_closed(
     })
 }
 
-/// Looks at a store that is not open in some way, and gives the report to the caller.
+/// Runs a pass over a closed store and hands the report to the caller.
 fn closed(
     builder: Builder,
     store_options: *const waxseal_options_t,
@@ -120,11 +122,11 @@ fn closed(
     Ok(())
 }
 
-/// `waxseal_verify`, slowly, for data that nobody reads: at a pace, in portions if asked, and from where the last one stopped. If asked it
-/// mends what it finds. It runs on the caller's thread: give it one of its own. `options` may be null; of them it knows all but families,
-/// those of repair only if it repairs.
+/// `waxseal_verify` in the background, for cold data: at a limited rate, optionally in portions, and from the place
+/// where the previous scrub stopped. It repairs damage if asked to. It runs on the caller's thread: use a dedicated
+/// one. `options` may be null; scrub accepts all except families, and those of repair only if it repairs.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
+/// Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
 /// `waxseal_report_destroy`. Errors: as of `waxseal_verify`; with repair, as of `waxseal_repair`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_scrub(
@@ -151,13 +153,15 @@ pub unsafe extern "C" fn waxseal_scrub(
     })
 }
 
-/// Finds what is damaged and sends it up the ladder: read again, corrected by its sums and seals, made anew from what else holds it (the
-/// log, replaced tables, the source). What nothing helps is told to the handler, once, and by default a fence takes its place: reads there
-/// answer `WAXSEAL_CORRUPTION` for good, everything around it is served. Nothing is repaired to an older version, and nothing is guessed.
-/// What was mended is durable when this answers. `options` may be null; of them it knows progress and those of repair.
+/// Finds damage and tries the repair steps in order: read again, correct by checksums and seals, rebuild from another
+/// copy (the log, replaced tables, the source). If no step helps, the handler is asked once. By default the key range
+/// is then fenced: reads in it return `WAXSEAL_CORRUPTION` until the fence is lifted, and keys outside it are served.
+/// Repair never restores an older version and never guesses. Repaired data is durable when this call returns. `options`
+/// may be null; repair accepts progress and those of repair.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's,
-/// to be ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
+/// Thread-safe, also with concurrent readers and writers, if no other thread uses the options meanwhile. On success the
+/// caller owns `*report` and frees it with `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,
+/// `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_repair(
     db: *mut waxseal_db_t,
@@ -176,12 +180,14 @@ pub unsafe extern "C" fn waxseal_repair(
     })
 }
 
-/// Reads what can still be read of the store in `from`, which may not even open, and writes it into a new store in `to`. The source is not
-/// written to. A record that does not match its seal is left out; where it, or anything newer than what was found, may have stood the new
-/// store is fenced, unless losses are accepted. `store_options` and `options` may be null.
+/// Copies all readable records of the store in `from`, which may be too damaged to open, to a new store in `to`. The
+/// source is not modified. A record that does not match its seal is omitted. The new store fences the key ranges that
+/// may have held an omitted record, or a newer version of a copied one, unless losses are accepted. `store_options` and
+/// `options` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. On success `*report` is the caller's, to be ended by
-/// `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if `to` is not new or empty, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
+/// Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it with
+/// `waxseal_report_destroy`. Errors: `WAXSEAL_INVALID` if `to` is neither new nor empty, `WAXSEAL_LOCKED`,
+/// `WAXSEAL_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_salvage(
     from: *const u8,
@@ -205,22 +211,23 @@ pub unsafe extern "C" fn waxseal_salvage(
     })
 }
 
-/// A count and a sum of records: equal for equal content.
+/// Number and seal sum of records: equal for equal content.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_digest_t {
-    /// Records that are seen.
+    /// Number of visible records.
     pub count: u64,
     /// The sum of their seals as numbers, modulo 2^64.
     pub sum: u64,
 }
 
-/// A count and a sum of the records of a range, as they are now or, unless `snapshot` is null, as it sees them: equal for equal content,
-/// whatever the levels, files and order of commits, so that two stores compare by sixteen bytes. Every record is checked against its seal on
-/// the way. Costs a scan. `range` may be null: all keys. It is no proof against somebody who chooses the content.
+/// Computes the number and the seal sum of the records in a range, at the current state or, unless `snapshot` is null,
+/// at the snapshot. Equal content has an equal digest, whatever the levels, files and commit order, so two stores
+/// compare by sixteen bytes. Every record is checked against its seal. Costs a scan. A null `range` means all keys. The
+/// digest is not secure against an adversary who chooses the content.
 ///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION` where anything in the range is damaged or may have been lost, `WAXSEAL_INVALID` for a family
-/// of another store than the snapshot, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_CORRUPTION` if a record in the range is damaged or may have been lost,
+/// `WAXSEAL_INVALID` if family and snapshot belong to different stores, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_digest(
     family: *const waxseal_family_t,

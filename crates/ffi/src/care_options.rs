@@ -1,4 +1,4 @@
-//! How a store is looked after: everything that can be asked of verify, scrub, repair and salvage.
+//! Options of integrity maintenance: settings for verify, scrub, repair and salvage.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -17,42 +17,43 @@ use crate::lent::{lent, out};
 use crate::repair_source::{Handler, Source, waxseal_handler_fn, waxseal_source_fn};
 use crate::report::waxseal_resume_t;
 
-/// How far a pass over a store has come. Lent for the call.
+/// Progress of a pass over a store. Valid during the call only.
 #[repr(C)]
 pub struct waxseal_progress_t {
-    /// Bytes looked at.
+    /// Bytes checked so far.
     pub done: u64,
-    /// Bytes there are, as far as known when it began.
+    /// Total bytes, as estimated at the beginning.
     pub total: u64,
-    /// Places of damage found so far.
+    /// Damaged places found so far.
     pub found: u64,
 }
 
-/// Hears of progress about once a block, on the thread that asked for the pass, and answers 0 to go on; anything else ends the pass, and
-/// the report says so. It must not call the store that is looked at.
+/// Progress callback, called about once per block on the thread that runs the pass. It returns 0 to continue; any other
+/// value stops the pass, which the report states. It must not call the store that the pass checks.
 pub type waxseal_progress_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, progress: *const waxseal_progress_t) -> i32>;
 
-/// How a store is looked after. Whatever is not set keeps its default; a null pointer has nothing but defaults. What a pass does not know
-/// what to do with is `WAXSEAL_INVALID`. May be used for any number of passes, by one thread at a time, and is ended by
-/// `waxseal_care_options_destroy`. Contexts of functions must be good for as long as a pass with these options may run.
+/// Options of integrity maintenance. Options that are not set keep their defaults; a null pointer means all defaults. A
+/// pass fails with `WAXSEAL_INVALID` if an option is set that it does not accept. Usable for any number of passes, by
+/// one thread at a time. Destroyed by `waxseal_care_options_destroy`. The contexts of callbacks must stay valid as long
+/// as a pass with these options may run.
 pub struct waxseal_care_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_care_options_t => Mutex<Care>, Kind::CareOptions, "care options object");
 
-/// A function of the caller and what it wants to see again.
+/// A callback and its context.
 #[derive(Clone, Copy)]
 pub(crate) struct Hook<F> {
     pub(crate) function: F,
     pub(crate) context: *mut c_void,
 }
 
-// SAFETY: the header asks that contexts of these options be good for any thread.
+// SAFETY: the header requires that any thread may use the contexts of these options.
 unsafe impl<F: Send> Send for Hook<F> {}
 
-/// Everything that was set.
+/// All options that were set.
 #[derive(Clone, Default)]
 pub(crate) struct Care {
     pub(crate) families: Option<Vec<String>>,
@@ -66,11 +67,11 @@ pub(crate) struct Care {
     pub(crate) handler: Option<Hook<waxseal_handler_fn>>,
     pub(crate) max_retries: Option<u32>,
     pub(crate) trash: Option<PathBuf>,
-    /// The thread's interrupt function ended the pass.
+    /// Set if the thread's interrupt function ended the pass.
     pub(crate) is_interrupted: Cell<bool>,
 }
 
-/// A pass, by what it knows what to do with.
+/// The kind of a pass, which determines the options that it accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     Verify,
@@ -80,7 +81,7 @@ pub(crate) enum Pass {
 }
 
 impl Care {
-    /// `Invalid` for what a pass does not know what to do with, by name.
+    /// Returns `Invalid`, with the option's name, if an option is set that the pass does not accept.
     pub(crate) fn check(&self, pass: Pass) -> Result<()> {
         let mends = pass == Pass::Repair || (pass == Pass::Scrub && self.repair == Some(true));
         let known = [
@@ -101,7 +102,7 @@ impl Care {
         }
     }
 
-    /// What a pass found, unless it was interrupted.
+    /// Returns the result of a pass, unless it was interrupted.
     pub(crate) fn unless_interrupted<T>(&self, found: face::Result<T>) -> Result<T> {
         match self.is_interrupted.get() {
             true => Err(Failure::Call(WAXSEAL_INTERRUPTED, "interrupted by the caller".into())),
@@ -109,9 +110,10 @@ impl Care {
         }
     }
 
-    /// Tells the caller of progress; `Break` if it ends the pass.
+    /// Reports progress to the caller; returns `Break` to end the pass.
     pub(crate) fn tell(&self, caller: &Caller, progress: Progress) -> ControlFlow<()> {
-        // Asked now before a function of the caller's: a signal that came meanwhile is handled there and not in that function.
+        // The interrupt function runs now, before the progress callback: a signal that arrived meanwhile is handled
+        // here, not in that callback.
         let asked = if self.progress.is_some() { interrupt::ask() } else { interrupt::check() };
         if asked.is_err() {
             self.is_interrupted.set(true);
@@ -120,7 +122,8 @@ impl Care {
         let Some(Hook { function: Some(function), context }) = self.progress else { return ControlFlow::Continue(()) };
         let Progress { done, total, found } = progress;
         let progress = waxseal_progress_t { done, total, found };
-        // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
+        // the function.
         match caller.calls(|| unsafe { function(context, &progress) }) {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
@@ -138,13 +141,13 @@ impl Care {
     }
 }
 
-/// What was set; null sets nothing. `Invalid` for what the pass does not know what to do with.
+/// Returns the options; null means defaults. Returns `Invalid` if an option is set that the pass does not accept.
 pub(crate) fn care_settings(options: *const waxseal_care_options_t, pass: Pass) -> Result<Care> {
     let care = if options.is_null() { Care::default() } else { with_mut(options, |care: &mut Care| Ok(care.clone()))? };
     care.check(pass).map(|()| care)
 }
 
-/// Sets one thing.
+/// Changes an option.
 fn change(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> Result<()> {
     with_mut(options.cast_const(), |care: &mut Care| {
         turn(care);
@@ -152,15 +155,15 @@ fn change(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) ->
     })
 }
 
-/// Sets one thing that cannot be wrong by itself.
+/// Changes an option whose value cannot be invalid by itself.
 fn set(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> i32 {
     status_of(|| change(options, turn))
 }
 
-/// New care options: defaults.
+/// Creates options of integrity maintenance with all defaults.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_care_options_destroy`. Errors: `WAXSEAL_INVALID` without a
-/// place for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_care_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_care_options_create(
     options: *mut *mut waxseal_care_options_t,
@@ -175,9 +178,10 @@ pub unsafe extern "C" fn waxseal_care_options_create(
     })
 }
 
-/// One column family more that verify looks at; without any it looks at all.
+/// Adds a column family to verify. If none is added, verify checks all families.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8; one that is not there is told by the pass.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8. A family that does not exist is
+/// reported by the pass.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_care_options_add_family(
     options: *mut waxseal_care_options_t,
@@ -193,7 +197,7 @@ pub unsafe extern "C" fn waxseal_care_options_add_family(
     })
 }
 
-/// Who hears of the progress of any pass, and may end it; null: nobody.
+/// Sets the callback that receives the progress of any pass and may stop it; null for none.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -206,7 +210,7 @@ pub extern "C" fn waxseal_care_options_set_progress(
     set(options, |care| care.progress = Some(hook))
 }
 
-/// The pace of a scrub in bytes a second; 0: as fast as it goes, the default.
+/// Limits a scrub to this many bytes per second; 0, the default, means no limit.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -214,7 +218,8 @@ pub extern "C" fn waxseal_care_options_set_bytes_per_second(options: *mut waxsea
     set(options, |care| care.bytes_per_second = (bytes > 0).then_some(bytes))
 }
 
-/// After about how many bytes a scrub stops, with a place to go on from; 0: at the end, the default.
+/// Stops a scrub after approximately this many bytes, with a place to resume from; 0, the default, means a scrub of the
+/// whole store.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -222,7 +227,8 @@ pub extern "C" fn waxseal_care_options_set_most_bytes(options: *mut waxseal_care
     set(options, |care| care.most_bytes = (bytes > 0).then_some(bytes))
 }
 
-/// Where a scrub goes on: what `waxseal_report_resume` said of the one before; null: from the beginning, the default.
+/// Sets the place where a scrub resumes, as returned by `waxseal_report_resume` for the previous scrub; null, the
+/// default, means the beginning.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -235,7 +241,7 @@ pub unsafe extern "C" fn waxseal_care_options_set_resume(
     set(options, |care| care.resume = token)
 }
 
-/// Whether a scrub mends what it finds. Default false.
+/// Whether a scrub repairs the damage that it finds. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -243,7 +249,7 @@ pub extern "C" fn waxseal_care_options_set_repair(options: *mut waxseal_care_opt
     set(options, |care| care.repair = Some(repair))
 }
 
-/// Whether a repair gives up what was lost: it lifts the fences that are there and leaves none; likewise a salvage. Default false.
+/// Whether a repair accepts losses: it lifts existing fences and creates none. Likewise for a salvage. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -251,7 +257,7 @@ pub extern "C" fn waxseal_care_options_set_accept_loss(options: *mut waxseal_car
     set(options, |care| care.accept_loss = Some(accept))
 }
 
-/// Somebody who has the records too, for a repair: a replica, a backup. Null: nobody.
+/// Sets a source of records for a repair, such as a replica or a backup; null for none.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -264,7 +270,8 @@ pub extern "C" fn waxseal_care_options_set_source(
     set(options, |care| care.source = hook)
 }
 
-/// Who is asked by a repair about each loss that nothing helped; null: `WAXSEAL_DECISION_QUARANTINE` for all of them.
+/// Sets the callback that decides about each loss that no repair step could undo; null means
+/// `WAXSEAL_DECISION_QUARANTINE` for all losses.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -277,7 +284,7 @@ pub extern "C" fn waxseal_care_options_set_handler(
     set(options, |care| care.handler = hook)
 }
 
-/// How often the source is asked before it counts as without an answer; 0: three times, the default.
+/// Number of times the source is asked before a repair treats it as unavailable; 0, the default, means three times.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -285,9 +292,9 @@ pub extern "C" fn waxseal_care_options_set_max_retries(options: *mut waxseal_car
     set(options, |care| care.max_retries = Some(retries))
 }
 
-/// A directory of tables that compaction had replaced, where a repair looks too. Length 0: none.
+/// Sets a directory of tables that compaction had replaced, which a repair searches too. Length 0 means no directory.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a path that cannot be.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_care_options_set_trash(
     options: *mut waxseal_care_options_t,
@@ -303,7 +310,7 @@ pub unsafe extern "C" fn waxseal_care_options_set_trash(
     })
 }
 
-/// Ends care options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+/// Destroys options of integrity maintenance. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,12 +1,14 @@
-//! Orders of keys that a caller gives.
+//! Key orders that a caller supplies.
 //!
-//! An order is asked for in the middle of everything: by reads, by writes, by flushes and compactions in the background. None of these can
-//! go on without an answer, and none may go on with a wrong one. So a comparator that fails once has failed its store for good:
+//! Reads, writes, flushes and background compactions compare keys. These operations cannot continue without a result,
+//! and must not continue with a wrong result. A comparator that fails once has therefore failed its store until the
+//! store is reopened:
 //!
-//! - every key that is not the same bytes is *greater* from then on. A search ends somewhere, and whoever puts records in order finds
-//!   them out of order, which the engine refuses to write;
-//! - whatever is asked of the store, from before the failure or after it, answers `WAXSEAL_CALLBACK` instead of what it found;
-//! - what was acknowledged stands in the log: the store is whole when it is opened anew.
+//! - Keys with different bytes compare as *greater* from then on. A search therefore terminates, and a writer of sorted
+//!   records finds them out of order, which the engine refuses to write.
+//! - Every call on the store, whether it began before or after the failure, returns `WAXSEAL_CALLBACK` instead of its
+//!   result.
+//! - Acknowledged commits are in the log: the store is intact after a reopen.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -23,19 +25,20 @@ use crate::family_options::{set_order, waxseal_family_options_t};
 use crate::lent::{Lent, lent, out};
 use crate::options::{set_calling, waxseal_options_t};
 
-/// What a comparator answers if it cannot compare.
+/// A comparator returns this value if it cannot compare.
 pub const WAXSEAL_COMPARE_FAILED: i32 = i32::MIN;
 
-/// Compares two keys: negative if `a` comes before `b`, 0 if they are equal, positive if `a` comes behind `b`. Both are lent for the call.
-/// The order must be total and the same for all time: the store is laid out by it. It is not asked about keys of the same bytes, which are
-/// equal. Called on any thread, and by several at once; it must not call the store whose keys it compares.
+/// Compares two keys: negative if `a` sorts before `b`, 0 if they are equal, positive if `a` sorts after `b`. Both keys
+/// are valid during the call only. The order must be total and must never change: the store is laid out by it. Keys
+/// with the same bytes are equal, and the comparator is not called for them. Called on any thread, concurrently. It
+/// must not call the store whose keys it compares.
 ///
-/// `WAXSEAL_COMPARE_FAILED`: it cannot compare. Every call to this store, the one that is going on among them, answers
-/// `WAXSEAL_CALLBACK` from then on; what was acknowledged is there when it is closed and opened again.
+/// `WAXSEAL_COMPARE_FAILED` means that it cannot compare. From then on every call on this store, the running one
+/// included, returns `WAXSEAL_CALLBACK`. Acknowledged commits are present after the store is closed and reopened.
 pub type waxseal_compare_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, a: *const u8, a_len: usize, b: *const u8, b_len: usize) -> i32>;
 
-/// A comparator that a caller gave, for any stores.
+/// A comparator that a caller supplied, for any number of stores.
 pub(crate) struct Given {
     name: String,
     function: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize) -> i32,
@@ -44,7 +47,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Takes what a caller gives. If that cannot be, the context is ended.
+    /// Validates the caller's comparator. On an error the context is destroyed.
     fn new(
         name: Lent<'_>,
         function: waxseal_compare_fn,
@@ -59,7 +62,7 @@ impl Given {
         Ok(Arc::new(Given { name, function, equal_means_same_bytes, context }))
     }
 
-    /// The order for one store.
+    /// Returns the order for one store.
     pub(crate) fn order_of(self: &Arc<Given>, caller: &Caller) -> Order {
         Order::custom(self.comparator_of(caller))
     }
@@ -69,7 +72,7 @@ impl Given {
     }
 }
 
-/// The same for one store.
+/// The comparator of one store.
 struct GivenOf {
     given: Arc<Given>,
     caller: Caller,
@@ -89,7 +92,8 @@ impl Comparator for GivenOf {
             return Ordering::Greater;
         }
         let Given { function, context, .. } = &*self.given;
-        // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
+        // the function.
         let said = self.caller.calls(|| unsafe { function(context.get(), a.as_ptr(), a.len(), b.as_ptr(), b.len()) });
         if said == WAXSEAL_COMPARE_FAILED {
             self.fail();
@@ -104,7 +108,8 @@ impl Comparator for GivenOf {
 }
 
 impl GivenOf {
-    /// Before the wrong answer is given, the store is known to have failed: who sees what came of it sees that, too.
+    /// Marks the store as failed before the wrong result is returned, so that a thread that sees effects of that result
+    /// also sees the mark.
     #[cold]
     fn fail(&self) {
         let mut failed = failed();
@@ -122,7 +127,7 @@ impl GivenOf {
 }
 
 impl Drop for GivenOf {
-    /// The store is gone, and its number may become another's.
+    /// The store is gone, and another store may reuse its id.
     fn drop(&mut self) {
         if self.has_failed.load(Memory::Acquire) {
             let mut failed = failed();
@@ -132,16 +137,16 @@ impl Drop for GivenOf {
     }
 }
 
-/// Stores whose comparator failed, which one, and its name.
+/// Stores whose comparator failed, the address of the comparator, and its name.
 static FAILED: Mutex<Vec<(StoreId, usize, String)>> = Mutex::new(Vec::new());
-/// How many they are.
+/// The length of `FAILED`.
 static ANY: AtomicUsize = AtomicUsize::new(0);
 
 fn failed() -> std::sync::MutexGuard<'static, Vec<(StoreId, usize, String)>> {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `WAXSEAL_CALLBACK` if the comparator of this store has failed.
+/// Returns `WAXSEAL_CALLBACK` if the comparator of this store has failed.
 #[inline]
 pub(crate) fn check(store: impl FnOnce() -> Option<StoreId>) -> Result<()> {
     if ANY.load(Memory::Acquire) == 0 { Ok(()) } else { store().map_or(Ok(()), check_store) }
@@ -155,12 +160,12 @@ fn check_store(store: StoreId) -> Result<()> {
 }
 
 thread_local! {
-    /// The failure of a store in whose object a call of this thread just panicked.
+    /// The comparator failure of the store in whose object a call of this thread just panicked.
     static UNWOUND: Cell<Option<Failure>> = const { Cell::new(None) };
 }
 
-/// Watches a call over an object of a store. If it panics in a store whose comparator has failed, that is the reason: where a wrong order
-/// leads to is no bug of the library.
+/// Guards a call on an object of a store. If the call panics in a store whose comparator has failed, the comparator is
+/// the reason: the consequences of a wrong order are not a bug of the library.
 pub(crate) struct Watch<F: Fn() -> Option<StoreId>>(pub(crate) F);
 
 impl<F: Fn() -> Option<StoreId>> Drop for Watch<F> {
@@ -173,19 +178,19 @@ impl<F: Fn() -> Option<StoreId>> Drop for Watch<F> {
     }
 }
 
-/// Why the call of this thread that just panicked did so, if it is known.
+/// Returns the reason why this thread's call panicked, if it is known.
 pub(crate) fn unwound() -> Option<Failure> {
     UNWOUND.try_with(Cell::take).ok().flatten()
 }
 
-/// A store was opened: tells who calls for it, unless a comparator failed before.
+/// Binds the caller to its opened store, unless a comparator failed before.
 pub(crate) fn opened(caller: &Caller, store: StoreId) -> Result<()> {
     let _failed = failed(); // nobody fails between the two
     caller.is(store);
     check_opening(caller)
 }
 
-/// `WAXSEAL_CALLBACK` if a comparator of a store that is being opened has failed.
+/// Returns `WAXSEAL_CALLBACK` if a comparator failed while its store was being opened.
 pub(crate) fn check_opening(caller: &Caller) -> Result<()> {
     caller.failed().map_or(Ok(()), |name| Err(has_failed(name)))
 }
@@ -195,11 +200,13 @@ fn has_failed(name: &str) -> Failure {
     Failure::Call(WAXSEAL_CALLBACK, message.into())
 }
 
-/// An order that families of the stores have that are opened with these options, looked up by its name, UTF-8, which the store keeps. A store
-/// with a family in another order than bytewise cannot be opened without it. `equal_means_same_bytes` false: keys of other bytes may be equal,
-/// and filters are off. `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+/// Adds a key order for families of the stores opened with these options. The store records the order's name, UTF-8,
+/// and finds the comparator by it. A store with a family in a custom order cannot be opened without that order's
+/// comparator. If `equal_means_same_bytes` is false, keys with different bytes may be equal, and filters are off.
+/// Unless `destroy` is null, it destroys `context` once the options and all these stores are gone, or if this call
+/// fails.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or no UTF-8, and for a null function.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or not UTF-8, and for a null function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_options_add_comparator(
     options: *mut waxseal_options_t,
@@ -220,8 +227,8 @@ pub unsafe extern "C" fn waxseal_options_add_comparator(
     })
 }
 
-/// The order of a family, as of `waxseal_options_add_comparator`, for families that are made with these options. When the store is opened
-/// again, its options need it too.
+/// Sets the key order, as of `waxseal_options_add_comparator`, of families created with these options. The options of a
+/// later open of the store need the comparator too.
 ///
 /// One thread at a time. Errors: as of `waxseal_options_add_comparator`.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Stores: open, upkeep, close.
+//! Stores: open, maintenance, close.
 
 use face::{Builder, Db};
 
@@ -9,14 +9,14 @@ use crate::handle::{Kind, handle, issue, take, with, with_failed};
 use crate::lent::{Lent, Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
 
-/// An open store. May be used from any thread, and is ended by `waxseal_close`.
+/// An open store. Usable from any thread; closed by `waxseal_close`.
 pub struct waxseal_db_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_db_t => Db, Kind::Store, "store", |db| Some(db.store()));
 
-/// Opens what `builder` describes and gives it to the caller.
+/// Opens the store that `builder` describes and hands it to the caller.
 fn open_by(
     db: Out<'_, *mut waxseal_db_t>,
     options: *const waxseal_options_t,
@@ -37,10 +37,12 @@ fn at(path: Lent<'_>) -> Result<Builder> {
     Ok(Db::builder(path.path()?))
 }
 
-/// Opens the store in a directory, or makes one there. `options` may be null. One process at a time may write.
+/// Opens the store in a directory, or creates one there. `options` may be null. Only one process at a time may have a
+/// store open for writing.
 ///
-/// Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`. Errors: `WAXSEAL_LOCKED` names the holder,
-/// `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID` for options that cannot be.
+/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: `WAXSEAL_LOCKED`, whose
+/// message names the holder, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID` for
+/// invalid options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_open(
     path: *const u8,
@@ -54,11 +56,11 @@ pub unsafe extern "C" fn waxseal_open(
     answer(error, || open_by(db, options, || at(path), Builder::open))
 }
 
-/// Opens a store for reading, also beside a process that writes: takes no lock and writes nothing. It shows the store as it was then,
-/// until `waxseal_refresh`. `options` may be null.
+/// Opens a store read-only, even while another process writes it. Takes no lock and writes nothing. Reads see the state
+/// at the open until `waxseal_refresh`. `options` may be null.
 ///
-/// Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`. Errors: as of `waxseal_open`, without
-/// `WAXSEAL_LOCKED`.
+/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: as of `waxseal_open`,
+/// without `WAXSEAL_LOCKED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_open_read_only(
     path: *const u8,
@@ -72,9 +74,9 @@ pub unsafe extern "C" fn waxseal_open_read_only(
     answer(error, || open_by(db, options, || at(path), Builder::open_read_only))
 }
 
-/// A new store in memory, gone when it is closed. `options` may be null.
+/// Opens a new store in memory, which is discarded when it is closed. `options` may be null.
 ///
-/// Thread-safe. On success `*db` is the caller's, to be ended by `waxseal_close`.
+/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_open_memory(
     options: *const waxseal_options_t,
@@ -86,15 +88,16 @@ pub unsafe extern "C" fn waxseal_open_memory(
     answer(error, || open_by(db, options, || Ok(Builder::in_memory()), Builder::open))
 }
 
-/// Closes the store for everything that came from it, and ends its handle, whatever the answer. What was acknowledged is durable if
-/// the answer is `WAXSEAL_OK`. Families, snapshots, batches and iterators answer `WAXSEAL_CLOSED` from then on, and still have to be
-/// ended. Null is no error.
+/// Closes the store and destroys its handle, whatever status the call returns. If the status is `WAXSEAL_OK`, every
+/// acknowledged commit is durable. Families, snapshots, batches and iterators of the store return `WAXSEAL_CLOSED` from
+/// then on, and still have to be destroyed. Null is allowed.
 ///
-/// Releases the store's threads, descriptors, mappings, memtables and cached blocks, whoever still has a handle. A running call, a bytes object
-/// and an Arrow batch keep the memory that they use; an iterator keeps its memtables and the indexes of its tables until it is ended.
+/// Releases the store's threads, descriptors, mappings, memtables and cached blocks, even while other handles exist. A
+/// running call, a bytes object and an Arrow batch keep the memory that they use. An iterator keeps its memtables and
+/// the indexes of its tables until it is destroyed.
 ///
-/// Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`. A second call answers `WAXSEAL_OK`, and does not wait for the
-/// first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
+/// Thread-safe: concurrent calls finish or return `WAXSEAL_CLOSED`. A second call returns `WAXSEAL_OK` and does not
+/// wait for the first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if a commit could not be made durable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
@@ -103,7 +106,7 @@ pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut w
         if db.is_null() {
             return Ok(());
         }
-        // Not inside a function that the store calls.
+        // Refused inside a callback of this store.
         match with_failed(db.cast_const(), |_| Ok(())).and_then(|()| take(db.cast_const())) {
             Ok(entry) => Ok(entry.object.close()?),
             Err(failure) if failure.status() == WAXSEAL_CLOSED => Ok(()),
@@ -112,7 +115,7 @@ pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut w
     })
 }
 
-/// Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.
+/// Removes a store and all its data. Refuses a directory that holds no store, and a store that is open.
 ///
 /// Thread-safe. Errors: `WAXSEAL_INVALID`, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
 #[unsafe(no_mangle)]
@@ -126,7 +129,7 @@ pub unsafe extern "C" fn waxseal_destroy_store(
     answer(error, || Ok(Db::destroy(path.path()?)?))
 }
 
-/// Makes every acknowledged commit durable: none of them can be lost once this has answered `WAXSEAL_OK`.
+/// Makes every acknowledged commit durable: none of them can be lost once this call has returned `WAXSEAL_OK`.
 ///
 /// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -136,7 +139,7 @@ pub unsafe extern "C" fn waxseal_sync(db: *mut waxseal_db_t, error: *mut *mut wa
     answer(error, || with(db.cast_const(), |db| Ok(db.sync()?)))
 }
 
-/// Writes all memtables to tables and waits for it.
+/// Writes all memtables to tables and waits until they are written.
 ///
 /// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -146,9 +149,10 @@ pub unsafe extern "C" fn waxseal_flush(db: *mut waxseal_db_t, error: *mut *mut w
     answer(error, || with(db.cast_const(), |db| Ok(db.flush()?)))
 }
 
-/// Flushes, then compacts until no compaction is due, the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
-/// all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare
-/// segments. For the end of a load: what it does beyond a compaction that is due it leaves out as soon as others write on.
+/// Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at most
+/// an eighth of the lowest level's bytes (one part in `fanout - 2`, with the default fanout), since all their records may be newer
+/// versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare segments. Meant
+/// for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
 ///
 /// Thread-safe. Errors: as of `waxseal_flush`.
 #[unsafe(no_mangle)]
@@ -158,10 +162,11 @@ pub unsafe extern "C" fn waxseal_settle(db: *mut waxseal_db_t, error: *mut *mut 
     answer(error, || with(db.cast_const(), |db| Ok(db.settle()?)))
 }
 
-/// A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by hard links
-/// where the file system has them.
+/// Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent. Tables
+/// are shared by hard links where the file system supports them.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if something is in the directory, `WAXSEAL_LOCKED` while another is written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is not empty, `WAXSEAL_LOCKED` while another checkpoint is
+/// written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_checkpoint(
     db: *mut waxseal_db_t,
@@ -174,10 +179,10 @@ pub unsafe extern "C" fn waxseal_checkpoint(
     answer(error, || with(db.cast_const(), |db| Ok(db.checkpoint(path.path()?)?)))
 }
 
-/// Catches up with the process that writes, what is registered included; for stores opened by `waxseal_open_read_only`, others stay as they
-/// are.
+/// Catches up with the writing process, registrations included. Affects stores opened by `waxseal_open_read_only`;
+/// other stores are unchanged.
 ///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if what is registered cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if the registrations cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_refresh(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
@@ -185,7 +190,7 @@ pub unsafe extern "C" fn waxseal_refresh(db: *mut waxseal_db_t, error: *mut *mut
     answer(error, || with(db.cast_const(), |db| Ok(db.refresh()?)))
 }
 
-/// `WAXSEAL_OK` if the store was opened for reading alone, `WAXSEAL_NOT_FOUND` if it may be written.
+/// `WAXSEAL_OK` if the store was opened read-only, `WAXSEAL_NOT_FOUND` if it may be written.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

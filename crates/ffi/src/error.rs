@@ -1,7 +1,8 @@
 //! Statuses and error objects.
 //!
-//! In: what failed, in the engine or at the boundary. Out: a negative status, and an object that tells the story: where the damage
-//! is, which keys it concerns. Positive statuses are answers, no failures, and make no object.
+//! In: a failure of the engine or of the boundary. Out: a negative status, and an error object that describes the
+//! failure: the damaged file and offset, the affected keys. Positive statuses are not failures and create no error
+//! object.
 
 use std::borrow::Cow;
 use std::ffi::{CString, c_char};
@@ -14,41 +15,45 @@ use crate::callback::has_failed;
 use crate::handle::{Kind, end, handle, issue, take, with};
 use crate::lent::{Out, lent, out, waxseal_slice_t};
 
-/// The call did what it says.
+/// Success.
 pub const WAXSEAL_OK: i32 = 0;
-/// What was asked for is not there; an iterator stands nowhere. No failure: outputs and error are untouched.
+/// The key, entry or list element does not exist, or the iterator is not positioned. Not a failure: outputs and error
+/// are untouched.
 pub const WAXSEAL_NOT_FOUND: i32 = 1;
-/// The caller's buffer is too small; how many bytes are needed was written, nothing else. No failure: no error is made.
+/// The caller's buffer is too small. The required size was written, and nothing else. Not a failure: no error object is
+/// created.
 pub const WAXSEAL_TOO_SMALL: i32 = 2;
-/// The answer is not in memory, and the call must not wait for a file. No failure: nothing was written.
+/// The answer is not in memory, and the call must not read a file. Not a failure: nothing was written.
 pub const WAXSEAL_NOT_RESIDENT: i32 = 3;
-/// Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
+/// Stored bytes are damaged. Repair, salvage or restore the store; undamaged data stays readable.
 pub const WAXSEAL_CORRUPTION: i32 = -1;
-/// The operating system refused. Free space or mend the device, then repeat.
+/// The operating system reported an error. Free space or fix the device, then retry.
 pub const WAXSEAL_IO: i32 = -2;
-/// Another process, or handle, has the store open.
+/// Another process, or another handle, has the store open.
 pub const WAXSEAL_LOCKED: i32 = -3;
-/// The call is wrong; nothing was changed.
+/// The call is invalid; nothing was changed.
 pub const WAXSEAL_INVALID: i32 = -4;
-/// Another commit came first; run the transaction again.
+/// Another commit came first; retry the transaction.
 pub const WAXSEAL_CONFLICT: i32 = -5;
-/// The store was opened without the right to write.
+/// The store was opened read-only.
 pub const WAXSEAL_READ_ONLY: i32 = -6;
-/// An earlier fsync or write of the log failed; reads go on, reopen to write.
+/// An earlier fsync or write of the log failed. Reads still work; reopen the store to write.
 pub const WAXSEAL_HALTED: i32 = -7;
 /// The store was written by a newer version.
 pub const WAXSEAL_FORMAT_TOO_NEW: i32 = -8;
-/// The store was closed, or the handle was ended.
+/// The store was closed, or the handle was destroyed.
 pub const WAXSEAL_CLOSED: i32 = -9;
-/// Another thread is using this object, which one thread at a time may use. Nothing was changed.
+/// Another thread is using this object, which only one thread at a time may use. Nothing was changed.
 pub const WAXSEAL_BUSY: i32 = -10;
-/// Memory for the answer cannot be had. Nothing was changed.
+/// Memory for the result cannot be allocated. Nothing was changed.
 pub const WAXSEAL_OUT_OF_MEMORY: i32 = -11;
-/// A callback of the caller's failed, with the reason that it gave.
+/// A callback failed; the error carries the reason that it gave.
 pub const WAXSEAL_CALLBACK: i32 = -12;
-/// A bug of the library was caught: please report the message. The object that the call was about cannot be used any more.
+/// The library detected a bug in itself: please report the message. The object that the call operated on is unusable
+/// from now on.
 pub const WAXSEAL_INTERNAL: i32 = -13;
-/// The thread's interrupt function ended the call (`waxseal_set_interrupt`). What it had finished stays; it may be repeated.
+/// The thread's interrupt function stopped the call (`waxseal_set_interrupt`). Work that it had finished stays; the
+/// call may be repeated.
 pub const WAXSEAL_INTERRUPTED: i32 = -14;
 
 /// The error is not about damage.
@@ -57,18 +62,18 @@ pub const WAXSEAL_VERDICT_NONE: i32 = 0;
 pub const WAXSEAL_VERDICT_STRUCTURAL: i32 = 1;
 /// A checksum does not match.
 pub const WAXSEAL_VERDICT_CHECKSUM: i32 = 2;
-/// Something that must be there is not.
+/// Required data is missing.
 pub const WAXSEAL_VERDICT_MISSING: i32 = 3;
-/// The bytes are whole but do not belong here: another file, an older copy, another place.
+/// The bytes are intact but belong elsewhere: to another file, an older copy, or another offset.
 pub const WAXSEAL_VERDICT_MISPLACED: i32 = 4;
 /// A record does not match its seal.
 pub const WAXSEAL_VERDICT_SEAL: i32 = 5;
-/// Records were lost, added or changed by the engine itself.
+/// The engine itself lost, added or changed records.
 pub const WAXSEAL_VERDICT_LEDGER: i32 = 6;
-/// Damage of a kind that this library knows and this header does not.
+/// A kind of damage that this library knows and this header does not.
 pub const WAXSEAL_VERDICT_OTHER: i32 = 7;
 
-/// What went wrong in one call. Written by a call that failed, to be read from any thread and ended by `waxseal_error_destroy`.
+/// Why one call failed. Written by the failed call, readable from any thread, and freed by `waxseal_error_destroy`.
 pub struct waxseal_error_t {
     _opaque: [u8; 0],
 }
@@ -77,12 +82,12 @@ handle!(waxseal_error_t => Story, Kind::Error, "error");
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// The engine says so.
+    /// An error of the engine.
     Engine(Error),
-    /// The boundary says so.
+    /// An error detected at the boundary.
     Call(i32, Cow<'static, str>),
 }
 
@@ -150,7 +155,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What an error object tells.
+/// The content of an error object.
 pub(crate) struct Story {
     status: i32,
     message: CString,
@@ -177,12 +182,12 @@ impl Story {
     }
 }
 
-/// Text for C: a zero byte in it would end it early, so it is shown as `\0`.
+/// Converts text for C. A zero byte would end the C string early, so it is shown as `\0`.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// The number of a verdict.
+/// Returns the number of a verdict.
 pub(crate) fn verdict_number(verdict: Verdict) -> i32 {
     match verdict {
         Verdict::Structural => WAXSEAL_VERDICT_STRUCTURAL,
@@ -195,11 +200,12 @@ pub(crate) fn verdict_number(verdict: Verdict) -> i32 {
     }
 }
 
-/// Makes the error object of a failure and gives its status. An error of an earlier call that stands in its place is ended.
+/// Creates the error object of a failure and returns the failure's status. An error object of an earlier call in
+/// `error` is destroyed.
 #[cold]
 pub(crate) fn fail(error: Out<'_, *mut waxseal_error_t>, failure: &Failure) -> i32 {
     if !error.is_nowhere() {
-        // Without room for one more object the status has to do.
+        // If no error object can be allocated, the caller gets the status alone.
         let story = issue(Story::of(failure)).unwrap_or(std::ptr::null_mut());
         if let Some(before) = error.replace(story) {
             let _ = end(before.cast_const());
@@ -208,16 +214,17 @@ pub(crate) fn fail(error: Out<'_, *mut waxseal_error_t>, failure: &Failure) -> i
     failure.status()
 }
 
-/// Ends the error that a function of the caller left, and gives its message; none if it left none.
+/// Takes the error that a callback left, and returns its message; `None` if the callback left no error.
 pub(crate) fn taken_message(error: *mut waxseal_error_t) -> Option<String> {
     let story = take(error.cast_const()).ok()?;
     Some(story.object.message.to_string_lossy().into_owned())
 }
 
-/// An error of the caller's own, UTF-8 or not, for a callback that fails: it is put where the callback was told to, and the library ends it.
-/// `code` is what `waxseal_error_code` answers. Null if there is no room for it.
+/// Creates an error for a callback that fails. The callback writes it to its error argument, and the library destroys
+/// it. `message` need not be valid UTF-8. `waxseal_error_code` returns `code`. Returns null if no object can be
+/// allocated.
 ///
-/// Thread-safe. The error is the caller's, to be handed on or ended by `waxseal_error_destroy`.
+/// Thread-safe. The caller owns the error, and hands it to the library or frees it with `waxseal_error_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_error_create(
     code: i32,
@@ -232,7 +239,7 @@ pub unsafe extern "C" fn waxseal_error_create(
     })
 }
 
-/// The status that the call answered; `WAXSEAL_OK` for null and for an error that was ended.
+/// The status of the failed call; `WAXSEAL_OK` for null and for a destroyed error.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -240,7 +247,7 @@ pub extern "C" fn waxseal_error_code(error: *const waxseal_error_t) -> i32 {
     value_of(WAXSEAL_OK, || with(error, |story| Ok(story.status)))
 }
 
-/// What happened, for people; empty for null and for an error that was ended. Never null. Valid until the error is ended.
+/// The message for people; empty for null and for a destroyed error. Never null. Valid until the error is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -248,8 +255,8 @@ pub extern "C" fn waxseal_error_message(error: *const waxseal_error_t) -> *const
     value_of(c"".as_ptr(), || with(error, |story| Ok(story.message.as_ptr())))
 }
 
-/// The damaged file, by its name in the store's directory; empty if the error is not about one. Never null. Valid until the error
-/// is ended.
+/// The name of the damaged file in the store's directory; empty if no file is damaged. Never null. Valid until the
+/// error is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -257,7 +264,7 @@ pub extern "C" fn waxseal_error_file(error: *const waxseal_error_t) -> *const c_
     value_of(c"".as_ptr(), || with(error, |story| Ok(story.file.as_ptr())))
 }
 
-/// The column family whose records are concerned; empty if none is known to be. Never null. Valid until the error is ended.
+/// The column family of the affected records; empty if it is unknown. Never null. Valid until the error is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -265,7 +272,7 @@ pub extern "C" fn waxseal_error_family(error: *const waxseal_error_t) -> *const 
     value_of(c"".as_ptr(), || with(error, |story| Ok(story.family.as_ptr())))
 }
 
-/// The place in the file of the block or frame that is damaged; 0 if the error is not about a file.
+/// The offset of the damaged block or frame in its file; 0 if the error is not about a file.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -273,7 +280,7 @@ pub extern "C" fn waxseal_error_offset(error: *const waxseal_error_t) -> u64 {
     value_of(0, || with(error, |story| Ok(story.damage.as_ref().map_or(0, |damage| damage.offset))))
 }
 
-/// What is wrong with the damaged bytes, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
+/// The kind of damage, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -286,7 +293,8 @@ pub extern "C" fn waxseal_error_verdict(error: *const waxseal_error_t) -> i32 {
     })
 }
 
-/// The smallest and the largest key that may be concerned. `WAXSEAL_NOT_FOUND` if none are known. Valid until the error is ended.
+/// The smallest and the largest key that may be affected. `WAXSEAL_NOT_FOUND` if they are unknown. Valid until the
+/// error is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -308,7 +316,8 @@ pub unsafe extern "C" fn waxseal_error_key_range(
     })
 }
 
-/// The sum that was recorded and that of what is there. `WAXSEAL_NOT_FOUND` if the error is not about sums.
+/// The recorded checksum, and the checksum computed from the stored bytes. `WAXSEAL_NOT_FOUND` if the error is not a
+/// checksum mismatch.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -326,7 +335,7 @@ pub unsafe extern "C" fn waxseal_error_sums(error: *const waxseal_error_t, expec
     })
 }
 
-/// True if the device is full or the quota is used up: the same call may succeed once there is space.
+/// True if the device is full or the quota is used up: the same call may succeed once space is free.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -334,7 +343,7 @@ pub extern "C" fn waxseal_error_is_out_of_space(error: *const waxseal_error_t) -
     value_of(false, || with(error, |story| Ok(story.out_of_space)))
 }
 
-/// Ends an error. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

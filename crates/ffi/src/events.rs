@@ -1,4 +1,4 @@
-//! Events of the log, given away: what queries answer.
+//! Lists of events, the results of queries on the log of events.
 
 use std::sync::Arc;
 
@@ -11,43 +11,43 @@ use crate::fields::{Flat, WAXSEAL_FIELD_NUMBERS, flat};
 use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{Out, out, waxseal_slice_t};
 
-/// Events, in the order that the call which made them says. They depend on nothing, may be read from any thread, and are ended by
-/// `waxseal_events_destroy`.
+/// Events, in the order documented for the call that returned them. They do not depend on the store, are readable from
+/// any thread, and are freed by `waxseal_events_destroy`.
 pub struct waxseal_events_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_events_t => Arc<Events>, Kind::Events, "list of events");
 
-/// Something that happened to something. Its slices are valid until its list is ended.
+/// One event: an operation on a target. Its slices are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_event_t {
-    /// To what, as people write it: `users.john`.
+    /// The target in its short form: `users.john`.
     pub target: waxseal_slice_t,
-    /// What, by name: `Row.Update`.
+    /// The name of the operation: `Row.Update`.
     pub operation: waxseal_slice_t,
-    /// The name of the session in which it was done; `-` for nobody in particular.
+    /// The name of the session that performed it; `-` for the unnamed session.
     pub client: waxseal_slice_t,
-    /// When: microseconds since 1970.
+    /// The time in microseconds since 1970.
     pub micros: u64,
-    /// The same moment as a number, in the order in which things happened; the events of one commit share it.
+    /// The same time as an ordered number. The events of one commit share it.
     pub time: u64,
-    /// Its commit's place in the order of commits.
+    /// The sequence number of its commit.
     pub seqno: u64,
     /// Number of its fields.
     pub fields: usize,
-    /// In a lineage: how many steps it lies behind the file that was asked for.
+    /// In a lineage: number of steps between this event and the requested file.
     pub back: usize,
 }
 
-/// One field of an event, or of a case of quarantine. Its slices are valid until its list is ended.
+/// One field of an event, or of a case of quarantine. Its slices are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_field_t {
-    /// The number under which it stands in the log.
+    /// The field's number in the log.
     pub number: u64,
     /// Its name: `new_value`, `records`, ..
     pub name: waxseal_slice_t,
-    /// One of `WAXSEAL_FIELD_..`: what of the following says something.
+    /// One of `WAXSEAL_FIELD_..`; it determines which of the following members are used.
     pub kind: i32,
     /// See `kind`.
     pub bytes: waxseal_slice_t,
@@ -58,7 +58,7 @@ pub struct waxseal_field_t {
 }
 
 impl waxseal_field_t {
-    /// Lends a field.
+    /// Borrows a field.
     pub(crate) fn of(flat: &Flat) -> waxseal_field_t {
         waxseal_field_t {
             number: flat.number,
@@ -71,11 +71,11 @@ impl waxseal_field_t {
     }
 }
 
-/// Events as C reads them.
+/// Events in the form that C reads.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     rows: Vec<Row>,
-    /// Where the page after this one begins; empty: there is none.
+    /// The start of the next page; empty if this is the last one.
     next: Vec<u8>,
 }
 
@@ -108,31 +108,31 @@ impl Row {
 }
 
 impl Events {
-    /// These events, as they are named in the store of the session.
+    /// Converts events, with the names of the session's store.
     pub(crate) fn of(session: &Session, events: &[Event], next: Option<Vec<u8>>) -> face::Result<Events> {
         let rows = events.iter().map(|event| Row::of(session, event, 0)).collect::<face::Result<_>>()?;
         Ok(Events { rows, next: next.unwrap_or_default() })
     }
 
-    /// The steps of a lineage.
+    /// Converts the steps of a lineage.
     pub(crate) fn of_steps(session: &Session, steps: &[Step]) -> face::Result<Events> {
         let rows = steps.iter().map(|step| Row::of(session, &step.event, step.back)).collect::<face::Result<_>>()?;
         Ok(Events { rows, next: Vec::new() })
     }
 
-    /// Gives them to the caller.
+    /// Hands the list to the caller.
     pub(crate) fn give(self, place: Out<'_, *mut waxseal_events_t>) -> Result<()> {
         give(place, Arc::new(self))
     }
 }
 
-/// Gives events to the caller, who may have them already.
+/// Hands a list to the caller, perhaps one that other handles share.
 pub(crate) fn give(place: Out<'_, *mut waxseal_events_t>, events: Arc<Events>) -> Result<()> {
     place.set(issue(events)?);
     Ok(())
 }
 
-/// How many events there are; 0 for null and for a list that was ended.
+/// Number of events; 0 for null and for a destroyed list.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -140,7 +140,7 @@ pub extern "C" fn waxseal_events_count(events: *const waxseal_events_t) -> usize
     value_of(0, || with(events, |events| Ok(events.rows.len())))
 }
 
-/// The event at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The event at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn waxseal_events_get(
     })
 }
 
-/// A field of the event at a place, both counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// A field of an event, both by 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -190,7 +190,8 @@ pub unsafe extern "C" fn waxseal_events_field(
     })
 }
 
-/// Where the next page begins, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the list is ended.
+/// The start of the next page, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the list
+/// is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -208,7 +209,7 @@ pub unsafe extern "C" fn waxseal_events_next(events: *const waxseal_events_t, af
     })
 }
 
-/// Ends a list of events. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a list of events. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Exchange with other stores: key ranges of a family as table files, out and in.
+//! Exchange with other stores: exports and imports key ranges of a family as table files.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -14,35 +14,38 @@ use crate::lent::{Out, lent, lent_slices, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
-/// No metadata is exported. A record that expires is refused, as by every policy without seals: its receiver would keep it forever.
+/// Exports no metadata. A record with an expiry time is refused, as by every policy without seals: the receiver would
+/// keep it forever.
 pub const WAXSEAL_POLICY_STRIP: i32 = 0;
-/// Seals are exported with the entries that they cover, such as expiry times, and the entries of allowed providers. Export options
-/// without a policy use this one, and allow labels too.
+/// Exports seals with the annotations that they cover, such as expiry times, and the entries of allowed providers.
+/// Export options without a policy use this one, and also allow labels.
 pub const WAXSEAL_POLICY_COMPANION: i32 = 1;
-/// The MetaHive paper's checksums leave, in a table of their own: one tombstone a key, older than anything it could hide.
+/// Exports the checksums of the MetaHive paper in a separate table: one tombstone per key, older than any record it
+/// could hide.
 pub const WAXSEAL_POLICY_PAPER_SAFE: i32 = 2;
-/// The paper's rows leave, one a version, between the records. They hide whatever older record of the key with a byte 01 behind it the
-/// receiver has.
+/// Exports the paper's rows, one per version, between the records. A row hides an older record of the receiver whose
+/// key is the row's record key followed by byte 01.
 pub const WAXSEAL_POLICY_PAPER_LITERAL: i32 = 3;
 
-/// Tables carry records alone.
+/// The tables hold records only.
 pub const WAXSEAL_FORM_PLAIN: i32 = 0;
-/// And seals, and what else may leave.
+/// The tables also hold seals and other exported metadata.
 pub const WAXSEAL_FORM_SEALED: i32 = 1;
-/// And rows of the paper, one a key, that mask nothing.
+/// The tables also hold the paper's rows, one per key, which hide no record.
 pub const WAXSEAL_FORM_PAPER_SAFE: i32 = 2;
-/// And rows of the paper, one a version.
+/// The tables also hold the paper's rows, one per version.
 pub const WAXSEAL_FORM_PAPER_LITERAL: i32 = 3;
 
-/// The records of an export, and the metadata that is written beside them. A null pointer stands for the defaults: the newest version of
-/// every key, with its seal and labels. Used by one thread at a time, and ended by `waxseal_export_options_destroy`.
+/// Options of an export: the records, and the metadata written with them. A null pointer means the defaults: the newest
+/// version of every key, with its seal and labels. Used by one thread at a time. Destroyed by
+/// `waxseal_export_options_destroy`.
 pub struct waxseal_export_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_export_options_t => Mutex<Leaving>, Kind::ExportOptions, "export options object");
 
-/// What was set.
+/// All options that were set.
 #[derive(Clone, Default)]
 pub(crate) struct Leaving {
     /// `None` until the caller chooses one.
@@ -73,10 +76,10 @@ impl Leaving {
     }
 }
 
-/// New export options: defaults.
+/// Creates export options with all defaults.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_export_options_destroy`. Errors: `WAXSEAL_INVALID` without a
-/// place for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_export_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_export_options_create(
     options: *mut *mut waxseal_export_options_t,
@@ -100,16 +103,17 @@ fn set(options: *mut waxseal_export_options_t, change: impl FnOnce(&mut Leaving)
     })
 }
 
-/// Sets the metadata that is written beside the records: one of `WAXSEAL_POLICY_..`. Default `WAXSEAL_POLICY_COMPANION` with labels.
-/// A call with `WAXSEAL_POLICY_COMPANION` leaves labels out unless their provider is allowed.
+/// Sets the policy for the metadata written with the records: one of `WAXSEAL_POLICY_..`. Default
+/// `WAXSEAL_POLICY_COMPANION` with labels. A call with `WAXSEAL_POLICY_COMPANION` omits labels unless their provider is
+/// allowed.
 ///
-/// One thread at a time. A number that is no policy is told by the export.
+/// One thread at a time. The export reports an unknown policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_export_options_set_policy(options: *mut waxseal_export_options_t, policy: i32) -> i32 {
     set(options, |leaving| leaving.policy = Some(policy))
 }
 
-/// Allows one more provider whose entries are exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
+/// Allows the entries of one more provider to be exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -117,9 +121,9 @@ pub extern "C" fn waxseal_export_options_allow(options: *mut waxseal_export_opti
     set(options, |leaving| leaving.allowed.push(provider))
 }
 
-/// One range of keys more; they must ascend and not meet. Without any: all keys.
+/// Adds a key range to export. Ranges must ascend without overlap. If no range is added, all keys are exported.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a range that cannot be.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_export_options_add_range(
     options: *mut waxseal_export_options_t,
@@ -133,8 +137,8 @@ pub unsafe extern "C" fn waxseal_export_options_add_range(
     })
 }
 
-/// Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. One whose time is over
-/// leaves as a tombstone. Default false.
+/// Whether all existing versions are exported, tombstones included, instead of the newest version of each key. An
+/// expired version is exported as a tombstone. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -142,7 +146,8 @@ pub extern "C" fn waxseal_export_options_set_all_versions(options: *mut waxseal_
     set(options, |leaving| leaving.all_versions = all)
 }
 
-/// The place in the order of commits that every record gets instead of its own; with the newest version alone. Default: its own.
+/// Sets one sequence number for all exported records instead of their own. Allowed only for an export of the newest
+/// versions. Default: their own.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -150,7 +155,7 @@ pub extern "C" fn waxseal_export_options_set_seqno(options: *mut waxseal_export_
     set(options, |leaving| leaving.seqno = Some(seqno))
 }
 
-/// Ends export options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+/// Destroys export options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -158,41 +163,43 @@ pub extern "C" fn waxseal_export_options_destroy(options: *mut waxseal_export_op
     status_of(|| end(options.cast_const()))
 }
 
-/// What an export did.
+/// The result of an export.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_exported_t {
-    /// Records of users.
+    /// Number of user records.
     pub records: u64,
-    /// Rows that speak for them.
+    /// Number of the paper's rows that describe these records.
     pub rows: u64,
-    /// Records that had no seal.
+    /// Number of records without a seal.
     pub unsealed: u64,
-    /// The sum of the seals of all records as numbers, modulo 2^64.
+    /// The sum of the seals of all records, as numbers, modulo 2^64.
     pub sum: u64,
     /// Bytes of metadata in the tables.
     pub companion_bytes: u64,
-    /// Tables.
+    /// Number of tables.
     pub files: usize,
-    /// Seals that were not exported.
+    /// Number of seals that were not exported.
     pub seals_left: u64,
-    /// Stamps (session and time of a watched write) that were not exported; they never leave a store.
+    /// Number of stamps (session and time of a watched write) that were not exported; stamps never leave a store.
     pub stamps_left: u64,
-    /// Entries of providers that were not exported.
+    /// Number of provider entries that were not exported.
     pub entries_left: u64,
     /// Bytes of all metadata that was not exported.
     pub bytes_left: u64,
-    /// Values that had expired and were not exported.
+    /// Number of expired values, which were not exported.
     pub expired: u64,
 }
 
-/// Writes records of a family as table files into a new directory, for another node: one of this kind, a plain one, or one that has never
-/// heard of seals. Every record is checked on its way out. Costs a scan and the files; they are durable when this answers, and a directory
-/// without its last file, `EXCHANGE`, is no export. `snapshot`, `options` and `exported` may be null.
+/// Exports records of a family as table files in a new directory, for another node, which may be a sealed store, a
+/// plain store, or an engine without seals. Every record is checked before it is written. Costs a scan and the files.
+/// The files are durable when this call returns; a directory without its last file, `EXCHANGE`, is not an export.
+/// `snapshot`, `options` and `exported` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for ranges that meet or a policy that cannot carry
-/// a key, which is named, before anything is written; `WAXSEAL_INVALID` for a record that expires under a policy that cannot say so, which is
-/// named, and `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal says: nothing stays of what was written;
+/// Thread-safe, if no other thread uses the options meanwhile. Errors before anything is written: `WAXSEAL_INVALID` for
+/// overlapping ranges, or for a key that the policy cannot carry; the message names the key. Errors after which all
+/// written files are removed: `WAXSEAL_INVALID` for a record with an expiry time under a policy that cannot carry it;
+/// the message names the record. `WAXSEAL_CORRUPTION`, with file and offset, for a record that does not match its seal.
 /// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_export(
@@ -237,27 +244,27 @@ pub unsafe extern "C" fn waxseal_export(
     })
 }
 
-/// What an import did.
+/// The result of an import.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_imported_t {
-    /// The place in the order of commits of every record that came in; 0 if there was none.
+    /// The sequence number of every imported record; 0 if no record was imported.
     pub seqno: u64,
-    /// Records that came in: the newest of each key.
+    /// Number of imported records: the newest version of each key.
     pub records: u64,
-    /// Older versions, which did not.
+    /// Number of older versions, which were not imported.
     pub superseded: u64,
-    /// Records, of all versions, that carried a seal and match it.
+    /// Number of records, of all versions, that carried a seal and match it.
     pub sealed: u64,
-    /// Records, of all versions, that carried none.
+    /// Number of records, of all versions, without a seal.
     pub unsealed: u64,
-    /// Rows in the paper's form that found their version and agree with it.
+    /// Number of the paper's rows whose version was found and matches.
     pub bound: u64,
-    /// Rows that found none; removed.
+    /// Number of the paper's rows without their version; these rows were removed.
     pub orphans: u64,
-    /// Versions, in an export in the paper's form, for which no row speaks.
+    /// Number of versions without a row, in an export in the paper's form.
     pub without_row: u64,
-    /// Users' own tombstones of keys that end in 01.
+    /// Number of user tombstones of keys that end in byte 01.
     pub own_deletes: u64,
 }
 
@@ -268,12 +275,13 @@ fn tell(place: Out<'_, waxseal_imported_t>, done: Imported) {
     place.set(told);
 }
 
-/// Takes an export in: every record is checked first, all come under one new place in the order of commits, over what the keys held before. A
-/// failed import has changed nothing. `imported` may be null.
+/// Imports an export. Every record is checked first. All imported records get one new sequence number and override the
+/// previous values of their keys. A failed import changes nothing. `imported` may be null.
 ///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION` with file and offset if anything is not what the export says of itself, or a record is not what
-/// its seal or row says; `WAXSEAL_INVALID` for another order of keys, without an export there, and for a record that expires where this
-/// store cannot keep when (a plain one); `WAXSEAL_FORMAT_TOO_NEW`, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, with file and offset, if a file does not match the export's manifest, or
+/// a record does not match its seal or row. `WAXSEAL_INVALID` for another key order, for a directory without an export,
+/// and for a record with an expiry time if this store cannot keep it (a plain store). `WAXSEAL_FORMAT_TOO_NEW`,
+/// `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_import(
     family: *mut waxseal_family_t,
@@ -291,8 +299,8 @@ pub unsafe extern "C" fn waxseal_import(
     })
 }
 
-/// Takes in bare table files, which nothing describes but their own properties: those of an old node. `form` is one of `WAXSEAL_FORM_..`.
-/// `imported` may be null.
+/// Imports bare table files, for instance of an old node, which only their own properties describe. `form` is one of
+/// `WAXSEAL_FORM_..`. `imported` may be null.
 ///
 /// Thread-safe. Errors: as of `waxseal_import`.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Column families: by name, made, dropped, listed.
+//! Column families: open by name, create, drop, list.
 
 use face::ColumnFamily;
 
@@ -12,7 +12,7 @@ use crate::lent::{lent, out};
 use crate::options::verify;
 use crate::range::{bounds, waxseal_range_t};
 
-/// A column family of an open store: one ordered map from keys to values. May be used from any thread, and is ended by
+/// A column family of an open store: one ordered map from keys to values. Usable from any thread. Destroyed by
 /// `waxseal_family_destroy`, before or after its store is closed.
 pub struct waxseal_family_t {
     _opaque: [u8; 0],
@@ -20,11 +20,11 @@ pub struct waxseal_family_t {
 
 handle!(waxseal_family_t => ColumnFamily, Kind::Family, "column family", |family| Some(family.store()));
 
-/// The column family of this name, made if there is none; `default` always exists. In a store opened for reading an unknown name is
-/// `WAXSEAL_INVALID`.
+/// Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store
+/// opened read-only, an unknown name is `WAXSEAL_INVALID`.
 ///
-/// Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` for a name
-/// that is no UTF-8 or cannot be, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+/// `WAXSEAL_INVALID` for a name that is not UTF-8 or not allowed, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_open(
     db: *mut waxseal_db_t,
@@ -43,10 +43,11 @@ pub unsafe extern "C" fn waxseal_family_open(
     })
 }
 
-/// Makes a column family with options of its own. `options` may be null. Its name has 1 to 255 bytes, none of them zero.
+/// Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them zero.
 ///
-/// Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` if the name
-/// exists or cannot be, and for options that cannot be; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+/// `WAXSEAL_INVALID` if the name exists or is not allowed, and for invalid options; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_create(
     db: *mut waxseal_db_t,
@@ -69,7 +70,8 @@ pub unsafe extern "C" fn waxseal_family_create(
     })
 }
 
-/// Drops a column family with all its records. Handles to it answer `WAXSEAL_INVALID` from then on. `default` cannot be dropped.
+/// Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.
+/// `default` cannot be dropped.
 ///
 /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown name, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -84,9 +86,10 @@ pub unsafe extern "C" fn waxseal_family_drop(
     answer(error, || with(db.cast_const(), |db| Ok(db.drop_column_family(name.text("name")?)?)))
 }
 
-/// The names of all column families, each with a zero byte behind it.
+/// Returns the names of all column families, each followed by a zero byte.
 ///
-/// Thread-safe. On success `*names` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_names(
     db: *const waxseal_db_t,
@@ -108,9 +111,9 @@ pub unsafe extern "C" fn waxseal_family_names(
     })
 }
 
-/// The name of a column family.
+/// Returns the name of a column family.
 ///
-/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`.
+/// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_name(
     family: *const waxseal_family_t,
@@ -122,11 +125,11 @@ pub unsafe extern "C" fn waxseal_family_name(
     answer(error, || with(family, |family| give(name.needed("name")?, family.name().as_bytes())))
 }
 
-/// The same column family, to be read under another policy, one of `WAXSEAL_VERIFY_..`: reads through it, by iterator too, check what it
-/// says. `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone.
+/// Returns another handle to the column family, with its own verification policy, one of `WAXSEAL_VERIFY_..`, for all
+/// reads through it, iterators included. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`.
 ///
-/// Thread-safe. On success `*verified` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` for a
-/// number that is no policy.
+/// Thread-safe. On success the caller owns `*verified` and frees it with `waxseal_family_destroy`. Errors:
+/// `WAXSEAL_INVALID` for an unknown policy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_with_verify(
     family: *const waxseal_family_t,
@@ -145,9 +148,10 @@ pub unsafe extern "C" fn waxseal_family_with_verify(
     })
 }
 
-/// The same column family, to be read so that blocks which its reads load stay in the cache, or, for reads that come by once, do not.
+/// Returns another handle to the column family, which decides whether blocks loaded by its reads are added to the block
+/// cache. Set `fill` to false for one-time scans.
 ///
-/// Thread-safe. On success `*filling` is the caller's, to be ended by `waxseal_family_destroy`.
+/// Thread-safe. On success the caller owns `*filling` and frees it with `waxseal_family_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_with_fill_cache(
     family: *const waxseal_family_t,
@@ -164,7 +168,7 @@ pub unsafe extern "C" fn waxseal_family_with_fill_cache(
     })
 }
 
-/// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
+/// Compacts the whole family until deleted and overwritten records take no space.
 ///
 /// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -174,9 +178,9 @@ pub unsafe extern "C" fn waxseal_compact(family: *mut waxseal_family_t, error: *
     answer(error, || with(family.cast_const(), |family| Ok(family.compact()?)))
 }
 
-/// The same of the tables that may hold keys of a range. `range` may be null: all of them.
+/// Compacts the tables that may hold keys of a range, as `waxseal_compact` does. `range` may be null: all keys.
 ///
-/// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a range that cannot be.
+/// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for an invalid range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_compact_range(
     family: *mut waxseal_family_t,
@@ -188,7 +192,8 @@ pub unsafe extern "C" fn waxseal_compact_range(
     answer(error, || with(family.cast_const(), |family| Ok(family.compact_range(range?)?)))
 }
 
-/// About how many bytes of the store's files hold records of a range. Memtables are not counted. `range` may be null: everything.
+/// Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted. `range`
+/// may be null: all keys.
 ///
 /// Thread-safe. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -207,9 +212,10 @@ pub unsafe extern "C" fn waxseal_approximate_size(
     })
 }
 
-/// Ends a handle to a column family; the family itself stays. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a handle to a column family; the family itself stays. Null is allowed; a destroyed handle is
+/// `WAXSEAL_CLOSED`.
 ///
-/// Thread-safe: calls that use it meanwhile finish.
+/// Thread-safe: concurrent calls that use the handle finish.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_destroy(family: *mut waxseal_family_t) -> i32 {
     status_of(|| end(family.cast_const()))

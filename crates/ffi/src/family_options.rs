@@ -1,4 +1,4 @@
-//! How a column family of its own kind is made.
+//! Options for the creation of a column family.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,22 +13,23 @@ use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
 
-/// Seals stand in a column where a codec packs the block, else behind their records.
+/// Seals are stored in a column if a codec compresses the block, otherwise after their records.
 pub const WAXSEAL_SEALS_BY_CODEC: i32 = 0;
-/// Always behind their records.
+/// Seals are always stored after their records.
 pub const WAXSEAL_SEALS_FOLLOWING: i32 = 1;
-/// Always in a column.
+/// Seals are always stored in a column.
 pub const WAXSEAL_SEALS_COLUMN: i32 = 2;
 
-/// Settings of one column family. Whatever is not set keeps its default; a null pointer stands for nothing but defaults. May be used
-/// for any number of families, by one thread at a time, and is ended by `waxseal_family_options_destroy`, any time after.
+/// Settings of one column family. Settings that are not set keep their defaults; a null pointer means all defaults.
+/// Usable for any number of families, by one thread at a time. Destroyed by `waxseal_family_options_destroy`, at any
+/// time.
 pub struct waxseal_family_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_family_options_t => Mutex<FamilyOptions>, Kind::FamilyOptions, "family options object");
 
-/// What was set, and whose order the family has, if not bytewise.
+/// The options that were set, and the comparator if the order is not bytewise.
 #[derive(Clone, Default)]
 pub(crate) struct FamilyOptions {
     options: CfOptions,
@@ -45,7 +46,7 @@ impl FamilyOptions {
     }
 }
 
-/// What was set, for a family of this store; null sets nothing.
+/// Returns the options for a family of this store; null means defaults.
 pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: StoreId) -> Result<CfOptions> {
     if options.is_null() {
         return Ok(CfOptions::default());
@@ -53,10 +54,10 @@ pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: S
     with_mut(options, |options: &mut FamilyOptions| Ok(options.of(&Caller::of(store))))
 }
 
-/// The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
-/// null, and is copied as it is now.
+/// Sets the options of a family, which replace those recorded in the store. The open creates the family if it does not
+/// exist. `family_options` may be null, and is copied in its current state.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_options_add_family(
     options: *mut waxseal_options_t,
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn waxseal_options_add_family(
     })
 }
 
-/// Sets whose order the family has.
+/// Sets the comparator of the family.
 pub(crate) fn set_order(options: *mut waxseal_family_options_t, order: Arc<Given>) -> Result<()> {
     with_mut(options.cast_const(), |options: &mut FamilyOptions| {
         options.order = Some(order);
@@ -94,10 +95,10 @@ fn set(options: *mut waxseal_family_options_t, turn: impl FnOnce(&mut CfOptions)
     })
 }
 
-/// New family options: defaults.
+/// Creates family options with all defaults.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
-/// for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_options_create(
     options: *mut *mut waxseal_family_options_t,
@@ -114,8 +115,8 @@ pub unsafe extern "C" fn waxseal_family_options_create(
 
 /// Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
 ///
-/// One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle; so do all setters of family options. What was set is
-/// checked when a family is made with it.
+/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all setters of family options. The
+/// values are validated when a family is created with them.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_block_bytes(options: *mut waxseal_family_options_t, bytes: usize) -> i32 {
     set(options, |options| options.block_bytes = bytes)
@@ -142,7 +143,7 @@ pub extern "C" fn waxseal_family_options_set_filter_bits(options: *mut waxseal_f
 
 /// Compression, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_compression(options: *mut waxseal_family_options_t, number: i32) -> i32 {
     status_of(|| {
@@ -151,10 +152,10 @@ pub extern "C" fn waxseal_family_options_set_compression(options: *mut waxseal_f
     })
 }
 
-/// Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
-/// that of the other levels.
+/// Compression of the bottom level, which holds most of the data and is written least often, one of
+/// `WAXSEAL_COMPRESSION_..`. Default: the compression of the other levels.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_bottom_compression(
     options: *mut waxseal_family_options_t,
@@ -185,7 +186,7 @@ pub extern "C" fn waxseal_family_options_set_level_base_bytes(
     set(options, |options| options.level_base_bytes = bytes)
 }
 
-/// How much larger each level is than the one above. Default 10.
+/// Size ratio of each level to the level above. Default 10.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -193,7 +194,7 @@ pub extern "C" fn waxseal_family_options_set_fanout(options: *mut waxseal_family
     set(options, |options| options.fanout = times)
 }
 
-/// Tables in level 0 at which they are compacted. Default 4.
+/// Number of level-0 tables that triggers a compaction. Default 4.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -204,8 +205,8 @@ pub extern "C" fn waxseal_family_options_set_level0_tables(
     set(options, |options| options.level0_tables = tables)
 }
 
-/// Values of at least so many bytes stand in files of their own, where they are written once; 0: none does. Kept in the store. Default
-/// 4 KiB.
+/// Values of at least this many bytes are stored in blob files, where they are written once; 0 means no value is.
+/// Recorded in the store. Default 4 KiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -216,8 +217,8 @@ pub extern "C" fn waxseal_family_options_set_large_value_bytes(
     set(options, |options| options.large_value_bytes = bytes)
 }
 
-/// How many microseconds a record of the family lives that is put without an expiry of its own; 0: for ever. Records that come with their
-/// seal, by ingestion or from another store keep what they came with. Kept in the store. Default 0.
+/// Default time to live, in microseconds, of records put without an expiry time; 0 means no expiry. Records that arrive
+/// with their seal, by ingestion or from another store, keep their own expiry. Recorded in the store. Default 0.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -225,9 +226,10 @@ pub extern "C" fn waxseal_family_options_set_default_ttl(options: *mut waxseal_f
     set(options, |options| options.default_ttl = (micros > 0).then(|| Duration::from_micros(micros)))
 }
 
-/// Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
+/// Position of the seals in a block, one of `WAXSEAL_SEALS_..`. Recorded in the store. Default
+/// `WAXSEAL_SEALS_BY_CODEC`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown layout.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_seals(options: *mut waxseal_family_options_t, number: i32) -> i32 {
     status_of(|| {
@@ -241,10 +243,10 @@ pub extern "C" fn waxseal_family_options_set_seals(options: *mut waxseal_family_
     })
 }
 
-/// What point reads check, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default
+/// How point reads are verified, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`. Default
 /// `WAXSEAL_VERIFY_ALWAYS`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_verify_reads(
     options: *mut waxseal_family_options_t,
@@ -257,9 +259,9 @@ pub extern "C" fn waxseal_family_options_set_verify_reads(
     })
 }
 
-/// What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+/// How iterators are verified, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_family_options_set_verify_scans(
     options: *mut waxseal_family_options_t,
@@ -272,7 +274,7 @@ pub extern "C" fn waxseal_family_options_set_verify_scans(
     })
 }
 
-/// Ends family options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+/// Destroys family options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

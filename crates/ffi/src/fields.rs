@@ -1,4 +1,5 @@
-//! What an event holds, laid flat: each field a number, a name, a kind, and room for what any field can say.
+//! The fields of an event in a flat form for C: a number, a name, a kind, and members that hold the value of any kind
+//! of field.
 
 use face::registry::{Field, FileRef, Image, Payload, TokenRange};
 
@@ -8,23 +9,23 @@ pub const WAXSEAL_FIELD_NUMBER: i32 = 0;
 pub const WAXSEAL_FIELD_TEXT: i32 = 1;
 /// Any bytes: `bytes`.
 pub const WAXSEAL_FIELD_BYTES: i32 = 2;
-/// A setting: its name in `bytes`, its value in `more`.
+/// A setting: name in `bytes`, value in `more`.
 pub const WAXSEAL_FIELD_SETTING: i32 = 3;
-/// There was no value.
+/// The value is absent.
 pub const WAXSEAL_FIELD_ABSENT: i32 = 4;
-/// A value, whole: `bytes`.
+/// A complete value: `bytes`.
 pub const WAXSEAL_FIELD_VALUE: i32 = 5;
 /// The seal of a value: 8 bytes in `bytes`, and as a number in `numbers[0]`.
 pub const WAXSEAL_FIELD_SEAL: i32 = 6;
-/// A table file: its uid in `bytes` (16), its digest in `numbers[0]`, its records in `numbers[1]`.
+/// A table file: uid in `bytes` (16 bytes), digest in `numbers[0]`, number of records in `numbers[1]`.
 pub const WAXSEAL_FIELD_FILE: i32 = 7;
-/// A span: its first number in `numbers[0]`, its last in `numbers[1]`.
+/// A range of numbers: first in `numbers[0]`, last in `numbers[1]`.
 pub const WAXSEAL_FIELD_SPAN: i32 = 8;
-/// A span of tokens: the keyspace in `bytes`, the replicas in `more`, separated by commas; first and last token, records, bytes and
-/// sum in `numbers`.
+/// A token range: keyspace in `bytes`, comma-separated replicas in `more`; first and last token, records, bytes and sum
+/// in `numbers`.
 pub const WAXSEAL_FIELD_TOKENS: i32 = 9;
 
-/// How many numbers a field has room for.
+/// The length of a field's array of numbers.
 pub const WAXSEAL_FIELD_NUMBERS: usize = 5;
 
 /// One field.
@@ -38,7 +39,7 @@ pub(crate) struct Flat {
     pub(crate) numbers: [u64; WAXSEAL_FIELD_NUMBERS],
 }
 
-/// The fields of an event, in their order.
+/// Returns the fields of an event, in order.
 pub(crate) fn flat(payload: &Payload) -> Vec<Flat> {
     payload.fields().iter().map(of).collect()
 }
@@ -64,7 +65,7 @@ impl Said {
     }
 }
 
-/// The name of a field, and what it says.
+/// Returns the name of a field and its value.
 fn said(field: &Field) -> (String, Said) {
     let number = |number: &u64| Said::new(WAXSEAL_FIELD_NUMBER, &[], &[], &[*number]);
     let text = |text: &str| Said::new(WAXSEAL_FIELD_TEXT, text.as_bytes(), &[], &[]);

@@ -10,10 +10,12 @@ use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
 use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
-/// The value of a key, copied. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if the key is not there.
+/// Returns a copy of a key's value. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key does not
+/// exist.
 ///
-/// Thread-safe. On `WAXSEAL_OK` `*value` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if the
-/// value is damaged: then none is given, and no older one in its place; `WAXSEAL_IO`, `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
+/// Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
+/// `WAXSEAL_CORRUPTION` if the value is damaged; the call then returns no value, not even an older one. `WAXSEAL_IO`,
+/// `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_get(
     family: *const waxseal_family_t,
@@ -34,11 +36,12 @@ pub unsafe extern "C" fn waxseal_get(
     })
 }
 
-/// Copies the value of a key into a buffer, and its length to `*length`. Nothing is allocated. `snapshot` null: as it is now. A null
-/// buffer with capacity 0 asks for the length.
+/// Copies the value of a key to a buffer, and its length to `*length`. Allocates nothing. A null `snapshot` reads the
+/// current state. A null buffer with capacity 0 queries the length.
 ///
-/// `WAXSEAL_NOT_FOUND` if the key is not there: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not fit: its length is
-/// written, the buffer is untouched; a larger one may come too late, if others write the key meanwhile.
+/// `WAXSEAL_NOT_FOUND` if the key does not exist: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not fit:
+/// only its length is written. A retry with a larger buffer may again be too small, if other threads write the key
+/// meanwhile.
 ///
 /// Thread-safe. Errors: as of `waxseal_get`.
 #[unsafe(no_mangle)]
@@ -63,9 +66,9 @@ pub unsafe extern "C" fn waxseal_get_into(
     })
 }
 
-/// `waxseal_get_into`, if its answer is in memory: `WAXSEAL_NOT_RESIDENT` if a file would have to be read, and then nothing is written.
-/// For those who must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached
-/// `waxseal_get_into` does.
+/// As `waxseal_get_into`, but never reads a file: returns `WAXSEAL_NOT_RESIDENT`, and writes nothing, if the answer is
+/// not in memory. Meant for threads that must not block, such as an event loop or a thread that holds an interpreter's
+/// lock. A resident answer costs as much as a cached `waxseal_get_into`.
 ///
 /// Thread-safe. Errors: as of `waxseal_get`.
 #[unsafe(no_mangle)]
@@ -90,7 +93,8 @@ pub unsafe extern "C" fn waxseal_get_resident(
     })
 }
 
-/// The status of a read into a buffer, by the length of the value and whether it fitted. None: it is not in memory.
+/// Returns the status of a read into a buffer, from the value's length and whether it fitted. `None` means that the
+/// answer is not in memory.
 #[inline]
 fn filled(found: Option<Option<(usize, bool)>>, length: Out<'_, usize>) -> i32 {
     match found {
@@ -103,7 +107,7 @@ fn filled(found: Option<Option<(usize, bool)>>, length: Out<'_, usize>) -> i32 {
     }
 }
 
-/// `WAXSEAL_OK` if the key is there, `WAXSEAL_NOT_FOUND` if not. `snapshot` null: as it is now.
+/// `WAXSEAL_OK` if the key exists, `WAXSEAL_NOT_FOUND` if not. A null `snapshot` reads the current state.
 ///
 /// Thread-safe. Errors: as of `waxseal_get`.
 #[unsafe(no_mangle)]
@@ -119,18 +123,19 @@ pub unsafe extern "C" fn waxseal_contains(
     answer(error, || with(family, |family| Ok(lend_value(family, snapshot, key.key()?, |_| ())?.is_some())))
 }
 
-/// The values of many keys at one moment. They depend on nothing, may be read from any thread, and are ended by
-/// `waxseal_values_destroy`.
+/// The values of several keys at one point in time. They do not depend on the store, are readable from any thread, and
+/// are freed by `waxseal_values_destroy`.
 pub struct waxseal_values_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_values_t => Vec<Option<Slice>>, Kind::Values, "values object");
 
-/// The values of `count` keys, all as they were at one moment, copied. `snapshot` null: now.
+/// Returns copies of the values of `count` keys, all read at one point in time. A null `snapshot` reads the current
+/// state.
 ///
-/// Thread-safe. On success `*values` is the caller's, to be ended by `waxseal_values_destroy`. Errors: as of `waxseal_get`; one value
-/// that cannot be given fails the call.
+/// Thread-safe. On success the caller owns `*values` and frees it with `waxseal_values_destroy`. Errors: as of
+/// `waxseal_get`; if one value cannot be read, the whole call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_multi_get(
     family: *const waxseal_family_t,
@@ -153,7 +158,7 @@ pub unsafe extern "C" fn waxseal_multi_get(
     })
 }
 
-/// How many values there are, absent ones counted: as many as keys were asked for. 0 for null and for values that were ended.
+/// Number of values, absent ones included: the number of requested keys. 0 for null and for a destroyed object.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -161,7 +166,8 @@ pub extern "C" fn waxseal_values_count(values: *const waxseal_values_t) -> usize
     value_of(0, || with(values, |values| Ok(values.len())))
 }
 
-/// The value of the key at `index`, lent until the values are ended. `WAXSEAL_NOT_FOUND` if the key was not there: nothing is written.
+/// The value of the key at `index`, valid until the values are destroyed. `WAXSEAL_NOT_FOUND` if the key does not
+/// exist: nothing is written.
 ///
 /// Thread-safe. Errors: `WAXSEAL_INVALID` for an index past the end, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -184,7 +190,7 @@ pub unsafe extern "C" fn waxseal_values_at(
     })
 }
 
-/// Ends values. Null is no error; values that were ended are `WAXSEAL_CLOSED`.
+/// Destroys values. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,17 +1,17 @@
-//! Handles: numbers that look like pointers, and the tables that know what they stand for.
+//! Handles: numbers in the shape of pointers, and the tables that map them to objects.
 //!
-//! In: an object. Out: a handle, that finds the object from any thread until it is ended, by whichever thread ends it first; from
-//! then on it finds nothing, for good. To find one touches no lock and no counter that threads share, but for what a call answers (a
-//! value, an error): that is cheap to make and to end instead.
+//! In: an object. Out: a handle, which finds the object from any thread until one thread destroys the handle; from then
+//! on it finds nothing, forever. A lookup touches no lock and no counter that threads share. Results of calls (a value,
+//! an error) are the exception: their handles are cheap to create and destroy instead.
 //!
 //! ```text
-//! bit 63 .. 59    kind, 1 to 30: the address is none that a process can have, so a handle that is followed faults at once
-//! bit 58 .. 28    generation: how often the place was used before; a place that used up its generations rests
-//! bit 27 .. 0     place in the table of its kind
+//! bit 63 .. 59    kind, 1 to 30: no process has such an address, so C code that dereferences a handle faults at once
+//! bit 58 .. 28    generation: how often the slot was used before; a slot is retired after its last generation
+//! bit 27 .. 0     slot in the table of its kind
 //! ```
 //!
-//! Places are never given back to the system, so that a stale handle can be looked up. An entry goes when it is ended and the last
-//! call that uses it has returned.
+//! Slots are never returned to the system, so that a stale handle can be looked up. An entry is freed once its handle
+//! is destroyed and the last call that uses it has returned.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -30,15 +30,15 @@ const GENERATION_BITS: u32 = 31;
 const KIND_SHIFT: u32 = PLACE_BITS + GENERATION_BITS;
 const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Places of the first chunk; each further chunk doubles the table.
+/// Slots of the first chunk; each further chunk doubles the table.
 const FIRST_CHUNK: u32 = 64;
-/// Chunks that hold all places.
+/// Number of chunks that hold all slots.
 const CHUNKS: usize = (PLACE_BITS - FIRST_CHUNK.trailing_zeros() + 1) as usize;
 
-/// Handles that were made and not ended, of all kinds.
+/// Number of live handles of all kinds.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The kinds of handles, by the number that stands in them.
+/// The kinds of handles, by the number encoded in the handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -70,7 +70,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is what a call answers: made, read a few times and ended. All others are looked up again and again.
+    /// True for results of calls, which are created, read a few times and destroyed. All other objects are looked up
+    /// many times.
     fn is_answer(self) -> bool {
         use Kind::{Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values};
         matches!(self, Bytes | Cases | Error | Events | Explanation | Fences | Registrations | Report | Tables | Values)
@@ -79,20 +80,20 @@ impl Kind {
 
 /// A C type whose pointers are handles.
 pub(crate) trait Handle: Sized + 'static {
-    /// What they stand for.
+    /// The type of the objects.
     type Object: Send + Sync + 'static;
-    /// What people call it.
+    /// The name of the type in messages.
     const NAME: &'static str;
     /// The table of its objects.
     fn table() -> &'static Table<Self::Object>;
-    /// The store that an object belongs to, if it does: inside a function that this store calls it may not be used.
+    /// Returns the store that an object belongs to, if any: the object may not be used inside a callback of that store.
     fn store(_object: &Self::Object) -> Option<StoreId> {
         None
     }
 }
 
-/// Makes a C type a handle: `handle!(waxseal_error_t => Story, Kind::Error, "error")`, and one of a store's with a fourth part, which
-/// says how its object knows the store.
+/// Makes a C type a handle: `handle!(waxseal_error_t => Story, Kind::Error, "error")`. For an object of a store, a
+/// fourth argument returns the store of the object.
 macro_rules! handle {
     ($type:ty => $object:ty, $kind:expr, $name:literal $(, $store:expr)?) => {
         impl $crate::handle::Handle for $type {
@@ -113,14 +114,15 @@ macro_rules! handle {
 }
 pub(crate) use handle;
 
-/// Gives an object a handle.
+/// Creates a handle for an object.
 pub(crate) fn issue<H: Handle>(object: H::Object) -> Result<*mut H> {
     let bits = H::table().insert(object).ok_or_else(|| Failure::out_of_memory(H::NAME))?;
     LIVE.fetch_add(1, Ordering::Relaxed);
     Ok(ptr::without_provenance_mut(bits as usize))
 }
 
-/// Lends the object of a handle to `call`. One of a store whose comparator failed is not lent, nor is what was made of it since.
+/// Lends the object of a handle to `call`. Fails if the comparator of the object's store has failed, before `call` or
+/// during it; in the second case the result of `call` is discarded.
 #[inline]
 pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     with_failed(handle, |object| {
@@ -132,7 +134,7 @@ pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object)
     })
 }
 
-/// Lends the object of a handle to `call`, whatever became of its store.
+/// Lends the object of a handle to `call`, even if the comparator of its store has failed.
 #[inline]
 pub(crate) fn with_failed<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     let bits = handle.addr() as u64;
@@ -161,7 +163,7 @@ where
     })
 }
 
-/// Looks at what one thread at a time may use, unless another one does. A panic that passed it is no matter here.
+/// Reads an object that one thread at a time may use, unless another thread uses it. Ignores poisoning by a panic.
 pub(crate) fn peek<T, R>(object: &Mutex<T>, look: impl FnOnce(&T) -> R) -> Option<R> {
     match object.try_lock() {
         Ok(object) => Some(look(&object)),
@@ -170,12 +172,12 @@ pub(crate) fn peek<T, R>(object: &Mutex<T>, look: impl FnOnce(&T) -> R) -> Optio
     }
 }
 
-/// Ends a handle. Calls that use the object go on with it. Null is no error: there is nothing to end.
+/// Destroys a handle. Running calls keep the object. Null is allowed and does nothing.
 pub(crate) fn end<H: Handle>(handle: *const H) -> Result<()> {
     if handle.is_null() { Ok(()) } else { take(handle).map(drop) }
 }
 
-/// Ends a handle and gives back its object, perhaps still in use by other threads.
+/// Destroys a handle and returns its object, which other threads may still use.
 pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<Entry<H::Object>>> {
     let bits = handle.addr() as u64;
     let entry = H::table().remove(bits).ok_or_else(|| not_alive::<H>(bits))?;
@@ -183,7 +185,7 @@ pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<Entry<H::Object>>>
     Ok(entry)
 }
 
-/// Why a handle finds nothing.
+/// Returns the reason why a handle finds nothing.
 #[cold]
 fn not_alive<H: Handle>(bits: u64) -> Failure {
     let name = H::NAME;
@@ -196,7 +198,7 @@ fn not_alive<H: Handle>(bits: u64) -> Failure {
     Failure::closed(format!("the {name} was ended"))
 }
 
-/// How many handles were made and not ended yet, of all kinds together. A program that ends everything it makes finds 0 at its end.
+/// Number of live handles, of all kinds together. A program that destroys everything it creates ends with 0.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -204,17 +206,17 @@ pub extern "C" fn waxseal_live_handles() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// An object with its handle, by which a look-up knows that it found what was asked for.
+/// An object with its handle; a lookup compares the handle to detect a reused slot.
 pub(crate) struct Entry<T> {
     handle: u64,
     pub(crate) object: T,
 }
 
-/// What a place holds.
+/// The content of a slot.
 enum Held<T> {
-    /// Found without a word that threads share; some hundred nanoseconds to fill and again to empty.
+    /// Lookups write no memory that threads share; filling and emptying the slot costs a few hundred nanoseconds each.
     Shared(ArcSwapOption<Entry<T>>),
-    /// Filled, emptied and found behind a lock of its own, which is free again before what was found is used.
+    /// Filled, emptied and looked up under a lock of the slot, which is released before the found object is used.
     Answer(Mutex<Option<Arc<Entry<T>>>>),
 }
 
@@ -223,7 +225,7 @@ impl<T> Held<T> {
         if kind.is_answer() { Held::Answer(Mutex::new(None)) } else { Held::Shared(ArcSwapOption::empty()) }
     }
 
-    /// What `call` says of the entry with this handle, or `missing` if it is not here.
+    /// Returns the result of `call` for the entry with this handle, or of `missing` if the slot does not hold it.
     #[inline]
     fn find<R>(&self, handle: u64, call: impl FnOnce(&Entry<T>) -> R, missing: impl FnOnce() -> R) -> R {
         match self {
@@ -245,7 +247,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// Takes the entry with this handle out; None if it is not here, or another thread took it.
+    /// Removes the entry with this handle; `None` if the slot does not hold it, or another thread removed it.
     fn take(&self, handle: u64) -> Option<Arc<Entry<T>>> {
         match self {
             Held::Shared(held) => {
@@ -258,16 +260,16 @@ impl<T> Held<T> {
     }
 }
 
-/// Nothing panics while it is held.
+/// No code panics while it holds this lock, so poisoning is ignored.
 fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A place of a table.
+/// A slot of a table.
 struct Slot<T> {
     held: Held<T>,
     generation: AtomicU64,
-    /// The free place below this one on the stack of free places, plus one.
+    /// The next free slot on the stack of free slots, plus one.
     below: AtomicU32,
 }
 
@@ -275,9 +277,9 @@ struct Slot<T> {
 pub(crate) struct Table<T> {
     kind: Kind,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
-    /// Places that were never used begin here.
+    /// Slots from here on were never used.
     fresh: AtomicU32,
-    /// The top of the stack of free places: low half its place plus one, high half how often the top was changed.
+    /// The top of the stack of free slots: its slot plus one in the low half, the number of changes in the high half.
     free: AtomicU64,
 }
 
@@ -286,7 +288,7 @@ impl<T> Table<T> {
         Table { kind, chunks: [const { OnceLock::new() }; CHUNKS], fresh: AtomicU32::new(0), free: AtomicU64::new(0) }
     }
 
-    /// None if all places are used.
+    /// Returns the handle; `None` if all slots are used.
     fn insert(&self, object: T) -> Option<u64> {
         let place = self.pop().or_else(|| self.next_fresh())?;
         let slot = self.slot(place)?;
@@ -296,18 +298,18 @@ impl<T> Table<T> {
         Some(handle)
     }
 
-    /// None if there is nothing under this handle, or another thread took it.
+    /// Removes the entry of a handle; `None` if the handle finds nothing, or another thread removed it.
     fn remove(&self, handle: u64) -> Option<Arc<Entry<T>>> {
         let slot = self.slot_of(handle)?;
         let entry = slot.held.take(handle)?;
-        // The place is ours alone until it is pushed.
+        // This thread alone owns the slot until it is pushed.
         if slot.generation.fetch_add(1, Ordering::AcqRel) < LAST_GENERATION {
             self.push((handle & ((1 << PLACE_BITS) - 1)) as u32, slot);
         }
         Some(entry)
     }
 
-    /// The place that a handle names, if it is a handle of this kind and the place was used.
+    /// Returns the slot that a handle names, if the handle is of this kind and the slot's chunk exists.
     #[inline]
     fn slot_of(&self, handle: u64) -> Option<&Slot<T>> {
         if handle >> KIND_SHIFT != self.kind as u64 {
@@ -317,7 +319,7 @@ impl<T> Table<T> {
         self.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// A place, made if need be.
+    /// Returns a slot, whose chunk is allocated if needed.
     fn slot(&self, place: u32) -> Option<&Slot<T>> {
         let (chunk, offset) = split(place);
         let slots = self.chunks.get(chunk)?.get_or_init(|| {
@@ -358,12 +360,13 @@ impl<T> Table<T> {
     }
 }
 
-/// The top of the stack with another place: the count of changes keeps a thread from taking it for one it saw before.
+/// Returns the stack's top with another slot. The change count avoids the ABA problem: no thread mistakes the new top
+/// for an earlier one.
 fn changed(top: u64, place: u32) -> u64 {
     ((top >> 32).wrapping_add(1)) << 32 | u64::from(place)
 }
 
-/// Chunk and offset of a place: chunk `n` begins at `64 * (2^n - 1)` and has `64 * 2^n` places.
+/// Chunk and offset of a slot: chunk `n` begins at `64 * (2^n - 1)` and has `64 * 2^n` slots.
 #[inline]
 fn split(place: u32) -> (usize, usize) {
     let chunk = (place / FIRST_CHUNK + 1).ilog2();
@@ -431,7 +434,8 @@ mod tests {
         assert!(Kind::Error as u64 > 0);
     }
 
-    /// Threads end each other's handles while a third looks them up: each object is ended once, and found whole or not at all.
+    /// Threads destroy each other's handles while a third looks them up: each object is destroyed once, and found
+    /// complete or not at all.
     #[test]
     fn each_object_is_ended_once() {
         each_is_ended_once(Table::new(Kind::Values));

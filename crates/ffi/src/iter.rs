@@ -1,7 +1,8 @@
 //! Iterators: a position in a column family, moved by single steps or by packed batches of rows.
 //!
-//! A batch is as many single steps; their rows are copied into one buffer of the iterator. Damage met on the way ends the batch: rows
-//! before it are given first, it is told by the next call, and the steps after that lead on behind it.
+//! A batch performs several single steps and copies their rows to one buffer of the iterator. Damage ends the batch:
+//! the rows before it are returned first, the next call reports the damage, and the steps after that continue behind
+//! it.
 
 use std::sync::Mutex;
 
@@ -15,17 +16,17 @@ use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::waxseal_snapshot_t;
 
-/// A position in a column family as it was when the iterator was made. Used by one thread at a time, and ended by
-/// `waxseal_iter_destroy`; it holds its view of the store until then.
+/// A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
+/// `waxseal_iter_destroy`; it pins its view of the store until then.
 ///
-/// A new iterator stands before the first and behind the last record: `waxseal_iter_next` leads to the first, `waxseal_iter_prev` to the
-/// last. Damage that it meets is one `WAXSEAL_CORRUPTION`; the next step leads on, to the first record behind what is damaged. After any
-/// other error it stands nowhere, and may be moved anew.
+/// A new iterator is not positioned: `waxseal_iter_next` moves it to the first record, `waxseal_iter_prev` to the last.
+/// Damage in its way is one `WAXSEAL_CORRUPTION`; the next step continues at the first record behind the damage. Any
+/// other error leaves the iterator unpositioned; the caller may move it again.
 pub struct waxseal_iter_t {
     _opaque: [u8; 0],
 }
 
-/// A row under an iterator, lent until the iterator is moved or ended.
+/// A row under an iterator, valid until the iterator is moved or destroyed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_row_t {
@@ -35,37 +36,38 @@ pub struct waxseal_row_t {
     pub value: waxseal_slice_t,
 }
 
-/// Rows in one buffer, lent until the iterator is moved or ended. The key of row `i` begins at `data[offsets[2 * i]]`, its value at
-/// `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count + 1` offsets.
+/// Rows in one buffer, valid until the iterator is moved or destroyed. The key of row `i` begins at `data[offsets[2 *
+/// i]]`, its value at `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count
+/// + 1` offsets.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_rows_t {
-    /// Keys and values, one behind the other.
+    /// Keys and values, concatenated.
     pub data: *const u8,
-    /// Where they begin.
+    /// The start of each key and value, and the end of the last.
     pub offsets: *const usize,
-    /// How many rows there are.
+    /// Number of rows.
     pub count: usize,
 }
 
-/// An iterator and the rows that it lends.
+/// An iterator and its buffer of rows.
 pub(crate) struct Iter {
     cursor: Cursor,
     /// True until the first move.
     is_new: bool,
-    /// What the last batch met behind its rows.
+    /// The error that the last batch met after its rows.
     waiting: Option<Failure>,
-    /// True if a batch had no room for the row under the cursor: the next step is to that one.
+    /// True if a batch had no memory for the row under the cursor: the next step returns that row.
     is_owed: bool,
     data: Vec<u8>,
     offsets: Vec<usize>,
-    /// True if values are left out of batches.
+    /// True if batches omit values.
     keys_only: bool,
 }
 
 handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| peek(iter, |iter| iter.cursor.store()));
 
-/// Which way a step goes.
+/// The direction of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     On,
@@ -85,7 +87,7 @@ impl Iter {
         }
     }
 
-    /// Moves to a place of its own. True if there is a record.
+    /// Moves to an absolute position. True if there is a record.
     fn seek(&mut self, to: impl FnOnce(&mut Cursor) -> face::Result<()>) -> Result<bool> {
         self.waiting = None;
         self.is_owed = false;
@@ -94,7 +96,7 @@ impl Iter {
         Ok(self.cursor.valid())
     }
 
-    /// One record on or back. True if there is one.
+    /// Steps to the next or the previous record. True if there is one.
     #[inline]
     fn step(&mut self, way: Way) -> Result<bool> {
         if let Some(failure) = self.waiting.take() {
@@ -113,7 +115,7 @@ impl Iter {
         Ok(self.cursor.valid())
     }
 
-    /// Steps up to `max_rows` times and packs what it comes to, until there are `max_bytes`. True if there is a row.
+    /// Steps up to `max_rows` times and packs the rows, until the buffer holds `max_bytes`. True if it holds a row.
     fn pack(&mut self, way: Way, max_rows: usize, max_bytes: usize) -> Result<bool> {
         self.data.clear();
         self.offsets.clear();
@@ -133,7 +135,7 @@ impl Iter {
         Ok(self.count() > 0)
     }
 
-    /// Packs the row under the cursor, or owes it.
+    /// Packs the row under the cursor; on an allocation failure, sets `is_owed`.
     fn push(&mut self) -> Result<()> {
         let value = if self.keys_only { &[] } else { self.cursor.value() };
         let key = self.cursor.key();
@@ -160,7 +162,7 @@ impl Iter {
     }
 }
 
-/// Makes an iterator.
+/// Creates an iterator.
 fn create(
     family: *const waxseal_family_t,
     snapshot: *const waxseal_snapshot_t,
@@ -180,7 +182,7 @@ fn create(
     Ok(())
 }
 
-/// Moves an iterator and lends the row that it then stands on.
+/// Moves an iterator and lends the row at its new position.
 #[inline]
 fn moved(
     iter: *mut waxseal_iter_t,
@@ -191,7 +193,7 @@ fn moved(
     Ok(given(row, there))
 }
 
-/// Gives the caller what there is. True if there is anything.
+/// Writes the output if there is one. True if there is.
 #[inline]
 fn given<T>(place: Out<'_, T>, there: Option<T>) -> bool {
     there.map(|there| place.set(there)).is_some()
@@ -207,10 +209,11 @@ fn sought(
     moved(iter, row, |iter| iter.seek(|cursor| to(cursor, key)))
 }
 
-/// An iterator over the records with keys in a range. `snapshot` null: as they are now. `range` null: all.
+/// Creates an iterator over the records with keys in a range. A null `snapshot` reads the current state. A null `range`
+/// means all keys.
 ///
-/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID` for a range that
-/// cannot be, and for a snapshot of another store; `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID`
+/// for an invalid range, and for a snapshot of another store; `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_iter_create(
     family: *const waxseal_family_t,
@@ -224,10 +227,11 @@ pub unsafe extern "C" fn waxseal_iter_create(
     answer(error, || create(family, snapshot, range?, iter))
 }
 
-/// An iterator over the records whose keys begin with `prefix`. `snapshot` null: as they are now.
+/// Creates an iterator over the records whose keys begin with `prefix`. A null `snapshot` reads the current state.
 ///
-/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: as of `waxseal_iter_create`;
-/// `WAXSEAL_INVALID` for a family with a comparator, in whose order such keys need not stand together.
+/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: as of
+/// `waxseal_iter_create`; `WAXSEAL_INVALID` for a family with a comparator, whose order need not keep such keys
+/// together.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_iter_create_prefix(
     family: *const waxseal_family_t,
@@ -248,7 +252,8 @@ pub unsafe extern "C" fn waxseal_iter_create_prefix(
     })
 }
 
-/// To the first record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+/// Moves to the first record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
+/// receives the row.
 ///
 /// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
 #[unsafe(no_mangle)]
@@ -262,7 +267,8 @@ pub unsafe extern "C" fn waxseal_iter_first(
     answer(error, || moved(iter, row, |iter| iter.seek(Cursor::first)))
 }
 
-/// To the last record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+/// Moves to the last record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null, receives
+/// the row.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -276,7 +282,8 @@ pub unsafe extern "C" fn waxseal_iter_last(
     answer(error, || moved(iter, row, |iter| iter.seek(Cursor::last)))
 }
 
-/// To the first record at or after `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+/// Moves to the first record at or after `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
+/// may be null, receives the row.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -292,7 +299,8 @@ pub unsafe extern "C" fn waxseal_iter_seek(
     answer(error, || sought(iter, key, row, |cursor, key| cursor.seek(key)))
 }
 
-/// To the last record at or before `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+/// Moves to the last record at or before `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
+/// may be null, receives the row.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -308,8 +316,8 @@ pub unsafe extern "C" fn waxseal_iter_seek_for_prev(
     answer(error, || sought(iter, key, row, |cursor, key| cursor.seek_for_prev(key)))
 }
 
-/// One record on; a new iterator goes to the first one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
-/// may be null.
+/// Moves to the next record, or a new iterator to the first one. `WAXSEAL_NOT_FOUND` if no such record exists;
+/// otherwise `row`, which may be null, receives the row.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -323,8 +331,8 @@ pub unsafe extern "C" fn waxseal_iter_next(
     answer(error, || moved(iter, row, |iter| iter.step(Way::On)))
 }
 
-/// One record back; a new iterator goes to the last one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
-/// may be null.
+/// Moves to the previous record, or a new iterator to the last one. `WAXSEAL_NOT_FOUND` if no such record exists;
+/// otherwise `row`, which may be null, receives the row.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -338,11 +346,12 @@ pub unsafe extern "C" fn waxseal_iter_prev(
     answer(error, || moved(iter, row, |iter| iter.step(Way::Back)))
 }
 
-/// As many calls of `waxseal_iter_next` as there are rows up to `max_rows`, in one: their rows are lent together, packed. A batch is
-/// full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
+/// Returns the rows of up to `max_rows` calls of `waxseal_iter_next`, packed in one buffer. A batch ends once it holds
+/// `max_bytes` or more, but always holds at least one row. The iterator is then positioned at the batch's last row.
 ///
-/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it. A row
-/// for which there is no memory ends it, too, and once that was told it is the next one, whichever way that step goes.
+/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: the next call reports it, and the call after that
+/// continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that, and
+/// the following step returns this row, in either direction.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
 /// `WAXSEAL_OUT_OF_MEMORY`.
@@ -359,9 +368,10 @@ pub unsafe extern "C" fn waxseal_iter_next_rows(
     answer(error, || packed(iter, Way::On, max_rows, max_bytes, rows))
 }
 
-/// Whether batches of rows hold keys alone, with empty values. Default false. Rows of single steps have their values in any case.
+/// Whether batches of rows hold only keys, with empty values. Default false. Rows of single steps always have their
+/// values.
 ///
-/// One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle.
+/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) -> i32 {
     status_of(|| {
@@ -372,7 +382,8 @@ pub extern "C" fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_onl
     })
 }
 
-/// As `waxseal_iter_next_rows`, backwards: the rows that as many calls of `waxseal_iter_prev` would give, in their order.
+/// As `waxseal_iter_next_rows`, backwards: returns the rows of up to `max_rows` calls of `waxseal_iter_prev`, in their
+/// order.
 ///
 /// One thread at a time. Errors: as of `waxseal_iter_next_rows`.
 #[unsafe(no_mangle)]
@@ -404,7 +415,8 @@ fn packed(
     Ok(given(rows, there))
 }
 
-/// True if the iterator stands on a record; false for null, for an iterator that was ended and for one that another thread is using.
+/// True if the iterator is positioned at a record; false for null, for a destroyed iterator and for one that another
+/// thread is using.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -412,7 +424,8 @@ pub extern "C" fn waxseal_iter_valid(iter: *const waxseal_iter_t) -> bool {
     value_of(false, || with_mut(iter, |iter| Ok(iter.cursor.valid())))
 }
 
-/// The key that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+/// The key at the iterator's position, valid until the iterator is moved or destroyed; empty where `waxseal_iter_valid`
+/// is false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -420,7 +433,8 @@ pub extern "C" fn waxseal_iter_key(iter: *const waxseal_iter_t) -> waxseal_slice
     value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.key()))))
 }
 
-/// The value that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+/// The value at the iterator's position, valid until the iterator is moved or destroyed; empty where
+/// `waxseal_iter_valid` is false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -428,7 +442,7 @@ pub extern "C" fn waxseal_iter_value(iter: *const waxseal_iter_t) -> waxseal_sli
     value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.value()))))
 }
 
-/// Ends an iterator. Null is no error; an iterator that was ended is `WAXSEAL_CLOSED`.
+/// Destroys an iterator. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -444,7 +458,7 @@ mod tests {
     use super::*;
     use crate::error::WAXSEAL_OUT_OF_MEMORY;
 
-    /// The system's allocator, which gives a thread no more bytes at once than it has said.
+    /// The system's allocator, which refuses allocations of a thread above a limit.
     struct Scarce;
 
     thread_local! {
@@ -455,8 +469,8 @@ mod tests {
         MOST.try_with(|most| bytes > most.get()).unwrap_or(false) // the thread may be ending
     }
 
-    // SAFETY: every call is handed to the system's allocator as it came, or answered as one that has no memory; to look at the limit needs no
-    // allocation and no destructor.
+    // SAFETY: every call is passed on to the system's allocator unchanged, or fails with a null pointer. Reading the
+    // limit needs no allocation and no destructor.
     unsafe impl GlobalAlloc for Scarce {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             // SAFETY: the caller's promises are passed on.

@@ -1,4 +1,5 @@
-//! What is known of a key, and of a table file: where it is watched, why it is what it is, how it came to be.
+//! Provenance of keys and table files: the registrations that watch a key, the events of a key, and the lineage of a
+//! file.
 
 use std::sync::Arc;
 
@@ -14,17 +15,18 @@ use crate::registry::{Registrations, waxseal_registrations_t};
 use crate::seal::waxseal_seal_t;
 use crate::session::waxseal_session_t;
 
-/// The key is nowhere.
+/// The key was not found.
 pub const WAXSEAL_LIES_NOWHERE: i32 = 0;
-/// It is in memory, and in the log of the store.
+/// The key is in a memtable, and in the store's log.
 pub const WAXSEAL_LIES_IN_MEMORY: i32 = 1;
-/// It is in a table file.
+/// The key is in a table file.
 pub const WAXSEAL_LIES_IN_TABLE: i32 = 2;
 
-/// The registrations that watch a key, those that say most first, and what happened to it, oldest first. Either place may be null.
+/// Returns the registrations that watch a key, the most specific ones first, and the events of the key, oldest first.
+/// Either output may be null.
 ///
-/// Thread-safe. On success `*watched_by` and `*events` are the caller's, to be ended by `waxseal_registrations_destroy` and
-/// `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+/// Thread-safe. On success the caller owns `*watched_by` and `*events`, and frees them with
+/// `waxseal_registrations_destroy` and `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_provenance(
     session: *const waxseal_session_t,
@@ -53,11 +55,12 @@ pub unsafe extern "C" fn waxseal_provenance(
     })
 }
 
-/// How a table file came to be: what wrote it, what that had read, and so on back, the last step first; `waxseal_event_t.back` counts the
-/// steps. The file is said by its name in the store's directory or, also if it is gone, by its uid: 32 hexadecimal digits.
+/// Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so on, newest
+/// step first; `waxseal_event_t.back` counts the steps. The file is named by its name in the store's directory or by
+/// its uid, 32 hexadecimal digits; the uid also works for a deleted file.
 ///
-/// Thread-safe. On success `*steps` is the caller's, to be ended by `waxseal_events_destroy`. Errors: `WAXSEAL_INVALID` for a file that is
-/// not there; else as of `waxseal_query_all`.
+/// Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`. Errors:
+/// `WAXSEAL_INVALID` for an unknown file; otherwise as of `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_lineage(
     session: *const waxseal_session_t,
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn waxseal_lineage(
     })
 }
 
-/// Everything that is known of a key. It depends on nothing, may be read from any thread, and is ended by
+/// All known facts about a key. It does not depend on the store, is readable from any thread, and is freed by
 /// `waxseal_explanation_destroy`.
 pub struct waxseal_explanation_t {
     _opaque: [u8; 0],
@@ -85,44 +88,44 @@ pub struct waxseal_explanation_t {
 
 handle!(waxseal_explanation_t => Explained, Kind::Explanation, "explanation");
 
-/// What an explanation says. Its slices are valid until the explanation is ended.
+/// The content of an explanation. Its slices are valid until the explanation is destroyed.
 #[repr(C)]
 pub struct waxseal_explained_t {
-    /// The key by its full name.
+    /// The key in its full form.
     pub target: waxseal_slice_t,
-    /// What the checks say: `validated`, `absent`, or why the value is not given out.
+    /// The result of the checks: `validated`, `absent`, or the reason why the value is withheld.
     pub verdict: waxseal_slice_t,
     /// The value, if `has_value`.
     pub value: waxseal_slice_t,
-    /// Who wrote it, by the name of the session; empty if it was not watched then.
+    /// The name of the session that wrote it; empty if the key was not watched at that time.
     pub writer: waxseal_slice_t,
-    /// When that was, in microseconds since 1970.
+    /// The time of that write, in microseconds since 1970.
     pub written_micros: u64,
-    /// The place in the order of commits of the version that decides, if `has_version`.
+    /// The sequence number of the version that determines the result, if `has_version`.
     pub seqno: u64,
-    /// When all of the store was last checked, in microseconds since 1970; 0: nothing is known of that.
+    /// The time of the last complete verification of the store, in microseconds since 1970; 0 if unknown.
     pub verified_micros: u64,
-    /// The table file in which it lies, if `lies` says so.
+    /// The table file that holds the version, if `lies` is `WAXSEAL_LIES_IN_TABLE`.
     pub file: waxseal_slice_t,
     /// The uid of that file.
     pub uid: [u8; 16],
-    /// The place of the block in it.
+    /// The offset of its block in the file.
     pub offset: u64,
     /// The level of the file.
     pub level: u32,
-    /// Where the version lies that decides: one of `WAXSEAL_LIES_..`.
+    /// The location of the version that determines the result: one of `WAXSEAL_LIES_..`.
     pub lies: i32,
     /// Its seal, if `has_seal`.
     pub seal: waxseal_seal_t,
-    /// False: there is no value, or none that can be given out.
+    /// False if the key has no value, or its value is withheld.
     pub has_value: bool,
-    /// False: nothing decides, or it cannot be read.
+    /// False if there is no such version, or it cannot be read.
     pub has_version: bool,
-    /// False: the record has no seal.
+    /// False if the record has no seal.
     pub has_seal: bool,
 }
 
-/// An explanation as C reads it.
+/// An explanation in the form that C reads.
 pub(crate) struct Explained {
     known: Explanation,
     target: String,
@@ -163,11 +166,11 @@ impl Explained {
     }
 }
 
-/// Everything that is known of a key: value and verdict, who wrote it and when, what happened to it, in which file it lies and how that
-/// came to be. Damage is told, not an error. Costs several reads.
+/// Explains a key: its value and verdict, the writer and time, its events, its file and that file's lineage. Damage is
+/// part of the explanation, not an error. Costs several reads.
 ///
-/// Thread-safe. On success `*explanation` is the caller's, to be ended by `waxseal_explanation_destroy`. Errors: as of
-/// `waxseal_query_all`.
+/// Thread-safe. On success the caller owns `*explanation` and frees it with `waxseal_explanation_destroy`. Errors: as
+/// of `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_explain(
     session: *const waxseal_session_t,
@@ -195,7 +198,7 @@ pub unsafe extern "C" fn waxseal_explain(
     })
 }
 
-/// What an explanation says.
+/// Returns the content of an explanation.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -226,9 +229,9 @@ fn part(
     })
 }
 
-/// What happened to the key, oldest first.
+/// Returns the events of the key, oldest first.
 ///
-/// Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`.
+/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_explanation_events(
     explanation: *const waxseal_explanation_t,
@@ -237,9 +240,9 @@ pub unsafe extern "C" fn waxseal_explanation_events(
     part(explanation, events, |explained| &explained.events)
 }
 
-/// How the file came to be in which it lies, as of `waxseal_lineage`.
+/// Returns the lineage of the key's table file, as of `waxseal_lineage`.
 ///
-/// Thread-safe. On success `*steps` is the caller's, to be ended by `waxseal_events_destroy`.
+/// Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_explanation_lineage(
     explanation: *const waxseal_explanation_t,
@@ -248,7 +251,7 @@ pub unsafe extern "C" fn waxseal_explanation_lineage(
     part(explanation, steps, |explained| &explained.lineage)
 }
 
-/// Ends an explanation. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys an explanation. Null is allowed; a destroyed explanation is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,6 +1,7 @@
-//! What a caller lends for the time of a call: bytes to read, places to write to.
+//! Memory that a caller lends for the duration of a call: input bytes and output places.
 //!
-//! In: raw pointers. Out: types whose making is the `unsafe` step and whose use is safe. Lengths are looked at before bytes are.
+//! In: raw pointers. Out: types whose construction is `unsafe` and whose use is safe. Lengths are checked before bytes
+//! are read.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -10,15 +11,16 @@ use face::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 use crate::error::{Failure, Result};
 
-/// Bytes: where, and how many. A null pointer with length 0 is the empty slice.
+/// Bytes: a pointer and a length. A null pointer with length 0 is the empty slice.
 ///
-/// Lent to the library it is read during the call only. Lent by the library it is valid as long as the function that gave it says.
+/// The library reads a slice from the caller during the call only. A slice from the library is valid as long as the
+/// documentation of the function that returned it states.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_slice_t {
     /// The first byte.
     pub data: *const u8,
-    /// Their number.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -31,7 +33,7 @@ impl waxseal_slice_t {
     }
 }
 
-/// Bytes of a caller, not looked at yet.
+/// Bytes from a caller, not validated yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Lent<'a> {
     data: *const u8,
@@ -39,40 +41,40 @@ pub(crate) struct Lent<'a> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
-/// Takes a caller's bytes.
+/// Wraps a caller's bytes.
 ///
 /// # Safety
-/// If `data` is not null, `len` bytes are readable there for `'a`, and nobody writes them.
+/// If `data` is not null, `len` bytes are readable there for `'a`, and no thread writes them.
 #[inline]
 pub(crate) unsafe fn lent<'a>(data: *const u8, len: usize) -> Lent<'a> {
     Lent { data, len, lifetime: PhantomData }
 }
 
 impl<'a> Lent<'a> {
-    /// The bytes of a key.
+    /// Returns the bytes of a key.
     #[inline]
     pub(crate) fn key(self) -> Result<&'a [u8]> {
         self.at_most(MAX_KEY_BYTES, "key")
     }
 
-    /// The bytes of a value.
+    /// Returns the bytes of a value.
     #[inline]
     pub(crate) fn value(self) -> Result<&'a [u8]> {
         self.at_most(MAX_VALUE_BYTES, "value")
     }
 
-    /// Bytes of another kind, called `what` should they be wrong.
+    /// Returns bytes of any kind; error messages call them `what`.
     pub(crate) fn bytes(self, what: &str) -> Result<&'a [u8]> {
         self.at_most(isize::MAX as usize, what)
     }
 
-    /// Text, called `what` should it be wrong.
+    /// Returns UTF-8 text; error messages call it `what`.
     pub(crate) fn text(self, what: &str) -> Result<&'a str> {
         str::from_utf8(self.bytes(what)?)
             .map_err(|error| Failure::invalid(format!("the {what} is no UTF-8 from byte {} on", error.valid_up_to())))
     }
 
-    /// The name of a file or directory.
+    /// Returns the path of a file or directory.
     pub(crate) fn path(self) -> Result<PathBuf> {
         let bytes = self.bytes("path")?;
         if bytes.is_empty() {
@@ -98,7 +100,7 @@ impl<'a> Lent<'a> {
         if self.data.is_null() {
             return if self.len == 0 { Ok(&[]) } else { Err(null_bytes(what, self.len)) };
         }
-        // SAFETY: not null and not longer than memory; the rest is what `lent` was promised.
+        // SAFETY: not null and not longer than memory; the rest is the contract of `lent`.
         Ok(unsafe { slice::from_raw_parts(self.data, self.len) })
     }
 }
@@ -113,10 +115,11 @@ fn null_bytes(what: &str, len: usize) -> Failure {
     Failure::invalid(format!("the {what} is a null pointer with length {len}"))
 }
 
-/// Takes a caller's array of slices.
+/// Wraps a caller's array of slices.
 ///
 /// # Safety
-/// If `slices` is not null, `count` of them are readable there for `'a`, each as `lent` asks for its bytes, and nobody writes them.
+/// If `slices` is not null, `count` slices are readable there for `'a`, each meets the contract of `lent`, and no
+/// thread writes them.
 pub(crate) unsafe fn lent_slices<'a>(slices: *const waxseal_slice_t, count: usize) -> Result<Vec<Lent<'a>>> {
     if slices.is_null() && count > 0 {
         return Err(Failure::invalid(format!("the array of slices is a null pointer with length {count}")));
@@ -127,7 +130,7 @@ pub(crate) unsafe fn lent_slices<'a>(slices: *const waxseal_slice_t, count: usiz
     let mut taken = Vec::new();
     taken.try_reserve_exact(count).map_err(|_| Failure::out_of_memory("an array of slices"))?;
     for index in 0..count {
-        // SAFETY: the caller says that `count` slices are readable, and for what each of them says.
+        // SAFETY: the caller promises that `count` slices are readable, and the bytes of each slice too.
         taken.push(unsafe {
             let waxseal_slice_t { data, len } = *slices.add(index);
             lent(data, len)
@@ -136,10 +139,10 @@ pub(crate) unsafe fn lent_slices<'a>(slices: *const waxseal_slice_t, count: usiz
     Ok(taken)
 }
 
-/// Takes a caller's array of structs.
+/// Wraps a caller's array of structs.
 ///
 /// # Safety
-/// If `items` is not null, `count` of them are readable there for `'a`, and nobody writes them.
+/// If `items` is not null, `count` items are readable there for `'a`, and no thread writes them.
 pub(crate) unsafe fn lent_array<'a, T>(items: *const T, count: usize) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -154,28 +157,28 @@ pub(crate) unsafe fn lent_array<'a, T>(items: *const T, count: usize) -> Result<
     Ok(unsafe { slice::from_raw_parts(items, count) })
 }
 
-/// A place of the caller's that a result is written to.
+/// A place of the caller's that receives a result.
 pub(crate) struct Out<'a, T> {
     place: *mut T,
     lifetime: PhantomData<&'a mut T>,
 }
 
-/// Takes a place for a result.
+/// Wraps a place for a result.
 ///
 /// # Safety
-/// `place` is null, or may be written for `'a` by nobody else. What stands there may be read if it was made by this library.
+/// `place` is null, or writable for `'a` by this call alone. Its previous content may be read if this library wrote it.
 #[inline]
 pub(crate) unsafe fn out<'a, T>(place: *mut T) -> Out<'a, T> {
     Out { place, lifetime: PhantomData }
 }
 
 impl<T> Out<'_, T> {
-    /// No place: what is written is dropped.
+    /// Returns an output without a place, which drops the result.
     pub(crate) fn nowhere() -> Self {
         Out { place: std::ptr::null_mut(), lifetime: PhantomData }
     }
 
-    /// Refuses a null pointer, where an answer that goes nowhere would be lost.
+    /// Refuses a null pointer where the result is the purpose of the call.
     #[inline]
     pub(crate) fn needed(self, what: &str) -> Result<Self> {
         if self.place.is_null() {
@@ -184,21 +187,21 @@ impl<T> Out<'_, T> {
         Ok(self)
     }
 
-    /// Writes a result, if there is a place for it.
+    /// Writes a result, unless the caller passed a null place.
     #[inline]
     pub(crate) fn set(self, value: T) {
         if !self.place.is_null() {
-            // SAFETY: not null; the rest is what `out` was promised.
+            // SAFETY: not null; the rest is the contract of `out`.
             unsafe { self.place.write(value) }
         }
     }
 
-    /// Puts a value there, if there is a place for it, and gives back what stood there.
+    /// Writes a value if there is a place for it, and returns the place's previous content.
     pub(crate) fn replace(self, value: T) -> Option<T> {
         if self.place.is_null() {
             return None;
         }
-        // SAFETY: not null; the rest is what `out` was promised.
+        // SAFETY: not null; the rest is the contract of `out`.
         Some(unsafe { self.place.replace(value) })
     }
 
@@ -214,17 +217,17 @@ pub(crate) struct Buffer<'a> {
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-/// Takes a caller's buffer.
+/// Wraps a caller's buffer.
 ///
 /// # Safety
-/// If `data` is not null, `capacity` bytes may be written there for `'a`, by nobody else.
+/// If `data` is not null, `capacity` bytes are writable there for `'a` by this call alone.
 #[inline]
 pub(crate) unsafe fn buffer<'a>(data: *mut u8, capacity: usize) -> Buffer<'a> {
     Buffer { data, capacity, lifetime: PhantomData }
 }
 
 impl Buffer<'_> {
-    /// Refuses a null pointer that has a capacity.
+    /// Refuses a null pointer with a nonzero capacity.
     #[inline]
     pub(crate) fn checked(self) -> Result<Self> {
         if self.data.is_null() && self.capacity > 0 {
@@ -233,15 +236,15 @@ impl Buffer<'_> {
         Ok(self)
     }
 
-    /// Copies bytes there if they fit. False, and an untouched buffer, if not.
+    /// Copies bytes to the buffer if they fit. Otherwise returns false and leaves the buffer unchanged.
     #[inline]
     pub(crate) fn fill(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > self.capacity {
             return false;
         }
         if !bytes.is_empty() {
-            // SAFETY: the buffer is not null, since it was checked and has room for a byte; it holds as many bytes as are written,
-            // and is the caller's own, so it does not overlap what the library lends.
+            // SAFETY: the buffer is not null, since it was checked and has room for at least one byte. It has room for
+            // all written bytes. It belongs to the caller, so it does not overlap memory that the library lends.
             unsafe { self.data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
         }
         true

@@ -1,25 +1,27 @@
-//! The C library: what `include/waxseal.h` declares, which is made from this source by `cargo xtask header`.
+//! The C library: implements the functions that `include/waxseal.h` declares. `cargo xtask header` generates that
+//! header from this source.
 //!
-//! In: handles, pointers with lengths, numbers. Out: a status, and what the pointers to outputs point to. What must hold for every
-//! function:
+//! In: handles, pointers with lengths, numbers. Out: a status, and the values written to the output pointers. Rules for
+//! every function:
 //!
-//! - **A status, always.** Whatever a caller passes for a handle (null, one that was ended, one of another kind, any number), the answer
-//!   is a status. A panic is caught at the boundary (`call`) and is a status too.
+//! - **Every call returns a status.** For any handle value (null, destroyed, of another kind, an arbitrary number) the
+//!   call returns a status. A panic is caught at the boundary (`call`) and becomes a status too.
 //! - **Outputs are written last**, and only by a call that succeeded.
-//! - **Nothing is kept of what was lent.** Bytes that a caller passes are copied before the call returns.
-//! - **No lock is held while foreign code runs**, other than that of the one object that the call is about.
+//! - **Borrowed memory is not retained.** Bytes that a caller passes are copied before the call returns.
+//! - **No lock is held while caller code runs**, except the lock of the one object that the call operates on.
 //!
 //! # Handles
 //!
-//! A handle is a number that looks like a pointer: its kind, a place in a table, and how often that place was used before (`handle`).
-//! C never follows it. So a handle that was ended is known to be, for good, and two threads that end the same one get one success.
+//! A handle is a number in the shape of a pointer. It encodes its kind, its slot in a table, and how often that slot
+//! was used before (`handle`). C never dereferences it. The library therefore recognizes a destroyed handle forever,
+//! and if two threads destroy one handle, exactly one of them succeeds.
 //!
 //! # Pointers
 //!
-//! This crate is a fence: its functions are `unsafe`, because bytes and outputs are reached through the caller's pointers. What the
-//! header asks for is all that they rely on: a pointer with a length is readable for that length, a pointer to an output is null or
-//! writable, and neither is touched by others during the call. Each function takes its pointers in one `unsafe` block, into the
-//! types of `lent`; behind it everything is safe Rust.
+//! This crate is a fence: its functions are `unsafe`, because they access bytes and outputs through the caller's
+//! pointers. They rely on the header's requirements alone: a pointer with a length is readable for that length, an
+//! output pointer is null or writable, and no other thread touches either during the call. Each function converts its
+//! pointers in one `unsafe` block to the types of `lent`; the rest is safe Rust.
 
 #![allow(unsafe_code, reason = "the C boundary: every function takes pointers of a caller that no compiler checks")]
 #![allow(

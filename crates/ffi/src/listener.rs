@@ -1,4 +1,4 @@
-//! What the engine does, told to a function of the caller.
+//! Engine events, reported to a callback.
 
 use std::ffi::c_void;
 use std::ptr::null;
@@ -13,53 +13,56 @@ use crate::error::verdict_number;
 use crate::lent::waxseal_slice_t;
 use crate::options::{set_calling, waxseal_options_t};
 
-/// The log was read at open: `commits`; `bytes` were cut from its torn end.
+/// Recovery replayed the log at open: `commits`; `bytes` were cut from its torn end.
 pub const WAXSEAL_EVENT_RECOVERED: i32 = 0;
-/// A memtable became a table: `family`, `table` (0: nothing was left to write), `bytes`.
+/// A memtable was flushed to a table: `family`, `table` (0 if no record was left to write), `bytes`.
 pub const WAXSEAL_EVENT_FLUSHED: i32 = 1;
-/// Tables were merged, or moved down unread: `family`, `inputs`, `outputs`, `level`, `message` (why), `flag` (they were only moved).
+/// Tables were merged, or moved down a level without being read: `family`, `inputs`, `outputs`, `level`, `message` (the
+/// reason), `flag` (true for a move).
 pub const WAXSEAL_EVENT_COMPACTED: i32 = 2;
-/// Damage was met: `file`, `offset`, `verdict`, `message`, and `family`, `from`, `to` as far as known.
+/// Damage was detected: `file`, `offset`, `verdict`, `message`, and `family`, `from`, `to` if known.
 pub const WAXSEAL_EVENT_CORRUPTION: i32 = 3;
-/// A block was read right after all: `file`, `offset`, `message` (what helped).
+/// A damaged block was read correctly in the end: `file`, `offset`, `message` (the repair step that succeeded).
 pub const WAXSEAL_EVENT_HEALED: i32 = 4;
-/// A damaged table is left alone by compaction until it is repaired: `family`, `table`.
+/// A damaged table is excluded from compaction until it is repaired: `family`, `table`.
 pub const WAXSEAL_EVENT_BARRED: i32 = 5;
-/// Records were lost for good, and reads between two keys answer `WAXSEAL_CORRUPTION`: `family`, `from`, `to`, `file`, `offset`, `verdict`.
+/// Records were permanently lost, and reads in a key range return `WAXSEAL_CORRUPTION`: `family`, `from`, `to`, `file`,
+/// `offset`, `verdict`.
 pub const WAXSEAL_EVENT_FENCED: i32 = 6;
-/// Such a fence was lifted: as `WAXSEAL_EVENT_FENCED`.
+/// Such a fence was lifted: members as of `WAXSEAL_EVENT_FENCED`.
 pub const WAXSEAL_EVENT_LIFTED: i32 = 7;
-/// Work in the background failed: `message`, `flag` (nothing is written any more until the store is opened anew).
+/// A background job failed: `message`, `flag` (true if the store refuses writes until it is reopened).
 pub const WAXSEAL_EVENT_BACKGROUND_ERROR: i32 = 8;
-/// Writers are held back (`flag` true), or free again.
+/// Writers are stalled (`flag` true), or no longer stalled.
 pub const WAXSEAL_EVENT_STALLED: i32 = 9;
-/// Something that this header has no number for: `message`.
+/// An event for which this header has no number: `message`.
 pub const WAXSEAL_EVENT_OTHER: i32 = 10;
 
-/// Something that happened inside a store. What its kind does not name is 0 or empty. Everything is lent for the call.
+/// An event inside a store. Members that its kind does not name are 0 or empty. All slices and arrays are valid during
+/// the call only.
 #[repr(C)]
 pub struct waxseal_engine_event_t {
-    /// One of `WAXSEAL_EVENT_..`; later versions may add some.
+    /// One of `WAXSEAL_EVENT_..`; later versions may add values.
     pub kind: i32,
     /// One of `WAXSEAL_VERDICT_..`.
     pub verdict: i32,
-    /// A column family, by name.
+    /// The name of a column family.
     pub family: waxseal_slice_t,
-    /// A file in the store's directory, by name.
+    /// The name of a file in the store's directory.
     pub file: waxseal_slice_t,
-    /// In words, UTF-8.
+    /// A description, UTF-8.
     pub message: waxseal_slice_t,
-    /// The first key concerned.
+    /// The first affected key.
     pub from: waxseal_slice_t,
-    /// The last key concerned.
+    /// The last affected key.
     pub to: waxseal_slice_t,
-    /// Numbers of the tables that are gone.
+    /// Numbers of the input tables, which no longer exist.
     pub inputs: *const u64,
-    /// How many.
+    /// Length of `inputs`.
     pub inputs_len: usize,
-    /// Numbers of the tables in their place.
+    /// Numbers of the output tables, which replace the inputs.
     pub outputs: *const u64,
-    /// How many.
+    /// Length of `outputs`.
     pub outputs_len: usize,
     /// The number of a table.
     pub table: u64,
@@ -67,11 +70,11 @@ pub struct waxseal_engine_event_t {
     pub bytes: u64,
     /// A number of commits.
     pub commits: u64,
-    /// The place of a block in `file`.
+    /// The offset of a block in `file`.
     pub offset: u64,
     /// A level.
     pub level: u32,
-    /// Yes or no.
+    /// A flag, as documented for the kind.
     pub flag: bool,
 }
 
@@ -99,19 +102,21 @@ impl waxseal_engine_event_t {
     }
 }
 
-/// Hears of an event after it has happened: on a thread of the store, or on one that is in a call of the store, which may be told what others
-/// did, too. What was done is told in its order, by one thread at a time; what a read meets is told at once, whoever else is telling. No lock
-/// of the engine is held, but writes that are watched may wait for it; so what the function locks may not be locked around calls of the store.
-/// It must return soon, and must not call the store that it hears of: that would answer `WAXSEAL_INVALID`.
+/// Listener callback, called after an event, on a thread of the store or on a thread that runs a call of the store. The
+/// latter may also deliver events of other threads. Events of the store's own operations are delivered in order, by one
+/// thread at a time. Damage that a read detects is delivered at once, even while another thread delivers an event. No
+/// lock of the engine is held, but watched writes may wait for the callback. A lock that the callback takes must
+/// therefore not be held around calls of the store. The callback must return soon. It must not call the store that
+/// reports: such a call returns `WAXSEAL_INVALID`.
 pub type waxseal_listener_fn = Option<unsafe extern "C" fn(context: *mut c_void, event: *const waxseal_engine_event_t)>;
 
-/// A listener that a caller gave, for any stores.
+/// A listener that a caller supplied, for any number of stores.
 pub(crate) struct Hearing {
     pub(crate) function: waxseal_listener_fn,
     pub(crate) context: Context,
 }
 
-/// The same for one store.
+/// The listener of one store.
 pub(crate) struct HearingOf {
     pub(crate) caller: Caller,
     pub(crate) hearing: Arc<Hearing>,
@@ -122,12 +127,13 @@ impl Listener for HearingOf {
         let Hearing { function: Some(function), context } = &*self.hearing else { return };
         let words = words(event);
         let told = told(event, &words);
-        // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
+        // the function.
         self.caller.calls(|| unsafe { function(context.get(), &told) })
     }
 }
 
-/// What is said of an event in words.
+/// Returns the description of an event.
 fn words(event: &Event) -> String {
     match event {
         Event::Compacted { reason, .. } => reason.name().to_owned(),
@@ -139,7 +145,7 @@ fn words(event: &Event) -> String {
     }
 }
 
-/// The event for C; it borrows from both.
+/// Converts an event for C; the result borrows from both arguments.
 fn told(event: &Event, words: &str) -> waxseal_engine_event_t {
     let text = |text: &str| waxseal_slice_t::of(text.as_bytes());
     let new = |kind| waxseal_engine_event_t { message: text(words), ..waxseal_engine_event_t::new(kind) };
@@ -206,8 +212,8 @@ fn fenced(family: &str, fence: &Fence, new: waxseal_engine_event_t) -> waxseal_e
     }
 }
 
-/// Who hears of what the engine does, in every store that is opened with these options; null: nobody. `destroy`, unless null, ends
-/// `context` once the options and all these stores are gone, or if this call fails.
+/// Sets the callback that receives engine events, in every store opened with these options; null for none. Unless
+/// `destroy` is null, it destroys `context` once the options and all these stores are gone, or if this call fails.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

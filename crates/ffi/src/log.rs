@@ -1,5 +1,5 @@
-//! The log: what happened. After Wasef, section 2.4: `queryAll`, `queryLatest`, and `Log.add`, `Log.query`, `Log.delete` with the
-//! paper's parameters; and queries with more of them, a page at a time.
+//! The log of events. Implements Wasef, section 2.4: `queryAll`, `queryLatest`, and `Log.add`, `Log.query`,
+//! `Log.delete` with the paper's parameters. Also offers queries with more parameters, one page at a time.
 
 use std::sync::Mutex;
 
@@ -18,10 +18,10 @@ use crate::snapshot::waxseal_snapshot_t;
 
 /// A time before all others.
 pub const WAXSEAL_TIME_FIRST: u64 = 0;
-/// A time behind all others; as the time of an event that is added: now.
+/// A time after all others. As the time of an added event it means now.
 pub const WAXSEAL_TIME_LAST: u64 = u64::MAX;
 
-/// The whole microsecond `micros` belongs to a span that ends with it.
+/// Returns the last time within the microsecond `micros`: an inclusive end covers that whole microsecond.
 fn end_of(micros: u64) -> Time {
     match micros.checked_add(1).map(Time::from_micros) {
         Some(after) if after < Time::LAST => Time(after.0 - 1),
@@ -29,11 +29,13 @@ fn end_of(micros: u64) -> Time {
     }
 }
 
-/// All events of a target itself, of one operation or, with `*` or length 0, any, by operation and then by time. Those of what lies below
-/// it are asked for by a query with `waxseal_query_set_below`. Events that were not written to the log yet are among them.
+/// Returns all events of a target itself, of one operation or, with `*` or length 0, of any, ordered by operation and
+/// then by time. Events that are not written to the log yet are included. For the targets below it, use a query with
+/// `waxseal_query_set_below`.
 ///
-/// Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: `WAXSEAL_INVALID` for what is no
-/// target or operation, or if the session may not; `WAXSEAL_CORRUPTION` where the log is damaged.
+/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors:
+/// `WAXSEAL_INVALID` for an invalid target or operation, or if the session lacks the right; `WAXSEAL_CORRUPTION` where
+/// the log is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_all(
     session: *const waxseal_session_t,
@@ -56,10 +58,11 @@ pub unsafe extern "C" fn waxseal_query_all(
     })
 }
 
-/// The latest event of a target itself, of one operation or any, as a list of one. `WAXSEAL_NOT_FOUND` if there is none. Costs one seek,
-/// however many events there are.
+/// Returns the latest event of a target itself, of one operation or any, as a list with one entry. `WAXSEAL_NOT_FOUND`
+/// if there is none. Costs one seek, whatever the number of events.
 ///
-/// Thread-safe. On `WAXSEAL_OK` `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+/// Thread-safe. On `WAXSEAL_OK` the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+/// `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_latest(
     session: *const waxseal_session_t,
@@ -84,11 +87,12 @@ pub unsafe extern "C" fn waxseal_query_latest(
     })
 }
 
-/// Adds an event: something happened that the store cannot know of. The operation must be named, and the pair registered. `time` is in
-/// microseconds since 1970, `WAXSEAL_TIME_LAST` for now; `value` is what is to be said of it. The event's place in the order of commits is
-/// written to `seqno`, unless that is null.
+/// Adds an event of the application, which the store cannot observe itself. The operation must be named, and the pair
+/// registered. `time` is in microseconds since 1970, or `WAXSEAL_TIME_LAST` for now; `value` is the text of the event.
+/// `seqno`, unless null, receives the event's sequence number.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or the session may not; as of a commit.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or if the session lacks the right; otherwise
+/// as of a commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_log_add(
     session: *const waxseal_session_t,
@@ -120,10 +124,11 @@ pub unsafe extern "C" fn waxseal_log_add(
     })
 }
 
-/// All events of a target itself, of one operation or any, that happened from `start` to `end`, both included, in microseconds since
-/// 1970; `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` leave them open.
+/// Returns all events of a target itself, of one operation or any, from `start` to `end`, both inclusive, in
+/// microseconds since 1970. `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` mean no limit.
 ///
-/// Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+/// `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_log_query(
     session: *const waxseal_session_t,
@@ -150,10 +155,10 @@ pub unsafe extern "C" fn waxseal_log_query(
     })
 }
 
-/// Deletes the events that `waxseal_log_query` would answer, and writes how many there were to `deleted`, unless that is null. Those of
-/// the engine itself stay. Nothing else is ever deleted from the log.
+/// Deletes the events that `waxseal_log_query` would return, except those of the engine itself. `deleted`, unless null,
+/// receives their number. No other call deletes events from the log.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the session may not; as of a commit.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` if the session lacks the right; otherwise as of a commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_log_delete(
     session: *const waxseal_session_t,
@@ -179,14 +184,14 @@ pub unsafe extern "C" fn waxseal_log_delete(
     })
 }
 
-/// A question to the log with everything that can be asked. Used by one thread at a time, and ended by `waxseal_query_destroy`.
+/// A query on the log with all parameters. Used by one thread at a time. Destroyed by `waxseal_query_destroy`.
 pub struct waxseal_query_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_query_t => Mutex<Asked>, Kind::Query, "query");
 
-/// What is asked; target and operation are text until there is a store that knows them.
+/// The parameters of a query. Target and operation are text until a store resolves them.
 pub(crate) struct Asked {
     target: String,
     operation: String,
@@ -205,10 +210,10 @@ impl Asked {
     }
 }
 
-/// A question for all events of a target itself, of one operation or, with `*` or length 0, any.
+/// Creates a query for all events of a target itself, of one operation or, with `*` or length 0, of any.
 ///
-/// Thread-safe. On success `*query` is the caller's, to be ended by `waxseal_query_destroy`. Errors: `WAXSEAL_INVALID` for what is no
-/// UTF-8; what is no target is told when it is asked.
+/// Thread-safe. On success the caller owns `*query` and frees it with `waxseal_query_destroy`. Errors:
+/// `WAXSEAL_INVALID` for text that is not UTF-8. An invalid target is reported when the query runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_create(
     target: *const u8,
@@ -237,7 +242,7 @@ pub unsafe extern "C" fn waxseal_query_create(
     })
 }
 
-/// Sets one thing.
+/// Changes a parameter.
 fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> Result<()> {
     with_mut(query.cast_const(), |asked: &mut Asked| {
         turn(asked);
@@ -245,12 +250,12 @@ fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> Result<
     })
 }
 
-/// Sets one thing that cannot be wrong by itself.
+/// Changes a parameter whose value cannot be invalid by itself.
 fn set(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> i32 {
     status_of(|| change(query, turn))
 }
 
-/// Whether events of what lies below the target are asked for too. Default false.
+/// Whether the query includes events of the targets below its target. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -258,7 +263,8 @@ pub extern "C" fn waxseal_query_set_below(query: *mut waxseal_query_t, below: bo
     set(query, |asked| asked.below = below)
 }
 
-/// From when to when, both included, in microseconds since 1970. Default `WAXSEAL_TIME_FIRST` to `WAXSEAL_TIME_LAST`.
+/// Limits the query to a time span, both ends inclusive, in microseconds since 1970. Default `WAXSEAL_TIME_FIRST` to
+/// `WAXSEAL_TIME_LAST`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -266,9 +272,9 @@ pub extern "C" fn waxseal_query_set_span(query: *mut waxseal_query_t, start: u64
     set(query, |asked| (asked.from, asked.to) = (Time::from_micros(start), end_of(end)))
 }
 
-/// Whose events: the name of a session; length 0, the default: everybody's.
+/// Limits the query to the events of one session, by name; length 0, the default, means all sessions.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for what is no UTF-8.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_set_client(
     query: *mut waxseal_query_t,
@@ -284,9 +290,11 @@ pub unsafe extern "C" fn waxseal_query_set_client(
     })
 }
 
-/// Which page: at most `limit` events (0: all) behind the place that `waxseal_events_next` said, of which length 0 is the beginning.
+/// Sets the page: at most `limit` events (0 for all), starting after the place that `waxseal_events_next` returned.
+/// Length 0 means the beginning.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length; a place where no page ended is told when it is asked.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length. A place that is not the end of a page is
+/// reported when the query runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_set_page(
     query: *mut waxseal_query_t,
@@ -305,9 +313,10 @@ pub unsafe extern "C" fn waxseal_query_set_page(
     })
 }
 
-/// Asks: a page of the events, by target, operation and time. With a snapshot, events of commits that it does not see are left out.
+/// Runs a query and returns a page of its events, ordered by target, operation and time. With a snapshot, events of
+/// commits after it are omitted.
 ///
-/// Thread-safe, if the query is this thread's own meanwhile. On success `*events` is the caller's, to be ended by
+/// Thread-safe, if no other thread uses the query meanwhile. On success the caller owns `*events` and frees it with
 /// `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_run(
@@ -332,9 +341,9 @@ pub unsafe extern "C" fn waxseal_query_run(
     })
 }
 
-/// Deletes the events that a query asks for, its page left aside: as `waxseal_log_delete`.
+/// Deletes the events that a query selects, as `waxseal_log_delete` does. Ignores the query's page.
 ///
-/// Thread-safe, if the query is this thread's own meanwhile. Errors: as of `waxseal_log_delete`.
+/// Thread-safe, if no other thread uses the query meanwhile. Errors: as of `waxseal_log_delete`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_delete(
     session: *const waxseal_session_t,
@@ -353,7 +362,7 @@ pub unsafe extern "C" fn waxseal_query_delete(
     })
 }
 
-/// Ends a query. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a query. Null is allowed; a destroyed query is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -361,10 +370,11 @@ pub extern "C" fn waxseal_query_destroy(query: *mut waxseal_query_t) -> i32 {
     status_of(|| end(query.cast_const()))
 }
 
-/// The events of all keys of a range of a family, at most `limit` of them (0: all) behind the place `after`, as of
-/// `waxseal_query_set_page`. `range` may be null: all keys.
+/// Returns the events of all keys in a range of a family: at most `limit` of them (0 for all), starting after the place
+/// `after`, as of `waxseal_query_set_page`. `range` may be null: all keys.
 ///
-/// Thread-safe. On success `*events` is the caller's, to be ended by `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+/// `waxseal_query_all`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_query_range(
     session: *const waxseal_session_t,

@@ -1,4 +1,4 @@
-//! What stands beside values: entries of providers, written with them and read without them.
+//! Annotations of records: entries of metadata providers, written with values and readable without them.
 
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,24 +17,24 @@ use crate::range::{bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 use crate::write_options::{set, waxseal_write_options_t, write_settings};
 
-/// The entry was not checked: the seal covers it, and speaks for it only together with the value, which was not read.
+/// The entry was not checked: the seal covers it together with the value, and the value was not read.
 pub const WAXSEAL_CHECKED_NOT: i32 = 0;
-/// It was checked by its own sum.
+/// The entry was checked by its own checksum.
 pub const WAXSEAL_CHECKED_ITSELF: i32 = 1;
-/// It was checked by the seal of its record.
+/// The entry was checked by the seal of its record.
 pub const WAXSEAL_CHECKED_SEALED: i32 = 2;
 
-/// An entry of a provider.
+/// A provider's entry for a record.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct waxseal_entry_t {
     /// The number of the provider.
     pub provider: u16,
-    /// The form of the bytes; not looked at where an entry is written.
+    /// The version of the entry's format; ignored when an entry is written.
     pub version: u8,
-    /// One of `WAXSEAL_CHECKED_..`; not looked at where an entry is written.
+    /// One of `WAXSEAL_CHECKED_..`; ignored when an entry is written.
     pub checked: i32,
-    /// What it keeps.
+    /// The content of the entry.
     pub bytes: waxseal_slice_t,
 }
 
@@ -46,9 +46,9 @@ fn checked_number(checked: Checked) -> i32 {
     }
 }
 
-/// Keeps bytes beside the value, in the same record, for the provider with this number. They go wherever the record goes, and away with
-/// it; no read of the value touches them. An unknown provider, bytes that it refuses and two entries for one provider are told by the
-/// write.
+/// Stores an entry of the provider with this number in the record, next to the value. The entry follows the record
+/// everywhere and is removed with it. Reads of the value do not read it. The write reports an unknown provider, bytes
+/// that the provider refuses, and two entries for one provider.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length.
 #[unsafe(no_mangle)]
@@ -67,12 +67,13 @@ pub unsafe extern "C" fn waxseal_write_options_add_entry(
     })
 }
 
-/// The record expires at this time, in microseconds since 1970: from then on it counts as absent, and a later compaction drops it. A time
-/// that has passed is allowed. A snapshot and an iterator judge by the time at which they were made, every other read by the time now.
-/// This, `waxseal_write_options_set_expires_in` and `waxseal_write_options_set_expires_never`: the last one wins.
+/// Sets the record's expiry time, in microseconds since 1970. From then on the record counts as absent, and a later
+/// compaction drops it. A past time is allowed. Snapshots and iterators compare with the time of their creation, all
+/// other reads with the current time. Of this function, `waxseal_write_options_set_expires_in` and
+/// `waxseal_write_options_set_expires_never`, the last call wins.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which is a mistake in its unit or its epoch; the options
-/// are then as they were.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which indicates a wrong unit or
+/// epoch; the options are then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_write_options_set_expiry(options: *mut waxseal_write_options_t, micros: u64) -> i32 {
     status_of(|| {
@@ -85,7 +86,7 @@ pub extern "C" fn waxseal_write_options_set_expiry(options: *mut waxseal_write_o
     })
 }
 
-/// The record expires so many microseconds after it is written.
+/// Sets the record's expiry to this many microseconds after the write.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -93,7 +94,7 @@ pub extern "C" fn waxseal_write_options_set_expires_in(options: *mut waxseal_wri
     status_of(|| set(options, |options| options.expires_in(Duration::from_micros(micros))))
 }
 
-/// The record never expires, whatever the default time to live of its family is.
+/// The record never expires, whatever its family's default time to live is.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -101,10 +102,10 @@ pub extern "C" fn waxseal_write_options_set_expires_never(options: *mut waxseal_
     status_of(|| set(options, WriteOptions::expires_never))
 }
 
-/// Adds to a batch: sets a key to a value, with options: an expiry, labels, entries. Null options are defaults. The commit says the
-/// durability.
+/// Adds a write to a batch that sets a key to a value, with options: an expiry, labels, entries. Null options mean
+/// defaults. The commit sets the durability.
 ///
-/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options with a durability of their own.
+/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options that set a durability.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_put_with_options(
     batch: *mut waxseal_batch_t,
@@ -127,9 +128,9 @@ pub unsafe extern "C" fn waxseal_batch_put_with_options(
     })
 }
 
-/// Adds to a batch: sets a key to a value and keeps entries beside it.
+/// Adds a write to a batch that sets a key to a value with entries.
 ///
-/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for entries that cannot be.
+/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for invalid entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_put_with(
     batch: *mut waxseal_batch_t,
@@ -146,7 +147,7 @@ pub unsafe extern "C" fn waxseal_batch_put_with(
     let (key, value, entries, error) =
         unsafe { (lent(key, key_len), lent(value, value_len), lent_array(entries, count), out(error)) };
     answer(error, || {
-        // SAFETY: likewise, of what each entry says of its bytes.
+        // SAFETY: the header asks the same of the bytes of each entry.
         let given = entries?
             .iter()
             .map(|entry| unsafe { Ok((entry.provider, lent(entry.bytes.data, entry.bytes.len).value()?)) });
@@ -158,11 +159,13 @@ pub unsafe extern "C" fn waxseal_batch_put_with(
     })
 }
 
-/// What a provider keeps beside the value of a key, copied. The value is not looked at, whatever its size. `version` and `checked` (one of
-/// `WAXSEAL_CHECKED_..`) may be null. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if there is no value, or no entry.
+/// Returns a copy of a provider's entry for a key. Does not read the value, whatever its size. `version` and `checked`
+/// (one of `WAXSEAL_CHECKED_..`) may be null. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key
+/// has no value, or the value no entry.
 ///
-/// Thread-safe. On `WAXSEAL_OK` `*bytes` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if what stands
-/// beside the value cannot be decoded or does not fit its sum; else as of `waxseal_get`.
+/// Thread-safe. On `WAXSEAL_OK` the caller owns `*bytes` and frees it with `waxseal_bytes_destroy`. Errors:
+/// `WAXSEAL_CORRUPTION` if the record's annotations cannot be decoded or do not match their checksum; otherwise as of
+/// `waxseal_get`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_get_meta(
     family: *const waxseal_family_t,
@@ -192,8 +195,8 @@ pub unsafe extern "C" fn waxseal_get_meta(
     })
 }
 
-/// The entries of one provider beside the values of a range. Used by one thread at a time, and ended by `waxseal_meta_iter_destroy`; it
-/// holds its view of the store until then.
+/// An iterator over one provider's entries in a key range. Used by one thread at a time. Destroyed by
+/// `waxseal_meta_iter_destroy`; it pins its view of the store until then.
 pub struct waxseal_meta_iter_t {
     _opaque: [u8; 0],
 }
@@ -202,7 +205,7 @@ handle!(waxseal_meta_iter_t => Mutex<Entries>, Kind::MetaIter, "iterator of entr
     peek(entries, |entries| entries.family.store())
 });
 
-/// An iterator of entries, and what it lends.
+/// An iterator over entries, and the entry that it lends.
 pub(crate) struct Entries {
     family: ColumnFamily,
     provider: u16,
@@ -210,10 +213,11 @@ pub(crate) struct Entries {
     stands: Option<(Vec<u8>, Meta)>,
 }
 
-/// Entries of a provider as they are now, in the order of their keys; values without one are passed over. `range` may be null: all keys.
+/// Creates an iterator over a provider's entries at the current state, in key order; values without an entry are
+/// skipped. `range` may be null: all keys.
 ///
-/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_meta_iter_destroy`. Errors: `WAXSEAL_CLOSED`,
-/// `WAXSEAL_INVALID` for a range that cannot be.
+/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_meta_iter_destroy`. Errors:
+/// `WAXSEAL_CLOSED`, `WAXSEAL_INVALID` for an invalid range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_meta_iter_create(
     family: *const waxseal_family_t,
@@ -235,8 +239,8 @@ pub unsafe extern "C" fn waxseal_meta_iter_create(
     })
 }
 
-/// To the next entry, lent with its key until the next call. `WAXSEAL_NOT_FOUND` behind the last. Damage is one `WAXSEAL_CORRUPTION`; the
-/// next call leads on behind it.
+/// Moves to the next entry; the entry and its key are valid until the next call. `WAXSEAL_NOT_FOUND` past the end.
+/// Damage is one `WAXSEAL_CORRUPTION`; the next call continues behind it.
 ///
 /// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`.
 #[unsafe(no_mangle)]
@@ -266,7 +270,7 @@ pub unsafe extern "C" fn waxseal_meta_iter_next(
     })
 }
 
-/// Ends an iterator of entries. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys an iterator over entries. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,7 +1,7 @@
-//! A store in numbers: one by name, all as JSON, all as text; and what its open found.
+//! Metrics of a store: one by name, all as JSON, all as text; and the result of its recovery.
 //!
-//! Each number has a name, a path with dots: `flushes`, `cache.loads`, `family.users.level.0.tables`. There is one list of them, from
-//! which everything here is told.
+//! Each metric has a name, a dotted path: `flushes`, `cache.loads`, `family.users.level.0.tables`. All functions here
+//! use one list of metrics.
 
 use std::fmt::Write as _;
 
@@ -14,26 +14,28 @@ use crate::error::waxseal_error_t;
 use crate::handle::with;
 use crate::lent::{lent, out};
 
-/// What the open of a store found in its log.
+/// The recovery of the log when the store was opened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_recovery_t {
-    /// Commits that were replayed.
+    /// Number of replayed commits.
     pub commits: u64,
     /// Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
     pub cut_bytes: u64,
-    /// Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
+    /// The position where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not cut.
     pub cut_at: u64,
-    /// Bytes of commits that had returned and are missing. 0 unless the machine failed; a lower bound if `may_lack_unsynced`.
+    /// Bytes of acknowledged commits that are missing. 0 unless the machine failed; a lower bound if
+    /// `may_lack_unsynced`.
     pub acknowledged_bytes_missing: u64,
-    /// 1: the machine failed, or the store is on another device, and it had not been closed: commits that had returned and were not synced may be
-    /// missing, and nothing tells how many. Else 0.
+    /// 1 if the store had not been closed, and the machine failed or the store was moved to another device: an unknown
+    /// number of acknowledged but unsynced commits may be missing. Otherwise 0.
     pub may_lack_unsynced: u64,
-    /// Damaged values of commits that are in the log: reads of their keys answer `WAXSEAL_CORRUPTION` until the keys are written again, or repaired.
+    /// Number of damaged values of commits in the log: reads of their keys return `WAXSEAL_CORRUPTION` until the keys
+    /// are overwritten or repaired.
     pub lost_values: u64,
 }
 
-/// Every number of a store, with its name.
+/// Returns all metrics of a store, with their names.
 fn numbers(db: &Db) -> Vec<(String, u64)> {
     let metrics = db.metrics();
     let mut all: Vec<(String, u64)> = fixed(&metrics).into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
@@ -129,7 +131,7 @@ fn of_family(family: &FamilyMetrics, all: &mut Vec<(String, u64)>) {
     }
 }
 
-/// One JSON object, name by name.
+/// Formats the metrics as one JSON object.
 fn json(numbers: &[(String, u64)]) -> String {
     let mut text = String::from("{");
     for (index, (name, number)) in numbers.iter().enumerate() {
@@ -148,10 +150,12 @@ fn json(numbers: &[(String, u64)]) -> String {
     text + "}"
 }
 
-/// One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
-/// `family.default.level.0.tables`, ..; `waxseal_metrics_json` names them all. `WAXSEAL_NOT_FOUND` for a name that stands for none.
+/// Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
+/// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
+/// `WAXSEAL_NOT_FOUND` for an unknown name.
 ///
-/// Thread-safe. Costs as much as all of them. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+/// Thread-safe. Costs as much as reading all metrics. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8,
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metric(
     db: *const waxseal_db_t,
@@ -169,9 +173,10 @@ pub unsafe extern "C" fn waxseal_metric(
     })
 }
 
-/// All numbers of a store, as one JSON object: names as of `waxseal_metric`, numbers that are whole. Counters start at the open.
+/// Returns all metrics of a store as one JSON object: names as of `waxseal_metric`, values as integers. Counters start
+/// at the open.
 ///
-/// Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metrics_json(
     db: *const waxseal_db_t,
@@ -187,9 +192,9 @@ pub unsafe extern "C" fn waxseal_metrics_json(
     })
 }
 
-/// The same as text for people.
+/// Returns all metrics of a store as text for people.
 ///
-/// Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metrics_text(
     db: *const waxseal_db_t,
@@ -205,10 +210,12 @@ pub unsafe extern "C" fn waxseal_metrics_text(
     })
 }
 
-/// What the open of this store found in its log: what came back, and what was cut from its torn end. `set_aside` may be null; else it is
-/// the name of the file in the store's directory that keeps what was cut, empty if nothing was.
+/// Returns the result of the log's recovery when this store was opened: the replayed commits, and the bytes cut from
+/// its torn end. `set_aside` may be null. Otherwise it receives the name of the file in the store's directory that
+/// keeps the cut bytes, empty if none were cut.
 ///
-/// Thread-safe. On success `*set_aside` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*set_aside` and frees it with `waxseal_bytes_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_recovery(
     db: *const waxseal_db_t,
@@ -240,7 +247,7 @@ pub unsafe extern "C" fn waxseal_recovery(
 mod tests {
     use super::*;
 
-    /// The numbers that a structure tells of itself, by their paths; lists are passed over.
+    /// Returns the paths of the numbers in the debug output of a struct; lists are skipped.
     fn told(text: &str) -> Vec<String> {
         let mut within: Vec<String> = Vec::new();
         let mut names = Vec::new();

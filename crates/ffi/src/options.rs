@@ -1,4 +1,4 @@
-//! How a store is opened: settings, gathered before there is a path.
+//! Options for opening a store, collected before a path is known.
 
 use std::sync::Mutex;
 
@@ -10,66 +10,69 @@ use crate::error::{Failure, Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::out;
 
-/// The store's default: what `waxseal_options_set_durability` said, else as `WAXSEAL_DURABILITY_OS`.
+/// The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
 pub const WAXSEAL_DURABILITY_DEFAULT: i32 = 0;
-/// Lost with the process at the latest. Never weaker than that, and today as strong as `WAXSEAL_DURABILITY_OS`.
+/// May be lost when the process dies. Never weaker than that, and today as strong as `WAXSEAL_DURABILITY_OS`.
 pub const WAXSEAL_DURABILITY_BUFFERED: i32 = 1;
-/// Survives the process, may be lost with the machine.
+/// Survives a crash of the process, but may be lost in a crash of the machine.
 pub const WAXSEAL_DURABILITY_OS: i32 = 2;
 /// Never lost once the call has returned.
 pub const WAXSEAL_DURABILITY_SYNC: i32 = 3;
 
-/// Blocks are stored as they are.
+/// Blocks are stored uncompressed.
 pub const WAXSEAL_COMPRESSION_NONE: i32 = 0;
 /// LZ4, the default.
 pub const WAXSEAL_COMPRESSION_LZ4: i32 = 1;
-/// Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature `zstd`; others refuse it.
+/// Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature
+/// `zstd`; others refuse it.
 pub const WAXSEAL_COMPRESSION_ZSTD: i32 = 2;
 
-/// Nothing is checked against seals, besides the sums of blocks when they are loaded.
+/// Records are not checked against their seals. Block checksums are still verified when blocks are loaded.
 pub const WAXSEAL_VERIFY_NEVER: i32 = 0;
-/// All records of a block when it is loaded from its file.
+/// Checks all records of a block when it is loaded from its file.
 pub const WAXSEAL_VERIFY_ON_FILL: i32 = 1;
-/// As `WAXSEAL_VERIFY_ON_FILL`, and one record in so many of those read.
+/// As `WAXSEAL_VERIFY_ON_FILL`, and also checks one in `one_in` of the records that are read.
 pub const WAXSEAL_VERIFY_SAMPLED: i32 = 2;
-/// Every record that is read, and that there is none where none is found.
+/// Checks every record that is read, and verifies absence when no record is found.
 pub const WAXSEAL_VERIFY_ALWAYS: i32 = 3;
 
-/// How a store is to be opened. Whatever is not set keeps its default; an open with a null pointer has nothing but defaults. May be
-/// used for any number of opens, by one thread at a time, and is ended by `waxseal_options_destroy`, any time after.
+/// Options for opening a store. Options that are not set keep their defaults; a null pointer means all defaults. Usable
+/// for any number of opens, by one thread at a time. Destroyed by `waxseal_options_destroy`, at any time after the
+/// opens.
 pub struct waxseal_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_options_t => Mutex<Options>, Kind::Options, "options object");
 
-/// One thing that was set: what it does to the builder of a store, which may call functions of the caller.
+/// One option: how it changes the builder of a store, which may call callbacks.
 type Step = Box<dyn Fn(Builder, &Caller) -> Builder + Send>;
 
-/// Everything that was set, in order.
+/// All options that were set, in order.
 #[derive(Default)]
 pub(crate) struct Options {
     steps: Vec<Step>,
 }
 
 impl Options {
-    /// Sets one thing more.
+    /// Adds an option.
     pub(crate) fn then(&mut self, step: impl Fn(Builder) -> Builder + Send + 'static) {
         self.then_calling(move |builder, _| step(builder));
     }
 
-    /// Sets one thing more, for which the store calls functions of the caller.
+    /// Adds an option for which the store calls callbacks.
     pub(crate) fn then_calling(&mut self, step: impl Fn(Builder, &Caller) -> Builder + Send + 'static) {
         self.steps.push(Box::new(step));
     }
 
-    /// Does to a builder all that was set.
+    /// Applies all options to a builder.
     fn apply(&self, builder: Builder, caller: &Caller) -> Builder {
         self.steps.iter().fold(builder, |builder, step| step(builder, caller))
     }
 }
 
-/// A builder with what was set, null options set nothing; and who calls functions of the caller, to be told of its store.
+/// Applies `options` to a builder; null options change nothing. Also returns the `Caller` of the callbacks, which
+/// learns its store after the open.
 pub(crate) fn configured(options: *const waxseal_options_t, builder: Builder) -> Result<(Builder, Caller)> {
     let caller = Caller::default();
     if options.is_null() {
@@ -79,7 +82,7 @@ pub(crate) fn configured(options: *const waxseal_options_t, builder: Builder) ->
     Ok((builder, caller))
 }
 
-/// The durability with this number; none: the store's default.
+/// Returns the durability with this number; `None` means the store's default.
 pub(crate) fn durability(number: i32) -> Result<Option<Durability>> {
     match number {
         WAXSEAL_DURABILITY_DEFAULT => Ok(None),
@@ -90,7 +93,7 @@ pub(crate) fn durability(number: i32) -> Result<Option<Durability>> {
     }
 }
 
-/// The level of zstd, which has no number of its own here.
+/// The zstd level: the C interface has no number for it.
 const ZSTD_LEVEL: i32 = 3;
 
 pub(crate) fn compression(number: i32) -> Result<Compression> {
@@ -112,7 +115,7 @@ pub(crate) fn verify(number: i32, one_in: u32) -> Result<Verify> {
     }
 }
 
-/// Sets one thing, for which the store calls functions of the caller.
+/// Sets an option for which the store calls callbacks.
 pub(crate) fn set_calling(
     options: *mut waxseal_options_t,
     step: impl Fn(Builder, &Caller) -> Builder + Send + 'static,
@@ -123,7 +126,7 @@ pub(crate) fn set_calling(
     })
 }
 
-/// Sets one thing that cannot be wrong by itself.
+/// Sets an option whose value cannot be invalid by itself.
 pub(crate) fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Builder + Send + 'static) -> i32 {
     status_of(|| {
         with_mut(options.cast_const(), |options| {
@@ -133,10 +136,10 @@ pub(crate) fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Bui
     })
 }
 
-/// New options: defaults.
+/// Creates options with all defaults.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
-/// for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_options_create(
     options: *mut *mut waxseal_options_t,
@@ -151,10 +154,10 @@ pub unsafe extern "C" fn waxseal_options_create(
     })
 }
 
-/// Blocks of tables kept in memory, in bytes. Default 256 MiB.
+/// Capacity of the block cache, in bytes. Default 256 MiB.
 ///
-/// One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle; so do all setters of options. What was set is checked
-/// by the open.
+/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all option setters. The open
+/// validates the values.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_cache_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
     set(options, move |builder| builder.cache_bytes(bytes))
@@ -168,8 +171,8 @@ pub extern "C" fn waxseal_options_set_memtable_bytes(options: *mut waxseal_optio
     set(options, move |builder| builder.memtable_bytes(bytes))
 }
 
-/// One budget for everything the store keeps in memory, in bytes: memtables, blocks, indexes and filters, the log's newest bytes, the room
-/// of jobs. What callers hold is not in it. Default 0: none.
+/// One memory budget for the whole store, in bytes: memtables, cached blocks, indexes and filters, the log's newest
+/// bytes, and buffers of background jobs. Objects that callers hold do not count. Default 0: no budget.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -177,7 +180,7 @@ pub extern "C" fn waxseal_options_set_memory_bytes(options: *mut waxseal_options
     set(options, move |builder| builder.memory_bytes(bytes))
 }
 
-/// Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB.
+/// Target size of a data block, in bytes, for `default` and for families created without options. Default 4 KiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -185,9 +188,9 @@ pub extern "C" fn waxseal_options_set_block_bytes(options: *mut waxseal_options_
     set(options, move |builder| builder.block_bytes(bytes))
 }
 
-/// Compression in `default` and in families made by name alone, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
+/// Compression for `default` and for families created without options, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_compression(options: *mut waxseal_options_t, number: i32) -> i32 {
     status_of(|| {
@@ -196,9 +199,10 @@ pub extern "C" fn waxseal_options_set_compression(options: *mut waxseal_options_
     })
 }
 
-/// Durability of writes that do not say, one of `WAXSEAL_DURABILITY_..`. Default `WAXSEAL_DURABILITY_OS`.
+/// Durability of writes that request `WAXSEAL_DURABILITY_DEFAULT`, one of `WAXSEAL_DURABILITY_..`. Default
+/// `WAXSEAL_DURABILITY_OS`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no durability.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_durability(options: *mut waxseal_options_t, number: i32) -> i32 {
     status_of(|| {
@@ -207,7 +211,7 @@ pub extern "C" fn waxseal_options_set_durability(options: *mut waxseal_options_t
     })
 }
 
-/// Threads that compact, beside the one that keeps the log and the one that flushes. Default 1.
+/// Number of compaction threads, in addition to the log thread and the flush thread. Default 1.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -215,7 +219,7 @@ pub extern "C" fn waxseal_options_set_background_threads(options: *mut waxseal_o
     set(options, move |builder| builder.background_threads(threads))
 }
 
-/// Whether a store is made where there is none. Default true.
+/// Whether a missing store is created. Default true.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -223,8 +227,8 @@ pub extern "C" fn waxseal_options_set_create_if_missing(options: *mut waxseal_op
     set(options, move |builder| builder.create_if_missing(create))
 }
 
-/// Whether a store may be created in a directory that holds other files. Default false.
-/// Files of another engine, and of names that a store would use, are refused either way.
+/// Whether a store may be created in a directory that holds other files. Default false. Files of another engine, and
+/// files with names that a store would use, are refused either way.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -232,7 +236,7 @@ pub extern "C" fn waxseal_options_set_beside_other_files(options: *mut waxseal_o
     set(options, move |builder| builder.beside_other_files(allow))
 }
 
-/// Whether an open is refused where a store is. Default false.
+/// Whether the open fails if the store already exists. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -240,8 +244,8 @@ pub extern "C" fn waxseal_options_set_error_if_exists(options: *mut waxseal_opti
     set(options, move |builder| builder.tune(|settings| settings.error_if_exists = refuse))
 }
 
-/// Whether the newest log bytes live in a mapped file where the file system allows it. Default true. False makes every commit a
-/// `write`.
+/// Whether the log's newest bytes are kept in a memory-mapped file, where the file system allows it. Default true.
+/// False makes every commit a `write` system call.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -249,7 +253,7 @@ pub extern "C" fn waxseal_options_set_wal_mapped(options: *mut waxseal_options_t
     set(options, move |builder| builder.wal_mapped(mapped))
 }
 
-/// Opens without seals, registry and log. Default false.
+/// Opens the store without seals, registry and log of events. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -257,7 +261,7 @@ pub extern "C" fn waxseal_options_set_plain(options: *mut waxseal_options_t, pla
     set(options, move |builder| if plain { builder.plain() } else { builder })
 }
 
-/// Whether the store has a registry and a log. Default true; they cost nothing until something is registered.
+/// Whether the store has a registry and a log of events. Default true; both cost nothing until a target is registered.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -265,8 +269,8 @@ pub extern "C" fn waxseal_options_set_registry(options: *mut waxseal_options_t, 
     set(options, move |builder| builder.registry(registry))
 }
 
-/// Opens although acknowledged commits at the end of the log are damaged: they are set aside and reported. Default false: such an open
-/// is `WAXSEAL_CORRUPTION`.
+/// Opens the store even if acknowledged commits at the end of the log are damaged: these commits are set aside and
+/// reported. Default false: such an open is `WAXSEAL_CORRUPTION`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -274,10 +278,10 @@ pub extern "C" fn waxseal_options_set_accept_loss(options: *mut waxseal_options_
     set(options, move |builder| builder.accept_loss(accept))
 }
 
-/// What point reads check against the seals, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default
-/// `WAXSEAL_VERIFY_ALWAYS`.
+/// How point reads are checked against the seals, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses
+/// `one_in`. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_verify_reads(options: *mut waxseal_options_t, policy: i32, one_in: u32) -> i32 {
     status_of(|| {
@@ -286,9 +290,9 @@ pub extern "C" fn waxseal_options_set_verify_reads(options: *mut waxseal_options
     })
 }
 
-/// What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+/// How iterators are checked against the seals, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_verify_scans(options: *mut waxseal_options_t, policy: i32, one_in: u32) -> i32 {
     status_of(|| {
@@ -297,7 +301,7 @@ pub extern "C" fn waxseal_options_set_verify_scans(options: *mut waxseal_options
     })
 }
 
-/// Ends options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+/// Destroys options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Metadata providers: who keeps what beside values, as functions of the caller.
+//! Metadata providers, implemented by callbacks: they make and check annotations of records.
 
 use std::ffi::c_void;
 use std::ptr::null;
@@ -14,56 +14,57 @@ use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::options::{set_calling, waxseal_options_t};
 
-/// Waxseal's own provider of expiry: eight bytes, microseconds since 1970, low first.
+/// Waxseal's own expiry provider: eight bytes, microseconds since 1970, little-endian.
 pub const WAXSEAL_PROVIDER_EXPIRY: u16 = 1;
-/// Waxseal's own provider of provenance: session and microseconds, two varints.
+/// Waxseal's own provenance provider: session and microseconds, two varints.
 pub const WAXSEAL_PROVIDER_PROVENANCE: u16 = 2;
-/// Waxseal's own provider of statistics for loading elsewhere.
+/// Waxseal's own provider of statistics for extract-transform-load jobs.
 pub const WAXSEAL_PROVIDER_ETL: u16 = 3;
-/// Waxseal's own provider of labels.
+/// Waxseal's own labels provider.
 pub const WAXSEAL_PROVIDER_LABELS: u16 = 4;
 
-/// A record that is a value.
+/// A record with a value.
 pub const WAXSEAL_KIND_PUT: i32 = 1;
-/// A record that says that its key is gone.
+/// A tombstone.
 pub const WAXSEAL_KIND_DELETE: i32 = 2;
-/// A record of a kind that this header has no number for.
+/// A record of a kind for which this header has no number.
 pub const WAXSEAL_KIND_OTHER: i32 = 0;
 
-/// The entry goes on as it is, or stays absent.
+/// Keep the entry unchanged, or keep it absent.
 pub const WAXSEAL_ENTRY_KEEP: i32 = 0;
 /// A new entry was written.
 pub const WAXSEAL_ENTRY_SET: i32 = 1;
-/// The entry goes.
+/// Remove the entry.
 pub const WAXSEAL_ENTRY_REMOVE: i32 = 2;
 
-/// A newer record of the same key hides it from every snapshot.
+/// A newer record of the same key hides the record from every snapshot.
 pub const WAXSEAL_DROP_SHADOWED: i32 = 0;
-/// A tombstone with nothing left to hide.
+/// The record is a tombstone with no older record left to hide.
 pub const WAXSEAL_DROP_TOMBSTONE: i32 = 1;
-/// A range of keys was deleted.
+/// The record's key range was deleted.
 pub const WAXSEAL_DROP_RANGE_DELETE: i32 = 2;
-/// Its time is over.
+/// The record has expired.
 pub const WAXSEAL_DROP_EXPIRED: i32 = 3;
-/// Its family or column is gone.
+/// The record's family or column was dropped.
 pub const WAXSEAL_DROP_PURGED: i32 = 4;
 
-/// A record, lent for a call.
+/// A record, valid during a call.
 #[repr(C)]
 pub struct waxseal_record_t {
     /// Its key.
     pub key: waxseal_slice_t,
     /// Its value.
     pub value: waxseal_slice_t,
-    /// Its place in the order of commits; 0 once no snapshot can tell, and before it is committed.
+    /// Its sequence number; 0 once no snapshot needs it, and before the commit.
     pub seqno: u64,
     /// `WAXSEAL_KIND_PUT`, `WAXSEAL_KIND_DELETE` or `WAXSEAL_KIND_OTHER`.
     pub kind: i32,
 }
 
-/// An operation is written, on the thread that writes. `given` is what the caller gave for this provider, null if nothing. Writes the
-/// entry to `entry`, where `capacity` (the longest entry) bytes have room, and its length to `entry_len`, and answers `WAXSEAL_OK`; or
-/// answers `WAXSEAL_NOT_FOUND`: there is none. A negative status refuses the operation.
+/// Makes the entry of an operation, on the writing thread. `given` is the caller's entry for this provider, null if
+/// there is none. The callback writes the entry to `entry`, which has room for `capacity` bytes (the maximum length of
+/// an entry), writes its length to `entry_len`, and returns `WAXSEAL_OK`. It returns `WAXSEAL_NOT_FOUND` for no entry.
+/// A negative status refuses the operation.
 pub type waxseal_on_write_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -76,8 +77,9 @@ pub type waxseal_on_write_fn = Option<
     ) -> i32,
 >;
 
-/// A record enters a table with `entry`, null if it has none. Answers one of `WAXSEAL_ENTRY_..`, where `WAXSEAL_ENTRY_SET` means that a
-/// new one was written as by `waxseal_on_write_fn`. Whatever else it answers keeps the entry.
+/// Called for a record that is written to a table, with its `entry`, null if it has none. Returns one of
+/// `WAXSEAL_ENTRY_..`; `WAXSEAL_ENTRY_SET` means that the callback wrote a new entry as in `waxseal_on_write_fn`. Any
+/// other return value keeps the entry.
 pub type waxseal_on_build_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -89,7 +91,7 @@ pub type waxseal_on_build_fn = Option<
     ) -> i32,
 >;
 
-/// A record with an entry is left out of a table; `reason` is one of `WAXSEAL_DROP_..`.
+/// Called for a record with an entry that is omitted from a table; `reason` is one of `WAXSEAL_DROP_..`.
 pub type waxseal_on_drop_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -99,19 +101,19 @@ pub type waxseal_on_drop_fn = Option<
     ),
 >;
 
-/// Answers 0 if an entry cannot be one of this provider's, at this record.
+/// Returns 0 if an entry is not valid for this provider and record.
 pub type waxseal_on_verify_fn = Option<
     unsafe extern "C" fn(context: *mut c_void, record: *const waxseal_record_t, entry: *const waxseal_slice_t) -> i32,
 >;
 
-/// Somebody who keeps something beside values, as `waxseal_options_add_provider` wants it. One thread at a time may use it.
+/// A metadata provider for `waxseal_options_add_provider`. Used by one thread at a time.
 pub struct waxseal_provider_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_provider_t => Mutex<Keeping>, Kind::Provider, "provider");
 
-/// A provider that a caller gave, for any stores.
+/// A provider that a caller supplied, for any number of stores.
 #[derive(Clone)]
 pub(crate) struct Keeping {
     descriptor: Descriptor,
@@ -123,19 +125,20 @@ pub(crate) struct Keeping {
     on_verify: waxseal_on_verify_fn,
 }
 
-/// The same for one store.
+/// The provider of one store.
 pub(crate) struct KeepingOf {
     pub(crate) caller: Caller,
     pub(crate) keeping: Keeping,
 }
 
 impl KeepingOf {
-    /// Calls a function with the store busy; the function is given the context.
+    /// Runs a callback with the store busy, and passes the context to it.
     fn calls<T>(&self, function: impl FnOnce(*mut c_void) -> T) -> T {
         self.caller.calls(|| function(self.keeping.context.get()))
     }
 
-    /// Lends room for an entry to `write`, which says how much of it was used, or none; false if none.
+    /// Lends room for an entry to `write`, which sets the used length. Returns the result of `write`; on `None` or an
+    /// error, `out` is unchanged.
     fn entry<T>(
         &self,
         out: &mut Vec<u8>,
@@ -164,7 +167,7 @@ fn lent_record(record: &Record<'_>) -> waxseal_record_t {
     waxseal_record_t { key, value, seqno: record.seqno, kind: kind_number(record.kind) }
 }
 
-/// The number of a kind.
+/// Returns the number of a kind.
 pub(crate) fn kind_number(kind: RecordKind) -> i32 {
     match kind {
         RecordKind::Put => WAXSEAL_KIND_PUT,
@@ -173,12 +176,13 @@ pub(crate) fn kind_number(kind: RecordKind) -> i32 {
     }
 }
 
-/// A pointer to what may be absent.
+/// Returns a pointer, null for `None`.
 fn pointer(slice: Option<&waxseal_slice_t>) -> *const waxseal_slice_t {
     slice.map_or(null(), |slice| slice)
 }
 
-// SAFETY of all calls below: the header says what each function is given and for how long; the context is the one it came with.
+// SAFETY of all calls below: the header states each function's arguments and their lifetime; the caller supplied the
+// context with the function.
 impl MetadataProvider for KeepingOf {
     fn descriptor(&self) -> Descriptor {
         self.keeping.descriptor.clone()
@@ -250,13 +254,14 @@ impl MetadataProvider for KeepingOf {
     }
 }
 
-/// A provider with a number, from 16 on, and a name of 1 to 64 bytes: its entries have at most 1 KiB, belong to the record wherever it
-/// goes, stand outside of the seal and are carried by whoever does not know them, unless the setters say otherwise. Without functions
-/// it keeps what writers give it. `destroy`, unless null, ends `context` once the provider and every store that was opened with it
-/// are gone, or if this call fails. The functions may be called by any thread, by several at once, and by the store's own threads.
+/// Creates a provider with a number, from 16 on, and a name of 1 to 64 bytes. Defaults, which the setters change:
+/// entries have at most 1 KiB, are exported with their record, are not covered by the seal, and are preserved by stores
+/// that do not know the provider. Without callbacks, the provider stores the entries that writers supply. Unless
+/// `destroy` is null, it destroys `context` once the provider and every store that was opened with it are gone, or if
+/// this call fails. The callbacks may be called by any thread, concurrently, and by the store's own threads.
 ///
-/// Thread-safe. On success `*provider` is the caller's, to be ended by `waxseal_provider_destroy`. Errors: `WAXSEAL_INVALID` for a number
-/// that is reserved, or a name that cannot be.
+/// Thread-safe. On success the caller owns `*provider` and frees it with `waxseal_provider_destroy`. Errors:
+/// `WAXSEAL_INVALID` for a reserved number or an invalid name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_provider_create(
     id: u16,
@@ -288,7 +293,7 @@ pub unsafe extern "C" fn waxseal_provider_create(
     })
 }
 
-/// Changes what a provider says of itself.
+/// Changes a setting of a provider.
 fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut Keeping)) -> i32 {
     status_of(|| {
         with_mut(provider.cast_const(), |keeping: &mut Keeping| {
@@ -298,7 +303,7 @@ fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut Keeping)) -> 
     })
 }
 
-/// The form of the entries that it writes, any number. Default 0.
+/// The format version of the entries that it writes, any number. Default 0.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -316,7 +321,7 @@ pub extern "C" fn waxseal_provider_set_local(provider: *mut waxseal_provider_t, 
     })
 }
 
-/// The longest entry, in bytes. Default 1024.
+/// The maximum length of an entry, in bytes. Default 1024.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -324,7 +329,7 @@ pub extern "C" fn waxseal_provider_set_max_len(provider: *mut waxseal_provider_t
     set(provider, |keeping| keeping.descriptor.max_len = bytes)
 }
 
-/// Whether the seal covers its entries: then they never change after the write. Default false.
+/// Whether the seal covers its entries. Sealed entries never change after the write. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -332,8 +337,8 @@ pub extern "C" fn waxseal_provider_set_sealed(provider: *mut waxseal_provider_t,
     set(provider, |keeping| keeping.descriptor.in_checksum = sealed)
 }
 
-/// Whether a store that does not know this provider leaves its entries out when it writes a table, instead of carrying them. Default
-/// false.
+/// Whether a store that does not know this provider omits its entries when it writes a table, instead of preserving
+/// them. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -343,8 +348,8 @@ pub extern "C" fn waxseal_provider_set_dropped_if_unknown(provider: *mut waxseal
     })
 }
 
-/// The function that makes the entry of an operation; null: what the writer gives is the entry. With `every` it is also asked about
-/// operations for which nothing was given.
+/// Sets the callback that makes the entry of an operation; null means that the writer's entry is stored. With `every`
+/// the store also calls it for operations without a writer's entry.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -359,8 +364,8 @@ pub extern "C" fn waxseal_provider_set_on_write(
     })
 }
 
-/// The function that is asked about every record that enters a table, with an entry or without; null: entries go on as they are. Not for
-/// entries that the seal covers.
+/// Sets the callback that is called for every record that is written to a table, with or without an entry; null keeps
+/// entries unchanged. Not for entries that the seal covers.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -374,7 +379,7 @@ pub extern "C" fn waxseal_provider_set_on_build(
     })
 }
 
-/// The function that hears of records with an entry that are left out of a table; null: none.
+/// Sets the callback that is called for records with an entry that are omitted from a table; null for none.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -382,7 +387,7 @@ pub extern "C" fn waxseal_provider_set_on_drop(provider: *mut waxseal_provider_t
     set(provider, |keeping| keeping.on_drop = on_drop)
 }
 
-/// The function that knows which entries can be; null: any can.
+/// Sets the callback that validates entries; null accepts all.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -393,7 +398,8 @@ pub extern "C" fn waxseal_provider_set_on_verify(
     set(provider, |keeping| keeping.on_verify = on_verify)
 }
 
-/// Ends a provider; stores that were opened with it go on with it. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a provider; stores that were opened with it keep using it. Null is allowed; a destroyed provider is
+/// `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -401,8 +407,9 @@ pub extern "C" fn waxseal_provider_destroy(provider: *mut waxseal_provider_t) ->
     status_of(|| end(provider.cast_const()))
 }
 
-/// Somebody who keeps something of their own beside values, as the provider is now: what is set later does not count. Waxseal's own are
-/// always there. The open answers `WAXSEAL_INVALID` if two providers have the same number, or if one cannot be.
+/// Adds a metadata provider with its current settings; later changes have no effect. Waxseal's own providers are always
+/// present. The open returns `WAXSEAL_INVALID` if two providers have the same number, or if a provider's settings are
+/// invalid.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

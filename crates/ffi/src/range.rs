@@ -1,18 +1,18 @@
-//! Ranges of keys, as a caller says them.
+//! Key ranges in the form that callers pass.
 
 use std::ops::Bound;
 
 use crate::error::{Failure, Result};
 use crate::lent::lent;
 
-/// The range has no bound at this end. The key is not looked at.
+/// The range has no bound at this end. The key is ignored.
 pub const WAXSEAL_UNBOUNDED: i32 = 0;
-/// The range ends with this key.
+/// The range includes this key.
 pub const WAXSEAL_INCLUDED: i32 = 1;
-/// The range ends next to this key, without it.
+/// The range excludes this key.
 pub const WAXSEAL_EXCLUDED: i32 = 2;
 
-/// One end of a range. All zeros: no bound.
+/// One end of a range. All zeros mean no bound.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_bound_t {
@@ -24,7 +24,8 @@ pub struct waxseal_bound_t {
     pub key_len: usize,
 }
 
-/// A range of keys. All zeros, and a null pointer to a range: every key. A range whose end precedes its start is empty.
+/// A range of keys. All zeros mean all keys, and so does a null pointer to a range. A range whose end precedes its
+/// start is empty.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_range_t {
@@ -34,13 +35,13 @@ pub struct waxseal_range_t {
     pub upper: waxseal_bound_t,
 }
 
-/// Bounds as the Rust face takes them.
+/// Bounds in the form of the Rust API.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Takes a caller's range.
+/// Converts a caller's range.
 ///
 /// # Safety
-/// `range` is null, or readable with the keys that it names.
+/// `range` is null, or readable together with its keys.
 pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<Bounds> {
     if range.is_null() {
         return Ok((Bound::Unbounded, Bound::Unbounded));
@@ -55,7 +56,7 @@ pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<Bounds> {
 /// # Safety
 /// As for `bounds`.
 unsafe fn bound(bound: waxseal_bound_t) -> Result<Bound<Vec<u8>>> {
-    // SAFETY: the caller's promise. The key is not looked at where it does not count.
+    // SAFETY: the caller's promise. The key of an unbounded end is not read.
     let key = || unsafe { lent(bound.key, bound.key_len) }.key().map(<[u8]>::to_vec);
     match bound.kind {
         WAXSEAL_UNBOUNDED => Ok(Bound::Unbounded),

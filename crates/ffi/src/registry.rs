@@ -1,4 +1,5 @@
-//! The registry: what is watched. After Wasef, section 2.4: `register`, `unregister`, and asking whether a pair is there.
+//! The registry: the pairs of target and operation that are watched. Implements Wasef, section 2.4: `register`,
+//! `unregister`, and a test whether a pair is registered.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,38 +13,38 @@ use crate::handle::{Kind, end, handle, issue, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::session::waxseal_session_t;
 
-/// Whatever suits the pair.
+/// The default for the pair.
 pub const WAXSEAL_SUITED: i32 = -1;
 /// The target alone.
 pub const WAXSEAL_SCOPE_EXACT: i32 = 0;
-/// The target and everything below it.
+/// The target and all targets below it.
 pub const WAXSEAL_SCOPE_SUBTREE: i32 = 1;
-/// The log row is written in the commit of the operation itself.
+/// The event is written in the commit of the operation itself.
 pub const WAXSEAL_MODE_SYNC: i32 = 0;
-/// A little later, by a thread of its own; a crash may lose some.
+/// The event is written shortly after the commit, by a separate thread; a crash may lose some events.
 pub const WAXSEAL_MODE_ASYNC: i32 = 1;
-/// When the records of the operation leave memory; until then it is read from there.
+/// The event is written when the records of the operation are flushed; until then queries read it from the memtable.
 pub const WAXSEAL_MODE_DEFERRED: i32 = 2;
-/// Nothing is kept of values.
+/// Events store no values.
 pub const WAXSEAL_VALUES_NONE: i32 = 0;
-/// The new value is.
+/// Events store the new value.
 pub const WAXSEAL_VALUES_NEW: i32 = 1;
-/// The old value and the new one are.
+/// Events store the old and the new value.
 pub const WAXSEAL_VALUES_OLD_NEW: i32 = 2;
-/// Their seals are.
+/// Events store the seals of the old and the new value.
 pub const WAXSEAL_VALUES_HASH: i32 = 3;
 
-/// A retention that never ends.
+/// Unlimited retention.
 pub const WAXSEAL_FOREVER: u64 = u64::MAX;
 
-/// How a pair is logged. One thread at a time may use it.
+/// Options of a registration. Used by one thread at a time.
 pub struct waxseal_register_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_register_options_t => Mutex<Chosen>, Kind::RegisterOptions, "options of a registration");
 
-/// What was chosen; for the rest what suits the pair.
+/// The options that were set; the others keep the defaults for the pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chosen {
     scope: Option<Scope>,
@@ -65,10 +66,10 @@ impl Chosen {
     }
 }
 
-/// Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred.
+/// Creates options with the defaults for the pair: a family is watched with all its keys, events are written deferred.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_register_options_destroy`. Errors: `WAXSEAL_INVALID` without a
-/// place for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_register_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_register_options_create(
     options: *mut *mut waxseal_register_options_t,
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn waxseal_register_options_create(
     })
 }
 
-/// Ends options. Null is no error; those that were ended are `WAXSEAL_CLOSED`.
+/// Destroys options of a registration. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -95,7 +96,7 @@ fn choose(options: *mut waxseal_register_options_t, choice: impl FnOnce(&mut Cho
     status_of(|| with_mut(options.cast_const(), choice))
 }
 
-/// The choice of a number; none for `WAXSEAL_SUITED`.
+/// Returns the choice with this number; `None` for `WAXSEAL_SUITED`.
 fn one_of<T: Copy>(all: &[T], number: i32, what: &str) -> Result<Option<T>> {
     if number == WAXSEAL_SUITED {
         return Ok(None);
@@ -108,7 +109,7 @@ const SCOPES: [Scope; 2] = [Scope::Exact, Scope::Subtree];
 const MODES: [Mode; 3] = [Mode::Sync, Mode::Async, Mode::Deferred];
 const VALUES: [Values; 4] = [Values::None, Values::New, Values::OldNew, Values::Hash];
 
-/// Which targets are meant: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+/// Sets which targets are watched: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -119,7 +120,7 @@ pub extern "C" fn waxseal_register_options_set_scope(options: *mut waxseal_regis
     })
 }
 
-/// When log rows are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+/// Sets when events are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -130,7 +131,7 @@ pub extern "C" fn waxseal_register_options_set_mode(options: *mut waxseal_regist
     })
 }
 
-/// What they keep of values: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+/// Sets which values the events store: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -141,7 +142,7 @@ pub extern "C" fn waxseal_register_options_set_values(options: *mut waxseal_regi
     })
 }
 
-/// After how many microseconds they may be dropped; `WAXSEAL_FOREVER`: never, which is the default.
+/// Sets the age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER`, the default, means never.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -153,7 +154,7 @@ pub extern "C" fn waxseal_register_options_set_retention(options: *mut waxseal_r
     })
 }
 
-/// Whether old versions of what is registered move into the log instead of being dropped. Default false.
+/// Whether old versions of registered records move to the log instead of being dropped. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -164,35 +165,36 @@ pub extern "C" fn waxseal_register_options_set_history(options: *mut waxseal_reg
     })
 }
 
-/// What stands for any operation.
+/// The text for any operation.
 pub(crate) const ANY: &str = "*";
 
-/// Target and operation as a caller writes them: a target is text such as `users`, `users.john` or `cluster:`, an operation its name, and
-/// `*` or nothing at all stands for any.
+/// Parses a caller's target and operation. A target is text such as `users`, `users.john` or `cluster:`. An operation
+/// is its name; `*` or empty text means any.
 pub(crate) fn pair(who: &Who, target: Lent<'_>, operation: Lent<'_>) -> Result<(Target, Option<Operation>)> {
     named(who, target.text("target")?, operation.text("operation")?)
 }
 
-/// The same of text.
+/// As `pair`, for text.
 pub(crate) fn named(who: &Who, target: &str, operation: &str) -> Result<(Target, Option<Operation>)> {
     let target = who.target(target)?;
     let operation = if is_any(operation) { None } else { Some(who.operation(operation)?) };
     Ok((target, operation))
 }
 
-/// True for text that stands for any operation.
+/// True for text that means any operation.
 fn is_any(operation: &str) -> bool {
     matches!(operation, "" | ANY)
 }
 
-/// From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
-/// `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Write`, `Row.Delete`, ..), where `*` or length 0 stands for any.
-/// `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
-/// Costs a synced commit. `waxseal_operation_warning` tells what a registration of an operation leaves out.
+/// Registers an operation on a target: every commit after this call logs it, no commit before does. A target is text
+/// (`users`, `users.john`, `cluster:`; docs/guide.md). An operation is its name (`Row.Write`, `Row.Delete`, ..); `*` or
+/// length 0 means any. `options` may be null. A second registration of a pair only replaces its options. `is_new`,
+/// unless null, receives whether the pair is new. Costs a synced commit. `waxseal_operation_warning` returns what a
+/// registration of an operation does not log.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
-/// that is not there (a key need not be), an operation that cannot occur on the target or below it (the message says where it occurs),
-/// options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
+/// Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` for an invalid target, an
+/// unknown operation or family (a key need not exist), an operation that cannot occur on the target or below it (the
+/// message names where it occurs), conflicting options, and if the session lacks the right; `WAXSEAL_READ_ONLY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_register(
     session: *const waxseal_session_t,
@@ -224,7 +226,8 @@ pub unsafe extern "C" fn waxseal_register(
     })
 }
 
-/// The pair is not logged any more; its events stay. Says in `was_there`, unless null, whether it was registered.
+/// Unregisters the pair, which is then no longer logged; its events stay. `was_there`, unless null, receives whether
+/// the pair was registered.
 ///
 /// Thread-safe. Errors: as of `waxseal_register`.
 #[unsafe(no_mangle)]
@@ -249,7 +252,7 @@ pub unsafe extern "C" fn waxseal_unregister(
     })
 }
 
-/// Says in `is_registered` whether an operation, which must be named, on a target is logged, by whatever registration.
+/// Sets `is_registered` to whether an operation, which must be named, on a target is logged, through any registration.
 ///
 /// Thread-safe. Errors: as of `waxseal_register`.
 #[unsafe(no_mangle)]
@@ -275,10 +278,11 @@ pub unsafe extern "C" fn waxseal_is_registered(
     })
 }
 
-/// Writes to `warning` why a registration of an operation logs less than its name promises: `Row.Insert` is logged only for puts whose
-/// writer marks them. `WAXSEAL_NOT_FOUND` if it does not. The text lasts as long as the process.
+/// Sets `warning` to the reason why a registration of an operation logs less than its name suggests: `Row.Insert` is
+/// logged only for puts that the writer marks as inserts. `WAXSEAL_NOT_FOUND` if there is no such reason. The text is
+/// valid for the life of the process.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for what is no operation.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_operation_warning(
     session: *const waxseal_session_t,
@@ -299,10 +303,11 @@ pub unsafe extern "C" fn waxseal_operation_warning(
     })
 }
 
-/// Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number, the same in every store, is
-/// written to `number`, unless that is null.
+/// Defines an operation of the application, or finds it. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
+/// `number`, unless null, receives the operation's number, which is the same in every store.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for a name that is invalid or already has another meaning; otherwise as of a
+/// commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_define_operation(
     session: *const waxseal_session_t,
@@ -321,19 +326,20 @@ pub unsafe extern "C" fn waxseal_define_operation(
     })
 }
 
-/// Registrations. They depend on nothing, may be read from any thread, and are ended by `waxseal_registrations_destroy`.
+/// A list of registrations. It does not depend on the store, is readable from any thread, and is freed by
+/// `waxseal_registrations_destroy`.
 pub struct waxseal_registrations_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_registrations_t => Registrations, Kind::Registrations, "list of registrations");
 
-/// One registration. Its slices are valid until its list is ended.
+/// One registration. Its slices are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_registration_t {
-    /// What is watched, as people write it.
+    /// The watched target in its short form.
     pub target: waxseal_slice_t,
-    /// The operation, by name; `*`: any.
+    /// The name of the operation; `*` for any.
     pub operation: waxseal_slice_t,
     /// One of `WAXSEAL_SCOPE_..`.
     pub scope: i32,
@@ -341,17 +347,17 @@ pub struct waxseal_registration_t {
     pub mode: i32,
     /// One of `WAXSEAL_VALUES_..`.
     pub values: i32,
-    /// Whether old versions move into the log.
+    /// Whether old versions move to the log.
     pub history: bool,
-    /// After how many microseconds events may be dropped; `WAXSEAL_FOREVER`: never.
+    /// The age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER` for never.
     pub retention_micros: u64,
 }
 
-/// Registrations as C reads them: target, operation, options.
+/// Registrations in the form that C reads: target, operation, options.
 pub(crate) struct Registrations(Vec<(String, String, RegisterOptions)>);
 
 impl Registrations {
-    /// These, as they are named in the store of the session.
+    /// Converts registrations, with the names of the session's store.
     pub(crate) fn of(who: &Who, registrations: &[Registration]) -> face::Result<Registrations> {
         let row = |registration: &Registration| {
             let operation =
@@ -361,17 +367,17 @@ impl Registrations {
         registrations.iter().map(row).collect::<face::Result<_>>().map(Registrations)
     }
 
-    /// Gives them to the caller.
+    /// Hands the list to the caller.
     pub(crate) fn give(self, place: Out<'_, *mut waxseal_registrations_t>) -> Result<()> {
         place.set(issue(self)?);
         Ok(())
     }
 }
 
-/// Everything that is registered, by target and operation.
+/// Returns all registrations, ordered by target and operation.
 ///
-/// Thread-safe. On success `*registrations` is the caller's, to be ended by `waxseal_registrations_destroy`. Errors: `WAXSEAL_CLOSED`,
-/// `WAXSEAL_CORRUPTION` if the registry is damaged.
+/// Thread-safe. On success the caller owns `*registrations` and frees it with `waxseal_registrations_destroy`. Errors:
+/// `WAXSEAL_CLOSED`, `WAXSEAL_CORRUPTION` if the registry is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_registrations(
     session: *const waxseal_session_t,
@@ -386,7 +392,7 @@ pub unsafe extern "C" fn waxseal_registrations(
     })
 }
 
-/// How many registrations there are; 0 for null and for a list that was ended.
+/// Number of registrations; 0 for null and for a destroyed list.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -394,7 +400,7 @@ pub extern "C" fn waxseal_registrations_count(registrations: *const waxseal_regi
     value_of(0, || with(registrations, |registrations| Ok(registrations.0.len())))
 }
 
-/// The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The registration at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -423,7 +429,7 @@ pub unsafe extern "C" fn waxseal_registrations_get(
     })
 }
 
-/// Ends a list of registrations. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a list of registrations. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Who helps a repair: somebody who still has the records, and somebody who decides about what nobody has.
+//! Callbacks that help a repair: a source of records from another copy, and a handler that decides about losses.
 
 use std::ffi::c_void;
 use std::io;
@@ -13,30 +13,30 @@ use crate::lent::{Lent, lent, waxseal_slice_t};
 use crate::provider::{WAXSEAL_KIND_DELETE, WAXSEAL_KIND_PUT};
 use crate::seal::waxseal_seal_t;
 
-/// A fence takes the place of the loss: reads there answer `WAXSEAL_CORRUPTION`, the rest goes on.
+/// Fence the lost range: reads in it return `WAXSEAL_CORRUPTION`, the rest stays readable.
 pub const WAXSEAL_DECISION_QUARANTINE: i32 = 0;
-/// The table stays as it is, left alone by compaction.
+/// Leave the table unchanged and exclude it from compaction.
 pub const WAXSEAL_DECISION_FAIL: i32 = 1;
-/// The same, and repair ends; the store refuses writes until it is opened anew.
+/// As `WAXSEAL_DECISION_FAIL`, and the repair ends. The store refuses writes until it is reopened.
 pub const WAXSEAL_DECISION_READ_ONLY: i32 = 2;
 
-/// What a repair is looking for. Everything is lent for the call.
+/// The records that a repair requests. All slices are valid during the call only.
 #[repr(C)]
 pub struct waxseal_wanted_t {
-    /// The column family, by name.
+    /// The name of the column family.
     pub family: waxseal_slice_t,
     /// The first key.
     pub low: waxseal_slice_t,
-    /// The last key, included. If the seal is known it is the first one too.
+    /// The last key, inclusive. Equal to `low` if the seal is known.
     pub high: waxseal_slice_t,
-    /// The seal of the one record that is wanted, if `has_seal`.
+    /// The seal of the one requested record, if `has_seal`.
     pub seal: waxseal_seal_t,
-    /// False: all records that there are from `low` to `high` are wanted.
+    /// False if all records from `low` to `high` are requested.
     pub has_seal: bool,
 }
 
-/// Takes a record that a source found: `WAXSEAL_KIND_PUT` with its value, or `WAXSEAL_KIND_DELETE`. It is copied. A status other than
-/// `WAXSEAL_OK` says that it is none that can be.
+/// Takes a record that a source found: `WAXSEAL_KIND_PUT` with its value, or `WAXSEAL_KIND_DELETE`. The record is
+/// copied. A status other than `WAXSEAL_OK` means that the record is invalid.
 pub type waxseal_found_fn = unsafe extern "C" fn(
     answer: *mut c_void,
     kind: i32,
@@ -46,10 +46,11 @@ pub type waxseal_found_fn = unsafe extern "C" fn(
     value_len: usize,
 ) -> i32;
 
-/// Looks for records in another copy of the store, and hands each of them to `found` together with `answer`, both good for this call alone.
-/// What it hands over is believed only if the seal of what was lost says so. A negative status says that it could not look; it is asked
-/// again then, a few times, but `WAXSEAL_CALLBACK` ends the repair there, before anything of the table at hand is given up, and its report is
-/// one of a cancelled pass. It must not call the store that is repaired.
+/// Searches another copy of the store for records, and passes each of them to `found` together with `answer`; both are
+/// valid during this call only. A record is accepted only if it matches the seal of the lost one. A negative status
+/// means that the search failed; the repair then retries a few times. `WAXSEAL_CALLBACK` ends the repair at once,
+/// before any record of the current table is given up, and the report is that of a cancelled pass. It must not call the
+/// store that is repaired.
 pub type waxseal_source_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -60,51 +61,53 @@ pub type waxseal_source_fn = Option<
     ) -> i32,
 >;
 
-/// A loss that nothing helped: a record that can be read though nothing speaks for it, or a span in which nobody knows what there was.
-/// Everything is lent for the call.
+/// A loss that no repair step could undo: a readable record that no checksum or seal confirms, or a key range with
+/// unknown records. All slices are valid during the call only.
 #[repr(C)]
 pub struct waxseal_loss_t {
-    /// The file.
+    /// The damaged file.
     pub file: waxseal_slice_t,
-    /// The place of the block in it.
+    /// The offset of the block in the file.
     pub offset: u64,
-    /// The column family, by name.
+    /// The name of the column family.
     pub family: waxseal_slice_t,
-    /// The first key at which something may have been lost.
+    /// The first key that may be affected.
     pub from: waxseal_slice_t,
-    /// Its place in the order of commits.
+    /// The sequence number of the first affected version of `from`.
     pub from_seqno: u64,
-    /// The last key at which something may have been lost, included.
+    /// The last key that may be affected, inclusive.
     pub to: waxseal_slice_t,
-    /// Its place in the order of commits.
+    /// The sequence number of the last affected version of `to`.
     pub to_seqno: u64,
-    /// What is wrong: one of `WAXSEAL_VERDICT_..`.
+    /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
     pub verdict: i32,
 }
 
-/// Decides what becomes of a loss: one of `WAXSEAL_DECISION_..`; any other number is `WAXSEAL_DECISION_FAIL`, which changes nothing. The strictest
-/// answer about a table counts. It must not call the store that is repaired.
+/// Decides about a loss: returns one of `WAXSEAL_DECISION_..`. Any other number counts as `WAXSEAL_DECISION_FAIL`,
+/// which changes nothing. If a table has several losses, the strictest decision applies. It must not call the store
+/// that is repaired.
 pub type waxseal_handler_fn = Option<unsafe extern "C" fn(context: *mut c_void, loss: *const waxseal_loss_t) -> i32>;
 
-/// A source of the caller.
+/// The caller's source of records.
 pub(crate) struct Source {
     pub(crate) caller: Caller,
     pub(crate) function: waxseal_source_fn,
     pub(crate) context: *mut c_void,
 }
 
-// SAFETY: the header asks that what repair is given be good for any thread; it calls on that which asked for the repair.
+// SAFETY: the header requires that callbacks and contexts of a repair may be used by any thread; the repair calls them
+// on its own thread.
 unsafe impl Sync for Source {}
 
-/// Where what a source finds goes.
+/// The receiver of the records that a source finds.
 struct Answer<'a> {
     visit: &'a mut dyn FnMut(Candidate),
-    /// What was handed over and is none that can be.
+    /// The reason why the source's last invalid record was refused.
     refused: Option<String>,
 }
 
 /// # Safety
-/// `answer` is one that `Source::look` lends, and bytes are readable.
+/// `answer` is one that `Source::look` lends, and the bytes are readable.
 unsafe extern "C" fn found(
     answer: *mut c_void,
     kind: i32,
@@ -131,7 +134,7 @@ unsafe extern "C" fn found(
     })
 }
 
-/// What was handed over, as a record.
+/// Converts a source's record.
 fn candidate(kind: i32, key: Lent<'_>, value: Lent<'_>) -> crate::error::Result<Candidate> {
     let kind = match kind {
         WAXSEAL_KIND_PUT => Kind::Put,
@@ -161,7 +164,8 @@ impl Source {
         let place: *mut Answer<'_> = &mut answer;
         let mut status = 0;
         let asked = ask(&self.caller, "the source of repair", |error| {
-            // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+            // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context
+            // with the function.
             status = unsafe { function(self.context, &wanted, found, place.cast(), error) };
             status
         });
@@ -187,7 +191,7 @@ impl RepairSource for Source {
     }
 }
 
-/// A handler of the caller.
+/// The caller's handler.
 pub(crate) struct Handler {
     pub(crate) caller: Caller,
     pub(crate) function: waxseal_handler_fn,
@@ -211,7 +215,8 @@ impl ErrorHandler for Handler {
             to_seqno: *to_seqno,
             verdict: verdict_number(event.verdict),
         };
-        // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
+        // the function.
         match self.caller.calls(|| unsafe { function(self.context, &loss) }) {
             WAXSEAL_DECISION_QUARANTINE => Decision::Quarantine,
             WAXSEAL_DECISION_READ_ONLY => Decision::ReadOnly,

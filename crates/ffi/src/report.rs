@@ -1,4 +1,4 @@
-//! Reports: what verify, scrub, repair and salvage found.
+//! Reports: the findings of verify, scrub, repair and salvage.
 
 use std::ffi::c_char;
 use std::sync::OnceLock;
@@ -11,59 +11,59 @@ use crate::error::{c_text, verdict_number};
 use crate::handle::{Kind, end, handle, with};
 use crate::lent::{out, waxseal_slice_t};
 
-/// It was reported, and nothing was changed.
+/// The damage was reported; nothing was changed.
 pub const WAXSEAL_OUTCOME_REPORTED: i32 = 0;
-/// Nothing was lost: it was repaired.
+/// The damage was repaired without loss.
 pub const WAXSEAL_OUTCOME_REPAIRED: i32 = 1;
-/// A fence stands in its place: reads there answer `WAXSEAL_CORRUPTION`.
+/// The key range was fenced: reads in it return `WAXSEAL_CORRUPTION`.
 pub const WAXSEAL_OUTCOME_FENCED: i32 = 2;
-/// The file stays as it is, left alone by compaction.
+/// The file was left unchanged and is excluded from compaction.
 pub const WAXSEAL_OUTCOME_BARRED: i32 = 3;
-/// The loss was accepted: reads go on as if the records had never been.
+/// The loss was accepted: reads behave as if the records had never existed.
 pub const WAXSEAL_OUTCOME_ACCEPTED: i32 = 4;
-/// Something that this header has no number for.
+/// An outcome for which this header has no number.
 pub const WAXSEAL_OUTCOME_OTHER: i32 = 5;
 
-/// Nothing was tried, or nothing helped.
+/// No repair step was tried, or none succeeded.
 pub const WAXSEAL_RUNG_NONE: i32 = 0;
-/// The file was read again, past what memory held of it.
+/// The file was read again, bypassing the cache.
 pub const WAXSEAL_RUNG_READ_AGAIN: i32 = 1;
-/// Another copy in memory was whole.
+/// Another copy in memory was undamaged.
 pub const WAXSEAL_RUNG_MEMORY: i32 = 2;
-/// One or two flipped bits were found by the block's sum and its seals.
+/// One or two flipped bits were corrected with the block's checksum and its seals.
 pub const WAXSEAL_RUNG_CORRECTION: i32 = 3;
-/// Index, filter and properties were made anew from the data.
+/// Index, filter and properties were rebuilt from the data.
 pub const WAXSEAL_RUNG_REBUILD: i32 = 4;
-/// The log still held the records.
+/// The records were recovered from the log.
 pub const WAXSEAL_RUNG_LOG: i32 = 5;
-/// Tables that compaction had replaced still held them.
+/// The records were recovered from tables that compaction had replaced.
 pub const WAXSEAL_RUNG_TRASH: i32 = 6;
-/// The caller's source had them.
+/// The records were recovered from the caller's source.
 pub const WAXSEAL_RUNG_SOURCE: i32 = 7;
 /// The caller's handler decided.
 pub const WAXSEAL_RUNG_HANDLER: i32 = 8;
-/// Something that this header has no number for.
+/// A repair step for which this header has no number.
 pub const WAXSEAL_RUNG_OTHER: i32 = 9;
 
-/// Where a scrub goes on; to be kept as it is. It survives compactions.
+/// The place where a scrub resumes; opaque to the caller. Compactions do not invalidate it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct waxseal_resume_t {
-    /// The place.
+    /// The encoded place.
     pub bytes: [u8; 84],
 }
 
 const _: () = assert!(size_of::<waxseal_resume_t>() == Token::BYTES);
 
-/// What a look at a store found, and what was done about it. It depends on nothing, may be read from any thread, and is ended by
-/// `waxseal_report_destroy`.
+/// The findings of a pass over a store, and the repairs that it made. It does not depend on the store, is readable from
+/// any thread, and is freed by `waxseal_report_destroy`.
 pub struct waxseal_report_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_report_t => Found, Kind::Report, "report");
 
-/// A report, and its texts once somebody asked for them.
+/// A report, and its texts, which are formatted on first use.
 pub(crate) struct Found {
     report: Report,
     json: OnceLock<std::ffi::CString>,
@@ -76,64 +76,64 @@ impl From<Report> for Found {
     }
 }
 
-/// The numbers of a report.
+/// The counters of a report.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_counts_t {
-    /// Records looked at.
+    /// Records checked.
     pub records: u64,
-    /// Those that match their seal.
+    /// Records that match their seal.
     pub validated: u64,
-    /// Those that do not, or that nothing speaks for.
+    /// Records that do not match their seal, or that no checksum or seal confirms.
     pub corrupted: u64,
-    /// Those whose seal is gone although their file promised one.
+    /// Records without a seal in a file that promised one.
     pub missing: u64,
-    /// Those that have no seal and were promised none.
+    /// Records without a seal in a file that promised none.
     pub unverified: u64,
     /// Places that cannot be decoded.
     pub structural: u64,
-    /// Blocks and records that were made right again.
+    /// Repaired blocks and records.
     pub repaired: u64,
-    /// Records that cannot be had any more, as far as known.
+    /// Records known to be permanently lost.
     pub lost: u64,
-    /// Bytes looked at.
+    /// Bytes checked.
     pub bytes: u64,
-    /// Files looked at.
+    /// Files checked.
     pub files: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration of the pass in nanoseconds.
     pub nanos: u64,
-    /// Places of damage.
+    /// Number of damaged places.
     pub damage: usize,
-    /// Whether it was not ended early, and nothing was found that is not right now.
+    /// True if the pass was complete, and all damage that it found is repaired.
     pub is_clean: bool,
-    /// Whether the caller ended it before it was through.
+    /// True if the caller stopped the pass early.
     pub cancelled: bool,
 }
 
-/// One place of damage. Its slices are valid until its report is ended.
+/// One damaged place. Its slices are valid until its report is destroyed.
 #[repr(C)]
 pub struct waxseal_damage_t {
-    /// The file; empty: in memory.
+    /// The damaged file; empty for damage in memory.
     pub file: waxseal_slice_t,
-    /// The place of the block or frame in it.
+    /// The offset of the block or frame in the file.
     pub offset: u64,
-    /// The column family, by name; empty: none, or not known.
+    /// The name of the column family; empty for damage outside of families or in an unknown family.
     pub family: waxseal_slice_t,
-    /// The first key that may be concerned, if `has_keys`.
+    /// The first key that may be affected, if `has_keys`.
     pub from: waxseal_slice_t,
-    /// The last key that may be concerned, if `has_keys`.
+    /// The last key that may be affected, if `has_keys`.
     pub to: waxseal_slice_t,
-    /// In words, UTF-8.
+    /// A description, UTF-8.
     pub message: waxseal_slice_t,
-    /// What is wrong: one of `WAXSEAL_VERDICT_..`.
+    /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
     pub verdict: i32,
-    /// What became of it: one of `WAXSEAL_OUTCOME_..`.
+    /// The outcome: one of `WAXSEAL_OUTCOME_..`.
     pub outcome: i32,
-    /// What helped: one of `WAXSEAL_RUNG_..`.
+    /// The repair step that succeeded: one of `WAXSEAL_RUNG_..`.
     pub rung: i32,
-    /// How many things were tried: `waxseal_report_step`.
+    /// Number of repair steps tried, for `waxseal_report_step`.
     pub steps: usize,
-    /// Whether keys are known.
+    /// True if the affected keys are known.
     pub has_keys: bool,
 }
 
@@ -180,7 +180,7 @@ fn damage_of(finding: &Finding) -> waxseal_damage_t {
     }
 }
 
-/// The numbers of a report.
+/// Returns the counters of a report.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn waxseal_report_counts(report: *const waxseal_report_t, 
     })
 }
 
-/// The place of damage that was met as the one of this number, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The damaged place at a 0-based index, in the order of detection. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -231,8 +231,8 @@ pub unsafe extern "C" fn waxseal_report_damage(
     })
 }
 
-/// What was tried as the step of this number at a place of damage, both counted from 0: one of `WAXSEAL_RUNG_..`, and whether it helped.
-/// `WAXSEAL_NOT_FOUND` behind the last.
+/// A repair step of a damaged place, both by 0-based index: one of `WAXSEAL_RUNG_..`, and whether it succeeded.
+/// `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -256,7 +256,8 @@ pub unsafe extern "C" fn waxseal_report_step(
     })
 }
 
-/// Where a scrub that stopped early goes on: for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND` if it came to the end.
+/// The place where a scrub that stopped early resumes, for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND` if
+/// the scrub is complete.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -272,7 +273,8 @@ pub unsafe extern "C" fn waxseal_report_resume(report: *const waxseal_report_t, 
     })
 }
 
-/// The report for programs, one JSON object; empty for null and for one that was ended. Never null. Valid until the report is ended.
+/// The report for programs, as one JSON object; empty for null and for a destroyed report. Never null. Valid until the
+/// report is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -282,7 +284,8 @@ pub extern "C" fn waxseal_report_json(report: *const waxseal_report_t) -> *const
     })
 }
 
-/// The report for people, on several lines; empty for null and for one that was ended. Never null. Valid until the report is ended.
+/// The report for people, on several lines; empty for null and for a destroyed report. Never null. Valid until the
+/// report is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -292,7 +295,7 @@ pub extern "C" fn waxseal_report_text(report: *const waxseal_report_t) -> *const
     })
 }
 
-/// Ends a report. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a report. Null is allowed; a destroyed report is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

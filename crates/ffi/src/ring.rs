@@ -1,4 +1,4 @@
-//! Events of mode async: where they wait until they are in the log.
+//! The event ring: a queue of async events that are not in the log yet.
 
 use face::registry::{Ring, RingStats, WhenFull};
 
@@ -9,17 +9,18 @@ use crate::handle::with;
 use crate::lent::out;
 use crate::options::{set, waxseal_options_t};
 
-/// The writer waits until there is room.
+/// The writer waits for room.
 pub const WAXSEAL_WHEN_FULL_WAIT: i32 = 0;
-/// Events are written with their operation, as of mode sync.
+/// Events are written in the commit of their operation, as in mode sync.
 pub const WAXSEAL_WHEN_FULL_SYNC: i32 = 1;
-/// Events are dropped, and counted.
+/// Events are dropped and counted.
 pub const WAXSEAL_WHEN_FULL_DROP: i32 = 2;
 
-/// How many events of mode async may wait until they are in the log, as many as a crash may lose, and what happens to more: one of
-/// `WAXSEAL_WHEN_FULL_..`. With 16 MiB of rows the ring is full as well. Default 4096, and the writer waits.
+/// Sets the capacity of the event ring, which is the number of async events that a crash may lose, and the behavior
+/// when it is full: one of `WAXSEAL_WHEN_FULL_..`. The ring is also full when it holds 16 MiB of rows. Default 4096,
+/// and the writer waits.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no choice; what cannot be is told by the open.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown behavior; the open reports an invalid capacity.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_ring(options: *mut waxseal_options_t, events: usize, when_full: i32) -> i32 {
     status_of(|| {
@@ -35,21 +36,21 @@ pub extern "C" fn waxseal_options_set_ring(options: *mut waxseal_options_t, even
     })
 }
 
-/// How things stand with events of mode async.
+/// Counters of the event ring.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_ring_t {
-    /// Taken, and not in the log yet.
+    /// Events in the ring, not in the log yet.
     pub waiting: u64,
-    /// Dropped since the store was opened.
+    /// Events dropped since the open.
     pub dropped: u64,
-    /// Written with their operation since the ring was full.
+    /// Events written in the commit of their operation because the ring was full.
     pub fallen_back: u64,
-    /// As many may be lost in a crash.
+    /// Maximum number of events that a crash may lose now.
     pub lost_at_most: u64,
 }
 
-/// How things stand with events of mode async.
+/// Returns the counters of the event ring.
 ///
 /// Thread-safe. Errors: `WAXSEAL_INVALID` in a store that was opened without its registry, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
@@ -68,7 +69,7 @@ pub unsafe extern "C" fn waxseal_event_ring(
     })
 }
 
-/// Waits until every event of mode async that was taken so far is in the log.
+/// Waits until every async event accepted so far is in the log.
 ///
 /// Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
 #[unsafe(no_mangle)]

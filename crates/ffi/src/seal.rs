@@ -1,4 +1,4 @@
-//! Seals: handed in with values, handed out with them.
+//! Seals: passed in with values, and returned with them.
 
 use face::Seal;
 
@@ -12,12 +12,12 @@ use crate::lent::{lent, out};
 use crate::snapshot::{read, waxseal_snapshot_t};
 use crate::write_options::{waxseal_write_options_t, write_settings};
 
-/// The checksum of a key with its value, wherever the record lives: the same on every replica. Eight bytes, to be kept or sent along as they
-/// are; as a number they are low first.
+/// The checksum of a key with its value, independent of where the record is stored: the same on every replica. Eight
+/// bytes to be stored or transmitted unchanged; as a number they are little-endian.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct waxseal_seal_t {
-    /// The seal.
+    /// The bytes of the seal.
     pub bytes: [u8; 8],
 }
 
@@ -33,9 +33,10 @@ impl From<waxseal_seal_t> for Seal {
     }
 }
 
-/// The seal of a value under a key, made where they are, so that nothing that happens to them from here on can pass.
+/// Computes the seal of a key and a value. Compute it where the data originates: any later change of key or value is
+/// then detected.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that cannot be.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for an invalid key or value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_seal_of(
     key: *const u8,
@@ -53,11 +54,11 @@ pub unsafe extern "C" fn waxseal_seal_of(
     })
 }
 
-/// Sets a key to a value with the seal that the caller was given with them, or made where they came from. It is checked now, kept as it is,
-/// and handed back by `waxseal_get_sealed`. `options` may be null.
+/// Sets a key to a value with a seal that the caller received with them or computed at their origin. The seal is
+/// checked now, stored unchanged, and returned by `waxseal_get_sealed`. `options` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` if the seal is not that of key and value, or the
-/// store was opened plain; else as of `waxseal_put`. Nothing was changed then.
+/// Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` if the seal does not match key
+/// and value, or the store was opened plain; otherwise as of `waxseal_put`. On an error nothing was changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_put_sealed(
     family: *mut waxseal_family_t,
@@ -79,9 +80,9 @@ pub unsafe extern "C" fn waxseal_put_sealed(
     })
 }
 
-/// Adds to a batch: sets a key to a value whose seal the caller was given.
+/// Adds a write to a batch that sets a key to a value with the caller's seal.
 ///
-/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` if the seal is not that of key and value.
+/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` if the seal does not match key and value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_batch_put_sealed(
     batch: *mut waxseal_batch_t,
@@ -103,13 +104,13 @@ pub unsafe extern "C" fn waxseal_batch_put_sealed(
     })
 }
 
-/// The value of a key, copied, with its seal and, unless `seqno` is null, its place in the order of commits (0 once no snapshot can tell).
-/// Value and seal are checked against each other whatever the policy. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if the key is not
-/// there.
+/// Returns a copy of a key's value, with its seal and, unless `seqno` is null, its sequence number (0 once no snapshot
+/// needs it). The value is checked against the seal under every verification policy. A null `snapshot` reads the
+/// current state. `WAXSEAL_NOT_FOUND` if the key does not exist.
 ///
-/// Thread-safe. On `WAXSEAL_OK` `*value` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if the two
-/// do not agree; `WAXSEAL_INVALID` if the record has no seal, since a plain store wrote it, or if this store was opened plain; else as
-/// of `waxseal_get`.
+/// Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
+/// `WAXSEAL_CORRUPTION` if value and seal do not match. `WAXSEAL_INVALID` if the record has no seal because a plain
+/// store wrote it, or if this store was opened plain. Otherwise as of `waxseal_get`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_get_sealed(
     family: *const waxseal_family_t,

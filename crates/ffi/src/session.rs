@@ -1,4 +1,4 @@
-//! Sessions: what is written and asked in somebody's name.
+//! Sessions: writes and queries under a client's identity.
 
 use std::sync::Mutex;
 
@@ -14,21 +14,24 @@ use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{lent, out};
 
-/// A store, and who uses it. Families and batches that are taken from it write in its name, and registry and log are asked through it.
-/// May be used from any thread, and is ended by `waxseal_session_destroy`, before or after its store is closed.
+/// A store together with a client's identity. Families and batches opened from a session write under that identity;
+/// registry and log are used through a session. Usable from any thread. Destroyed by `waxseal_session_destroy`, before
+/// or after its store is closed.
 pub struct waxseal_session_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_session_t => Session, Kind::Session, "session", |session| Some(session.store()));
 
-/// A session of this name, UTF-8 of 1 to 255 bytes; without a name (length 0) that of nobody in particular, in whose name everything is
-/// done that is done without a session. `authenticated` says how it was found out who that is; length 0: not at all, which is somebody
-/// else than the one of the same name who was. The same identity is the same session, also after a reopen. A name is taken as it is
-/// given: open sessions for those only whom you know.
+/// Opens the session of an identity. `name` is UTF-8 of 1 to 255 bytes. Length 0 opens the unnamed session, to which
+/// all operations without a session belong. `authenticated` is the authentication method; length 0 means
+/// unauthenticated. The pair of name and method is the identity: the same pair is the same session, also after a
+/// reopen, and one name with two methods is two sessions. The store does not verify names: the application must
+/// authenticate clients before it opens sessions for them.
 ///
-/// Thread-safe. On success `*session` is the caller's, to be ended by `waxseal_session_destroy`. Errors: `WAXSEAL_INVALID` for a name
-/// that cannot be, and in a store that was opened without its registry; as of a commit for a name that is new.
+/// Thread-safe. On success the caller owns `*session` and frees it with `waxseal_session_destroy`. Errors:
+/// `WAXSEAL_INVALID` for an invalid name, and in a store that was opened without its registry; otherwise as of a
+/// commit, for a new name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_open(
     db: *mut waxseal_db_t,
@@ -55,9 +58,9 @@ pub unsafe extern "C" fn waxseal_session_open(
     })
 }
 
-/// The name of a session; `-` for nobody in particular.
+/// Returns the name of a session; `-` for the unnamed session.
 ///
-/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_name(
     session: *const waxseal_session_t,
@@ -69,9 +72,10 @@ pub unsafe extern "C" fn waxseal_session_name(
     answer(error, || with(session, |session| give(name.needed("name")?, session.name().as_bytes())))
 }
 
-/// `waxseal_family_open`, as a handle that writes in this name.
+/// As `waxseal_family_open`, but the handle writes under the session's identity.
 ///
-/// Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: as of `waxseal_family_open`.
+/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+/// `waxseal_family_open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_family_open(
     session: *const waxseal_session_t,
@@ -90,9 +94,11 @@ pub unsafe extern "C" fn waxseal_session_family_open(
     })
 }
 
-/// `waxseal_family_create`, in this name and as a handle that writes in it. `options` may be null.
+/// As `waxseal_family_create`, but creates the family and writes through the handle under the session's identity.
+/// `options` may be null.
 ///
-/// Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: as of `waxseal_family_create`.
+/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+/// `waxseal_family_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_family_create(
     session: *const waxseal_session_t,
@@ -115,7 +121,7 @@ pub unsafe extern "C" fn waxseal_session_family_create(
     })
 }
 
-/// `waxseal_family_drop`, in this name. The events of its rows stay, and so do registrations.
+/// As `waxseal_family_drop`, under the session's identity. The events of the family's rows and its registrations stay.
 ///
 /// Thread-safe. Errors: as of `waxseal_family_drop`.
 #[unsafe(no_mangle)]
@@ -130,9 +136,10 @@ pub unsafe extern "C" fn waxseal_session_family_drop(
     answer(error, || with(session, |session| Ok(session.drop_column_family(name.text("name")?)?)))
 }
 
-/// An empty batch that commits in this name.
+/// Creates an empty batch that commits under the session's identity.
 ///
-/// Thread-safe. On success `*batch` is the caller's, to be ended by `waxseal_batch_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_batch_create(
     session: *const waxseal_session_t,
@@ -148,9 +155,9 @@ pub unsafe extern "C" fn waxseal_session_batch_create(
     })
 }
 
-/// How it was found out who that is. `WAXSEAL_NOT_FOUND`: not at all.
+/// Returns the authentication method of a session. `WAXSEAL_NOT_FOUND` for an unauthenticated session.
 ///
-/// Thread-safe. On `WAXSEAL_OK` `*how` is the caller's, to be ended by `waxseal_bytes_destroy`.
+/// Thread-safe. On `WAXSEAL_OK` the caller owns `*how` and frees it with `waxseal_bytes_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_authenticated(
     session: *const waxseal_session_t,
@@ -167,8 +174,8 @@ pub unsafe extern "C" fn waxseal_session_authenticated(
     })
 }
 
-/// Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else. The handle is
-/// still to be ended; what was taken from the session goes on.
+/// Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has no
+/// other effect. The handle must still be destroyed; families and batches opened from the session stay usable.
 ///
 /// Thread-safe. Errors: as of a commit for the event.
 #[unsafe(no_mangle)]
@@ -181,9 +188,9 @@ pub unsafe extern "C" fn waxseal_session_close(
     answer(error, || with(session, |session| Ok(session.clone().close()?)))
 }
 
-/// Ends a handle to a session. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a handle to a session. Null is allowed; a destroyed handle is `WAXSEAL_CLOSED`.
 ///
-/// Thread-safe: calls that use it meanwhile finish.
+/// Thread-safe: concurrent calls that use the handle finish.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_session_destroy(session: *mut waxseal_session_t) -> i32 {
     status_of(|| end(session.cast_const()))

@@ -1,4 +1,4 @@
-//! Snapshots: the whole store as it was at one moment.
+//! Snapshots: the whole store at one point in time.
 
 use face::{ColumnFamily, Db, Snapshot};
 
@@ -8,8 +8,8 @@ use crate::error::{Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{Out, out};
 
-/// The store as it was at one moment, in all its column families. May be used from any thread, and is ended by
-/// `waxseal_snapshot_destroy`; until then what it sees takes space.
+/// The state of all column families of a store at one point in time. Usable from any thread. Destroyed by
+/// `waxseal_snapshot_destroy`; until then the versions that it sees take space.
 pub struct waxseal_snapshot_t {
     _opaque: [u8; 0],
 }
@@ -31,7 +31,7 @@ fn take_one(
     Ok(())
 }
 
-/// Reads a family through a snapshot, or, where that is null, as it is now.
+/// Reads through a snapshot, or the current state if the snapshot is null.
 #[inline]
 pub(crate) fn read<R>(
     snapshot: *const waxseal_snapshot_t,
@@ -41,7 +41,8 @@ pub(crate) fn read<R>(
     if snapshot.is_null() { Ok(latest()?) } else { with(snapshot, |snapshot| Ok(then(snapshot)?)) }
 }
 
-/// Lends the value of a key, now or as a snapshot sees it. None if it is not there.
+/// Lends the value of a key, at a snapshot or in the current state, to `visit`. Returns `None` if the key does not
+/// exist.
 #[inline]
 pub(crate) fn lend_value<R>(
     family: &ColumnFamily,
@@ -56,7 +57,7 @@ pub(crate) fn lend_value<R>(
     }
 }
 
-/// The same, if no file would have to be read for it; else none.
+/// As `lend_value`, but reads no file. The outer `None` means that the answer is not in memory.
 #[inline]
 pub(crate) fn lend_resident<R>(
     family: &ColumnFamily,
@@ -71,9 +72,10 @@ pub(crate) fn lend_resident<R>(
     }
 }
 
-/// The store as it is now, for as long as the snapshot is kept.
+/// Creates a snapshot of the store's current state.
 ///
-/// Thread-safe. On success `*snapshot` is the caller's, to be ended by `waxseal_snapshot_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_snapshot_create(
     db: *mut waxseal_db_t,
@@ -85,9 +87,11 @@ pub unsafe extern "C" fn waxseal_snapshot_create(
     answer(error, || take_one(db.cast_const(), snapshot, Db::snapshot))
 }
 
-/// The store as a crash of the machine would leave it at this moment: at the last commit known to be durable.
+/// Creates a snapshot of the last commit known to be durable: the state that a crash of the machine at this moment
+/// would leave.
 ///
-/// Thread-safe. On success `*snapshot` is the caller's, to be ended by `waxseal_snapshot_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_snapshot_create_durable(
     db: *mut waxseal_db_t,
@@ -99,7 +103,7 @@ pub unsafe extern "C" fn waxseal_snapshot_create_durable(
     answer(error, || take_one(db.cast_const(), snapshot, Db::durable_snapshot))
 }
 
-/// The snapshot's place in the order of commits: commits up to this number are seen.
+/// Returns the snapshot's sequence number: the snapshot sees the commits up to it.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -117,7 +121,8 @@ pub unsafe extern "C" fn waxseal_snapshot_seqno(
     })
 }
 
-/// Ends a snapshot. Iterators made from it go on. Null is no error; a snapshot that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a snapshot. Iterators created from it stay valid. Null is allowed; a destroyed snapshot is
+/// `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! The table files of a column family, and what is kept out of reach: tables that are barred, spans of keys that are fenced.
+//! The table files of a column family, its quarantined tables and its fenced key ranges.
 
 use face::registry::{Case, Item};
 use face::{ColumnFamily, TableInfo};
@@ -13,40 +13,41 @@ use crate::handle::{Handle, Kind, end, handle, issue, with};
 use crate::lent::{Out, out, waxseal_slice_t};
 use crate::registry::WAXSEAL_FOREVER;
 
-/// The object of a case is a table file, by the number in its name.
+/// The case concerns a table file, identified by the number in its name.
 pub const WAXSEAL_CASE_TABLE: i32 = 1;
-/// It is a span of keys, by the number of its fence.
+/// The case concerns a key range, identified by the number of its fence.
 pub const WAXSEAL_CASE_SPAN: i32 = 2;
 
-/// Table files. The list depends on nothing, may be read from any thread, and is ended by `waxseal_tables_destroy`.
+/// A list of table files. It does not depend on the store, is readable from any thread, and is freed by
+/// `waxseal_tables_destroy`.
 pub struct waxseal_tables_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_tables_t => Vec<TableInfo>, Kind::Tables, "list of tables");
 
-/// One table file. Its slices are valid until its list is ended.
+/// One table file. Its slices are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_table_t {
     /// The number in its file name.
     pub number: u64,
-    /// Its level; 0 is the newest.
+    /// Its level; level 0 holds the newest tables.
     pub level: u32,
-    /// Length of the file.
+    /// Size of the file.
     pub bytes: u64,
-    /// Records, all versions and tombstones.
+    /// Number of records: all versions, tombstones included.
     pub records: u64,
     /// Smallest key.
     pub smallest: waxseal_slice_t,
     /// Largest key.
     pub largest: waxseal_slice_t,
-    /// Least place in the order of commits.
+    /// Smallest sequence number.
     pub least_seqno: u64,
-    /// Greatest place in the order of commits.
+    /// Largest sequence number.
     pub greatest_seqno: u64,
 }
 
-/// The place of what a list holds at `at`, if it holds so many.
+/// Shows the list's element at index `at`, if it exists.
 fn listed<H, T>(list: *const H, at: usize, show: impl FnOnce(&T)) -> i32
 where
     H: Handle<Object = Vec<T>>,
@@ -54,7 +55,7 @@ where
     status_of(|| with(list, |list| Ok(list.get(at).map(show).is_some())))
 }
 
-/// Gives a list to the caller.
+/// Hands a list to the caller.
 fn give<H, T>(place: Out<'_, *mut H>, list: Vec<T>) -> Result<()>
 where
     H: Handle<Object = Vec<T>>,
@@ -74,9 +75,10 @@ fn tables(
     answer(error, || give(tables.needed("tables")?, with(family, list)?))
 }
 
-/// The family's table files as they are now, the upper levels first. Costs no I/O.
+/// Returns the family's current table files, upper levels first. Costs no I/O.
 ///
-/// Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_tables(
     family: *const waxseal_family_t,
@@ -86,9 +88,10 @@ pub unsafe extern "C" fn waxseal_tables(
     self::tables(family, tables, error, |family| Ok(family.tables()?))
 }
 
-/// Those of them that are damaged, and that compaction leaves alone until they are repaired.
+/// Returns the family's damaged tables that are excluded from compaction until they are repaired.
 ///
-/// Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_barred_tables(
     family: *const waxseal_family_t,
@@ -101,7 +104,7 @@ pub unsafe extern "C" fn waxseal_barred_tables(
     })
 }
 
-/// How many tables there are; 0 for null and for a list that was ended.
+/// Number of tables; 0 for null and for a destroyed list.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -109,7 +112,7 @@ pub extern "C" fn waxseal_tables_count(tables: *const waxseal_tables_t) -> usize
     value_of(0, || with(tables, |tables| Ok(tables.len())))
 }
 
-/// The table at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The table at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -134,7 +137,7 @@ pub unsafe extern "C" fn waxseal_tables_get(
     })
 }
 
-/// Ends a list of tables. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a list of tables. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -142,38 +145,44 @@ pub extern "C" fn waxseal_tables_destroy(tables: *mut waxseal_tables_t) -> i32 {
     status_of(|| end(tables.cast_const()))
 }
 
-/// Fences. The list depends on nothing, may be read from any thread, and is ended by `waxseal_fences_destroy`.
+/// A list of fences. It does not depend on the store, is readable from any thread, and is freed by
+/// `waxseal_fences_destroy`.
 pub struct waxseal_fences_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_fences_t => Vec<face::care::Fence>, Kind::Fences, "list of fences");
 
-/// A span in which records were lost, from one place to another in the order of keys and, of one key, the newest version first. Its
-/// slices are valid until its list is ended.
+/// A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its slices
+/// are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_fence_t {
-    /// The key with which it begins, which need not be one that was ever written: of it only versions from `from_seqno` down are concerned.
+    /// The key at which the range begins; it need not have been written ever. Only its versions from `from_seqno` down
+    /// are affected.
     pub from: waxseal_slice_t,
-    /// The newest version of that key that is concerned.
+    /// The newest affected version of `from`.
     pub from_seqno: u64,
-    /// The key with which it ends, often that of the first record behind: of it only versions down to `to_seqno` are concerned.
+    /// The key at which the range ends, often that of the next record. Only its versions down to `to_seqno` are
+    /// affected.
     pub to: waxseal_slice_t,
-    /// The oldest version of that key that is concerned.
+    /// The oldest affected version of `to`.
     pub to_seqno: u64,
-    /// No record that was lost is newer, by its place in the order of commits: one that is decides as ever.
+    /// Upper bound of the lost records' sequence numbers. A record with a larger sequence number is newer than all of
+    /// them and is returned as usual.
     pub bound: u64,
-    /// The file in which they stood.
+    /// The file that held the lost records.
     pub file: waxseal_slice_t,
-    /// The place of their block in it.
+    /// The offset of their block in the file.
     pub offset: u64,
-    /// What was wrong: one of `WAXSEAL_VERDICT_..`.
+    /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
     pub verdict: i32,
 }
 
-/// Where something was lost for good: reads between these keys answer `WAXSEAL_CORRUPTION`, until a repair lifts the fence.
+/// Returns the ranges of permanently lost records: reads in them return `WAXSEAL_CORRUPTION`, until a repair lifts the
+/// fence.
 ///
-/// Thread-safe. On success `*fences` is the caller's, to be ended by `waxseal_fences_destroy`. Errors: `WAXSEAL_CLOSED`.
+/// Thread-safe. On success the caller owns `*fences` and frees it with `waxseal_fences_destroy`. Errors:
+/// `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_fences(
     family: *const waxseal_family_t,
@@ -185,7 +194,7 @@ pub unsafe extern "C" fn waxseal_fences(
     answer(error, || give(fences.needed("fences")?, with(family, |family| Ok(family.fences()?))?))
 }
 
-/// How many fences there are; 0 for null and for a list that was ended.
+/// Number of fences; 0 for null and for a destroyed list.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -193,7 +202,7 @@ pub extern "C" fn waxseal_fences_count(fences: *const waxseal_fences_t) -> usize
     value_of(0, || with(fences, |fences| Ok(fences.len())))
 }
 
-/// The fence at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The fence at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -218,7 +227,7 @@ pub unsafe extern "C" fn waxseal_fences_get(
     })
 }
 
-/// Ends a list of fences. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a list of fences. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -226,42 +235,44 @@ pub extern "C" fn waxseal_fences_destroy(fences: *mut waxseal_fences_t) -> i32 {
     status_of(|| end(fences.cast_const()))
 }
 
-/// Cases of quarantine. The list depends on nothing, may be read from any thread, and is ended by `waxseal_cases_destroy`.
+/// A list of quarantine cases. It does not depend on the store, is readable from any thread, and is freed by
+/// `waxseal_cases_destroy`.
 pub struct waxseal_cases_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_cases_t => Vec<Known>, Kind::Cases, "list of cases");
 
-/// A case, with its fields as C reads them.
+/// A case, with its fields in the form that C reads.
 pub(crate) struct Known {
     case: Case,
     fields: Vec<Flat>,
 }
 
-/// Something that is kept out of reach, or was. Its slices are valid until its list is ended.
+/// A table or key range that is or was in quarantine. Its slices are valid until its list is destroyed.
 #[repr(C)]
 pub struct waxseal_case_t {
-    /// The family, as it was called then.
+    /// The name that the family had when the case began.
     pub family: waxseal_slice_t,
-    /// What of it: one of `WAXSEAL_CASE_..`.
+    /// The kind of object: one of `WAXSEAL_CASE_..`.
     pub kind: i32,
     /// The number of the table or of the fence.
     pub number: u64,
-    /// Since when, in microseconds since 1970.
+    /// The start of the quarantine, in microseconds since 1970.
     pub since_micros: u64,
-    /// Until when; `WAXSEAL_FOREVER`: it is so now.
+    /// The end of the quarantine; `WAXSEAL_FOREVER` if it is still open.
     pub until_micros: u64,
-    /// How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty: it has not.
+    /// How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty if it is still open.
     pub how: waxseal_slice_t,
     /// Number of its fields.
     pub fields: usize,
 }
 
-/// Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+/// Returns the tables and key ranges that are or were in quarantine, ordered by family, as recorded in
+/// `system_metadata.quarantine`.
 ///
-/// Thread-safe. On success `*cases` is the caller's, to be ended by `waxseal_cases_destroy`. Errors: `WAXSEAL_INVALID` in a store that was
-/// opened without its registry; as of reads.
+/// Thread-safe. On success the caller owns `*cases` and frees it with `waxseal_cases_destroy`. Errors:
+/// `WAXSEAL_INVALID` in a store that was opened without its registry; otherwise as of reads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_quarantined(
     db: *const waxseal_db_t,
@@ -277,7 +288,7 @@ pub unsafe extern "C" fn waxseal_quarantined(
     })
 }
 
-/// How many cases there are; 0 for null and for a list that was ended.
+/// Number of cases; 0 for null and for a destroyed list.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -285,7 +296,7 @@ pub extern "C" fn waxseal_cases_count(cases: *const waxseal_cases_t) -> usize {
     value_of(0, || with(cases, |cases| Ok(cases.len())))
 }
 
-/// The case at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+/// The case at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -310,8 +321,8 @@ pub unsafe extern "C" fn waxseal_cases_get(cases: *const waxseal_cases_t, at: us
     })
 }
 
-/// A field of the case at a place, both counted from 0: how it began, the table, or the span and its bound. `WAXSEAL_NOT_FOUND` behind
-/// the last. Valid until the list is ended.
+/// A field of a case, both by 0-based index: the cause, the table, or the range and its bound. `WAXSEAL_NOT_FOUND` past
+/// the end. Valid until the list is destroyed.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -332,7 +343,7 @@ pub unsafe extern "C" fn waxseal_cases_field(
     })
 }
 
-/// Ends a list of cases. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+/// Destroys a list of cases. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Settings of a store that seldom need to be turned.
+//! Store settings that seldom need to be changed.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use crate::call::status_of;
 use crate::error::Failure;
 use crate::options::{set, waxseal_options_t};
 
-/// A tree of leaves in an arena, the default.
+/// A tree with leaves in an arena; the default.
 pub const WAXSEAL_MEMTABLE_ARENA: i32 = 0;
-/// A skip list with a node a record.
+/// A skip list with one node per record.
 pub const WAXSEAL_MEMTABLE_SKIPLIST: i32 = 1;
 
-/// Turns one setting.
+/// Changes a setting.
 fn tune(options: *mut waxseal_options_t, turn: impl Fn(&mut Settings) + Send + 'static) -> i32 {
     set(options, move |builder| builder.tune(&turn))
 }
 
-/// In what the newest records stand until they are flushed, one of `WAXSEAL_MEMTABLE_..`. Nothing of it is on disk: it may be another
-/// one at each open.
+/// Sets the memtable implementation, one of `WAXSEAL_MEMTABLE_..`. It does not affect the files on disk and may differ
+/// at each open.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no kind of memtable.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown memtable.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_memtable(options: *mut waxseal_options_t, number: i32) -> i32 {
     status_of(|| {
@@ -34,8 +34,9 @@ pub extern "C" fn waxseal_options_set_memtable(options: *mut waxseal_options_t, 
     })
 }
 
-/// Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
-/// opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
+/// Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is
+/// closed, and its next read reopens it. Default 0: a limit that leaves half of the process's descriptor limit to the
+/// application.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -43,8 +44,8 @@ pub extern "C" fn waxseal_options_set_open_tables(options: *mut waxseal_options_
     tune(options, move |settings| settings.open_tables = tables)
 }
 
-/// Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
-/// Default 1 GiB.
+/// Memory for indexes and filters of open tables, in bytes. Above it, tables without recent reads drop theirs and load
+/// them again when needed. Default 1 GiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -52,7 +53,7 @@ pub extern "C" fn waxseal_options_set_index_bytes(options: *mut waxseal_options_
     tune(options, move |settings| settings.index_bytes = bytes)
 }
 
-/// Threads that one large compaction may be divided among, 1 to 64. Default 2.
+/// Maximum number of threads for one large compaction, 1 to 64. Default 2.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -60,7 +61,7 @@ pub extern "C" fn waxseal_options_set_subcompactions(options: *mut waxseal_optio
     tune(options, move |settings| settings.subcompactions = threads)
 }
 
-/// Bytes that flushes and compactions together may write in a second. Default 0: as many as they can.
+/// Limits the bytes per second that flushes and compactions write together. Default 0: no limit.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -68,7 +69,7 @@ pub extern "C" fn waxseal_options_set_background_bytes_per_second(options: *mut 
     tune(options, move |settings| settings.background_bytes_per_second = bytes)
 }
 
-/// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
+/// Bytes of replaced table files, the newest ones, that are kept for repairs. Default 0: they are deleted at once.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -76,8 +77,8 @@ pub extern "C" fn waxseal_options_set_trash_bytes(options: *mut waxseal_options_
     tune(options, move |settings| settings.trash_bytes = bytes)
 }
 
-/// Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. Where half of `memtable_bytes` is less, segments
-/// are that long, but at least 1 MiB.
+/// Size of a log segment, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. If half of `memtable_bytes` is
+/// smaller, segments have that size, but at least 1 MiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -85,8 +86,8 @@ pub extern "C" fn waxseal_options_set_segment_bytes(options: *mut waxseal_option
     tune(options, move |settings| settings.segment_bytes = bytes)
 }
 
-/// Length of the file in which the newest bytes of the log live, a multiple of 4096, at least 16 KiB. Default 4 MiB. Not the ring
-/// of `waxseal_options_set_ring`, in which events wait.
+/// Size of the file that holds the newest bytes of the log, the log's tail ring; a multiple of 4096, at least 16 KiB.
+/// Default 4 MiB. Not the event ring of `waxseal_options_set_ring`.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -94,7 +95,8 @@ pub extern "C" fn waxseal_options_set_ring_bytes(options: *mut waxseal_options_t
     tune(options, move |settings| settings.ring_bytes = bytes)
 }
 
-/// That file is drained to its segment each time so many bytes have gathered; at most half of its length. Default 256 KiB.
+/// The tail ring is drained to its segment each time this many bytes have accumulated; at most half of its size.
+/// Default 256 KiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -102,7 +104,7 @@ pub extern "C" fn waxseal_options_set_drain_bytes(options: *mut waxseal_options_
     tune(options, move |settings| settings.drain_bytes = bytes)
 }
 
-/// Size at which the manifest is written anew, in bytes. Default 4 MiB.
+/// Size at which the manifest is rewritten, in bytes. Default 4 MiB.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -110,7 +112,7 @@ pub extern "C" fn waxseal_options_set_manifest_bytes(options: *mut waxseal_optio
     tune(options, move |settings| settings.manifest_bytes = bytes)
 }
 
-/// Lines on what the engine did that the manifest holds before the oldest half become rows of the log. Default 4,096.
+/// Number of engine events in the manifest at which the oldest half moves to the log of events. Default 4,096.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -118,9 +120,10 @@ pub extern "C" fn waxseal_options_set_chronicle_lines(options: *mut waxseal_opti
     tune(options, move |settings| settings.chronicle_lines = lines)
 }
 
-/// Events of the engine's own work that the log keeps: the newest so many, if they are younger than
-/// `waxseal_options_set_engine_event_age` says. An event that is beyond either bound goes with a later flush. One that wrote a table
-/// of the store, or tells of an open quarantine, stays. Events of users are not counted and never go. Default 10,000; `SIZE_MAX`: all.
+/// Maximum number of engine events that the log keeps, the newest ones, if they are younger than
+/// `waxseal_options_set_engine_event_age`. A later flush drops an event beyond either limit. Events that wrote a live
+/// table or belong to an open quarantine stay. Events of users do not count and are never dropped. Default 10,000;
+/// `SIZE_MAX` keeps all.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -128,8 +131,8 @@ pub extern "C" fn waxseal_options_set_engine_events(options: *mut waxseal_option
     tune(options, move |settings| settings.engine_events = events)
 }
 
-/// The age beyond which events of the engine's own work go, in microseconds, as `waxseal_options_set_engine_events` says. Default 30 days;
-/// `UINT64_MAX`: none goes for its age.
+/// Maximum age of engine events, in microseconds, as described for `waxseal_options_set_engine_events`. Default 30
+/// days; `UINT64_MAX` means no age limit.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -147,7 +150,7 @@ mod tests {
     const SYMBOLS: &str = include_str!("../symbols.txt");
     const BUILDER: &str = include_str!("../../waxseal/src/builder.rs");
 
-    /// What has no setter, and why.
+    /// Settings without a setter, and the reason.
     const NOT_OF_A_STORE: [(&str, &str); 10] = [
         ("fs", "a file system is a trait of Rust's"),
         ("clock", "likewise"),
@@ -168,7 +171,7 @@ mod tests {
         ("part_blocks", "for tests, which want ranges of a table that are small"),
     ];
 
-    /// The fields of a structure, by what it tells of itself.
+    /// Returns the field names of a struct, from its debug output.
     fn fields(told: &str) -> BTreeSet<String> {
         let own = told.lines().filter_map(|line| line.strip_prefix("    ").filter(|line| !line.starts_with(' ')));
         own.filter_map(|line| line.split_once(": ")).map(|(name, _)| name.to_owned()).collect()
@@ -192,7 +195,7 @@ mod tests {
         let mut names = fields(&format!("{:#?}", Settings::default()));
         let parts = BUILDER.lines().filter_map(|line| line.strip_prefix("    pub fn "));
         names.extend(parts.filter_map(|line| line.split_once('(')).map(|(name, _)| name.to_owned()));
-        // What turns any setting, and says nothing of which.
+        // `tune` changes any setting and names none.
         assert!(names.remove("tune"));
         have_setters(names, "waxseal_options_set_", &NOT_OF_A_STORE);
     }

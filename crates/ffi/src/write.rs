@@ -9,8 +9,9 @@ use crate::write_options::{waxseal_write_options_t, write_settings};
 
 /// Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long or null with a length, `WAXSEAL_IO`, `WAXSEAL_HALTED`,
-/// `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A call that failed has written nothing, unless the message says otherwise.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
+/// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A failed call has written nothing, unless the message says
+/// otherwise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_put(
     family: *mut waxseal_family_t,
@@ -27,7 +28,8 @@ pub unsafe extern "C" fn waxseal_put(
 
 /// Sets a key to a value, with options. `options` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for options that cannot be.
+/// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for
+/// invalid options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_put_with(
     family: *mut waxseal_family_t,
@@ -46,7 +48,7 @@ pub unsafe extern "C" fn waxseal_put_with(
     })
 }
 
-/// Removes a key; no error if it is not there.
+/// Deletes a key; a missing key is not an error.
 ///
 /// Thread-safe. Errors: as of `waxseal_put`.
 #[unsafe(no_mangle)]
@@ -61,9 +63,9 @@ pub unsafe extern "C" fn waxseal_delete(
     answer(error, || with(family.cast_const(), |family| Ok(family.delete(key.key()?)?)))
 }
 
-/// Removes a key, with options; no error if it is not there. `options` may be null.
+/// Deletes a key, with options; a missing key is not an error. `options` may be null.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put_with`.
+/// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put_with`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_delete_with(
     family: *mut waxseal_family_t,

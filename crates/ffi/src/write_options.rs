@@ -1,4 +1,4 @@
-//! How one write is done.
+//! Options of a single write.
 
 use std::sync::Mutex;
 
@@ -10,20 +10,21 @@ use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
-/// How a write is done, and what is kept beside its value. Whatever is not set keeps its default; a null pointer stands for nothing
-/// but defaults. May be used for any number of writes, by one thread at a time, and is ended by `waxseal_write_options_destroy`.
+/// Options of a write: its durability, and the annotations stored with its value. Options that are not set keep their
+/// defaults; a null pointer means all defaults. Usable for any number of writes, by one thread at a time. Destroyed by
+/// `waxseal_write_options_destroy`.
 pub struct waxseal_write_options_t {
     _opaque: [u8; 0],
 }
 
 handle!(waxseal_write_options_t => Mutex<WriteOptions>, Kind::WriteOptions, "write options object");
 
-/// What was set; null sets nothing.
+/// Returns the options; null means defaults.
 pub(crate) fn write_settings(options: *const waxseal_write_options_t) -> Result<WriteOptions> {
     if options.is_null() { Ok(WriteOptions::new()) } else { with_mut(options, |options| Ok(options.clone())) }
 }
 
-/// Sets one thing more.
+/// Changes an option.
 pub(crate) fn set(
     options: *mut waxseal_write_options_t,
     turn: impl FnOnce(WriteOptions) -> WriteOptions,
@@ -34,10 +35,10 @@ pub(crate) fn set(
     })
 }
 
-/// New write options: defaults.
+/// Creates write options with all defaults.
 ///
-/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
-/// for the options.
+/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_write_options_destroy`. Errors:
+/// `WAXSEAL_INVALID` if `options` is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_write_options_create(
     options: *mut *mut waxseal_write_options_t,
@@ -52,9 +53,9 @@ pub unsafe extern "C" fn waxseal_write_options_create(
     })
 }
 
-/// When the write, once it has returned, can still be lost: one of `WAXSEAL_DURABILITY_..`.
+/// Sets the durability of the write: one of `WAXSEAL_DURABILITY_..`.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no durability.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_write_options_set_durability(options: *mut waxseal_write_options_t, number: i32) -> i32 {
     status_of(|| match durability(number)? {
@@ -63,9 +64,9 @@ pub extern "C" fn waxseal_write_options_set_durability(options: *mut waxseal_wri
     })
 }
 
-/// Puts a label beside the value: a name with a text, both UTF-8. Each name once, the last text wins.
+/// Adds a label to the record: a name with a text, both UTF-8. Of several labels with one name, the last wins.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for what is no UTF-8.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_write_options_add_label(
     options: *mut waxseal_write_options_t,
@@ -83,8 +84,8 @@ pub unsafe extern "C" fn waxseal_write_options_add_label(
     })
 }
 
-/// Lets the log call the put `Row.Insert` instead of `Row.Update`. That is a word in the log alone: the put overwrites like any other, and
-/// the store does not look whether the key was there.
+/// Logs the put as `Row.Insert` instead of `Row.Update`. This affects the event only: the put overwrites like any
+/// other, and the store does not check whether the key existed.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -92,7 +93,7 @@ pub extern "C" fn waxseal_write_options_set_log_as_insert(options: *mut waxseal_
     status_of(|| set(options, WriteOptions::log_as_insert))
 }
 
-/// Ends write options. Null is no error; options that were ended are `WAXSEAL_CLOSED`.
+/// Destroys write options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]

@@ -1,7 +1,8 @@
 //! The structs of the Arrow C data and stream interfaces, byte for byte as the Arrow specification declares them.
 //!
-//! Their rules: whoever made a struct says in `release` how it ends, and a released one has none; a consumer may move a struct by copying it
-//! and clearing `release` of the old place; a child may be moved out of its parent, which then leaves it alone.
+//! Rules: the producer of a struct sets `release`, which frees it; a released struct has a null `release`. A consumer
+//! may move a struct by copying it and clearing `release` in the old place. A consumer may move a child out of its
+//! parent; the parent's `release` then skips that child.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -48,7 +49,7 @@ pub struct ArrowArrayStream {
 }
 
 impl ArrowSchema {
-    /// A released one.
+    /// Returns a released schema.
     pub(super) const fn released() -> ArrowSchema {
         ArrowSchema {
             format: std::ptr::null(),
@@ -65,7 +66,7 @@ impl ArrowSchema {
 }
 
 impl ArrowArray {
-    /// A released one; at the end of a stream it says that there is no more.
+    /// Returns a released array, which marks the end of a stream.
     pub(super) const fn released() -> ArrowArray {
         ArrowArray {
             length: 0,
@@ -82,7 +83,7 @@ impl ArrowArray {
     }
 }
 
-// The specification's sizes on machines of 64 bits.
+// The specification's sizes on 64-bit machines.
 #[cfg(target_pointer_width = "64")]
 const _: () =
     assert!(size_of::<ArrowSchema>() == 72 && size_of::<ArrowArray>() == 80 && size_of::<ArrowArrayStream>() == 40);

@@ -1,19 +1,19 @@
-//! Buffers as Arrow wants them: 64-byte aligned, numbers as the machine has them.
+//! Buffers in Arrow's layout: 64-byte aligned, numbers in native byte order.
 
 use std::collections::TryReserveError;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// What a buffer is aligned to, and grows by.
+/// Alignment of a buffer, and the unit of its growth.
 const LINE_BYTES: usize = 64;
 
-/// Memory of one cache line, perhaps not written yet.
+/// Memory of one cache line, possibly uninitialized.
 #[repr(align(64))]
 struct Line {
     _bytes: MaybeUninit<[u8; LINE_BYTES]>,
 }
 
-/// Bytes that only grow. The first `len` are written; what is left of the last line is zero once `finished`.
+/// A byte buffer that only grows. The first `len` bytes are initialized; `finished` zeroes the rest of the last line.
 #[derive(Default)]
 pub(super) struct Buffer {
     lines: Vec<Line>,
@@ -21,14 +21,14 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// With room for about so many bytes, if it can be had.
+    /// Creates a buffer with capacity for approximately `bytes`, if the allocation succeeds.
     pub(super) fn with_room(bytes: usize) -> Buffer {
         let mut lines = Vec::new();
         let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // else it is asked for again when it is needed
         Buffer { lines, len: 0 }
     }
 
-    /// Bytes written.
+    /// Returns the number of written bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -37,12 +37,13 @@ impl Buffer {
     #[inline]
     pub(super) fn extend(&mut self, bytes: &[u8]) -> Result<(), TryReserveError> {
         let at = self.grow(bytes.len())?;
-        // SAFETY: `grow` made room for `bytes.len()` bytes at `at`; `bytes` is borrowed, so it does not lie in our memory.
+        // SAFETY: `grow` made room for `bytes.len()` bytes at `at`; `bytes` is borrowed, so it does not overlap this
+        // buffer.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) }
         Ok(())
     }
 
-    /// Appends a number as the machine has it.
+    /// Appends a number in native byte order.
     #[inline]
     pub(super) fn push<T: Number>(&mut self, number: T) -> Result<(), TryReserveError> {
         let at = self.grow(size_of::<T>())?;
@@ -51,19 +52,19 @@ impl Buffer {
         Ok(())
     }
 
-    /// Sets the bit of this number; bits never set are 0. Bits must come in ascending order.
+    /// Sets the bit with this index; bits never set are 0. Bits must come in ascending order.
     pub(super) fn set_bit(&mut self, bit: usize, is_set: bool) -> Result<(), TryReserveError> {
         while self.len <= bit / 8 {
             self.push(0u8)?;
         }
         if is_set {
-            // SAFETY: byte `bit / 8` is below `len`, so it is ours and written.
+            // SAFETY: byte `bit / 8` is below `len`, so it is allocated and initialized.
             unsafe { *self.lines.as_mut_ptr().cast::<u8>().add(bit / 8) |= 1 << (bit % 8) }
         }
         Ok(())
     }
 
-    /// Nothing is added any more: what is left of the last line is zeroed, so that it tells nothing.
+    /// Finishes the buffer: zeroes the rest of the last line, so that it discloses no old memory.
     pub(super) fn finished(mut self) -> Buffer {
         let left = self.lines.len() * LINE_BYTES - self.len;
         // SAFETY: these `left` bytes behind the written ones lie within the lines.
@@ -71,28 +72,28 @@ impl Buffer {
         self
     }
 
-    /// Where it lies: 64-byte aligned, never null, for as long as the buffer lives and is not added to.
+    /// Returns the address: 64-byte aligned, never null, valid until the buffer is dropped or grows.
     pub(super) fn as_ptr(&self) -> *const c_void {
         self.lines.as_ptr().cast()
     }
 
-    /// Makes room for so many bytes behind the written ones, counts them as written, and says where they are.
+    /// Makes room for `bytes` more bytes, counts them as written, and returns their address.
     #[inline]
     fn grow(&mut self, bytes: usize) -> Result<*mut u8, TryReserveError> {
         let start = self.len;
         let lines = (start + bytes).div_ceil(LINE_BYTES);
         if lines > self.lines.len() {
             self.lines.try_reserve(lines - self.lines.len())?;
-            // SAFETY: there is room for `lines`, and a line may be unwritten.
+            // SAFETY: `lines` lines are allocated, and a line may be uninitialized.
             unsafe { self.lines.set_len(lines) }
         }
         self.len += bytes;
-        // SAFETY: `start` is at most the bytes of all lines.
+        // SAFETY: `start` is at most the size of all lines.
         Ok(unsafe { self.lines.as_mut_ptr().cast::<u8>().add(start) })
     }
 }
 
-/// What `Buffer::push` takes: plain numbers, without padding.
+/// Numbers that `Buffer::push` accepts: plain, without padding.
 pub(super) trait Number: Copy {}
 impl Number for u8 {}
 impl Number for i32 {}

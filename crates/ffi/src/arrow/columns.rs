@@ -1,10 +1,10 @@
-//! Columns of one batch: filled row by row, handed out as an Arrow struct array.
+//! Columns of one batch: filled row by row, exported as an Arrow struct array.
 //!
 //! ```text
-//! key     binary         z   offsets of 32 bits: the keys of a batch stay below a gigabyte
-//! value   large binary   Z   offsets of 64 bits: one value alone may have 3 GiB
-//! seqno   uint64         L   0 once no snapshot can tell
-//! seal    uint64         L   its 8 bytes as a number, low first; null where the record has none
+//! key     binary         z   32-bit offsets: the keys of a batch stay below a gigabyte
+//! value   large binary   Z   64-bit offsets: a single value may have 3 GiB
+//! seqno   uint64         L   0 once no snapshot needs it
+//! seal    uint64         L   its 8 bytes as a little-endian number; null if the record has none
 //! ```
 
 use std::collections::TryReserveError;
@@ -16,7 +16,7 @@ use face::Row;
 use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
 use super::buffer::Buffer;
 
-/// What a column is.
+/// A kind of column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
     Key,
@@ -26,10 +26,10 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// All of them, in the order in which they stand.
+    /// All columns, in their default order.
     pub(super) const ALL: [Column; 4] = [Column::Key, Column::Value, Column::Seqno, Column::Seal];
 
-    /// The bit by which a caller asks for it.
+    /// Returns the bit that selects the column.
     pub(super) const fn bit(self) -> u32 {
         1 << self as u32
     }
@@ -59,19 +59,19 @@ pub(super) struct Batch {
     columns: Vec<(Column, Filling)>,
 }
 
-/// A column while it is filled.
+/// A column during filling.
 #[derive(Default)]
 struct Filling {
-    /// A bit a row, from the first null on; none as long as there is no null.
+    /// The validity bitmap, one bit per row; `None` until the first null.
     validity: Option<Buffer>,
     nulls: usize,
-    /// Where each row begins and the last one ends; of binary columns.
+    /// The start of each row and the end of the last; of binary columns only.
     offsets: Buffer,
     data: Buffer,
 }
 
 impl Batch {
-    /// Without rows, with room for about so many, and so many bytes of keys and values.
+    /// Creates a batch without rows, with capacity for approximately `rows` rows, and `bytes` bytes of values.
     pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Result<Batch, TryReserveError> {
         let mut batch = Batch { rows: 0, bytes: 0, columns: Vec::new() };
         for column in columns {
@@ -97,12 +97,12 @@ impl Batch {
         self.rows
     }
 
-    /// Bytes of its keys and values.
+    /// Returns the bytes of its keys and values.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a row; without memory for it the batch has the rows before it.
+    /// Adds a row. If an allocation fails, the batch keeps the rows before it.
     pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), TryReserveError> {
         for (column, filling) in &mut self.columns {
             match column {
@@ -127,7 +127,7 @@ impl Batch {
         Ok(())
     }
 
-    /// As an array, to be released by whoever has it.
+    /// Converts the batch to an array, which its owner must release.
     pub(super) fn into_array(self) -> ArrowArray {
         let rows = self.rows as i64;
         let children = self.columns.into_iter().map(|(column, filling)| filling.into_array(column, rows)).collect();
@@ -136,7 +136,7 @@ impl Batch {
 }
 
 impl Filling {
-    /// Notes whether a row has a value.
+    /// Records whether a row has a value.
     fn note(&mut self, row: usize, is_valid: bool) -> Result<(), TryReserveError> {
         if self.validity.is_none() && !is_valid {
             let mut bits = Buffer::default();
@@ -159,7 +159,7 @@ impl Filling {
     }
 }
 
-/// What an array holds until it is released. A consumer may move children out of it, and release them by themselves.
+/// Memory that an array owns until it is released. A consumer may move children out of it, and release them separately.
 struct Held {
     _buffers: Vec<Option<Buffer>>,
     addresses: Vec<*const c_void>,
@@ -187,17 +187,18 @@ impl Held {
 }
 
 /// # Safety
-/// `array` is null, or one that `Held::array` made, in whatever place it was moved to since.
+/// `array` is null, or was made by `Held::array` and possibly moved.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as the caller promises.
     let Some(array) = (unsafe { array.as_mut() }) else { return };
     if array.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `Held::array` let go of, and nobody takes it twice: `release` was there.
+    // SAFETY: `private_data` is the box that `Held::array` leaked. It is taken back once: `release` was still set.
     let held = unsafe { Box::from_raw(array.private_data.cast::<Held>()) };
     for child in held.children {
-        // SAFETY: each child is a box that `Held::array` let go of. One that was moved out has no `release`, and its place is still ours.
+        // SAFETY: each child is a box that `Held::array` leaked. A child that was moved out has no `release`, but its
+        // box still belongs to the parent.
         unsafe {
             if let Some(release) = (*child).release {
                 release(child);
@@ -207,7 +208,7 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     }
 }
 
-/// The type of the batches with these columns, to be released by whoever has it.
+/// Returns the schema of batches with these columns, which its owner must release.
 pub(super) fn schema(columns: &[Column]) -> ArrowSchema {
     let children = columns.iter().map(|column| {
         let flags = if *column == Column::Seal { NULLABLE } else { 0 };
@@ -216,7 +217,7 @@ pub(super) fn schema(columns: &[Column]) -> ArrowSchema {
     HeldSchema::schema(c"+s", c"", 0, children.collect())
 }
 
-/// What a schema holds until it is released; its texts are the library's own.
+/// Memory that a schema owns until it is released; its texts are static.
 struct HeldSchema {
     children: Vec<*mut ArrowSchema>,
 }
@@ -239,14 +240,14 @@ impl HeldSchema {
 }
 
 /// # Safety
-/// `schema` is null, or one that `HeldSchema::schema` made, in whatever place it was moved to since.
+/// `schema` is null, or was made by `HeldSchema::schema` and possibly moved.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: as the caller promises.
     let Some(schema) = (unsafe { schema.as_mut() }) else { return };
     if schema.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `HeldSchema::schema` let go of, and nobody takes it twice.
+    // SAFETY: `private_data` is the box that `HeldSchema::schema` leaked, and it is taken back once.
     let held = unsafe { Box::from_raw(schema.private_data.cast::<HeldSchema>()) };
     for child in held.children {
         // SAFETY: as in `release_array`.

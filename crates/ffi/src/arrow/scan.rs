@@ -1,4 +1,4 @@
-//! The call that makes a stream of a scan.
+//! The calls that create a stream from a scan.
 
 use super::abi::ArrowArrayStream;
 use super::columns::Column;
@@ -15,9 +15,9 @@ use crate::snapshot::{read, waxseal_snapshot_t};
 pub const WAXSEAL_COLUMN_KEY: u32 = 1;
 /// The values, as column `value`.
 pub const WAXSEAL_COLUMN_VALUE: u32 = 2;
-/// Their places in the order of commits, as column `seqno`; 0 once no snapshot can tell.
+/// The sequence numbers of the records, as column `seqno`; 0 once no snapshot needs them.
 pub const WAXSEAL_COLUMN_SEQNO: u32 = 4;
-/// The seals of the records as numbers, their bytes low first, as column `seal`; null where a record has none.
+/// The seals of the records as little-endian numbers, as column `seal`; null if a record has none.
 pub const WAXSEAL_COLUMN_SEAL: u32 = 8;
 /// All columns.
 pub const WAXSEAL_COLUMN_ALL: u32 = 15;
@@ -29,26 +29,28 @@ const _: () = assert!(
         && WAXSEAL_COLUMN_SEAL == Column::Seal.bit()
 );
 
-/// Rows of a batch, if nothing else is said.
+/// Default number of rows per batch.
 const BATCH_ROWS: usize = 64 * 1024;
-/// Bytes of keys and values of a batch, if nothing else is said.
+/// Default bytes of keys and values per batch.
 const BATCH_BYTES: usize = 16 << 20;
-/// No batch is asked to have more: its keys are found by offsets of 32 bits.
+/// Maximum number of rows per batch: the 32-bit offsets of its keys must not overflow.
 const MOST_ROWS: usize = 16 << 20;
-/// Likewise.
+/// Maximum bytes per batch, for the same reason.
 const MOST_BYTES: usize = 1 << 30;
 
-/// A scan as an Arrow C stream: batches with the columns `key` (binary), `value` (large binary), `seqno` (uint64) and `seal` (uint64, null where
-/// a record has none), of which `columns` chooses by `WAXSEAL_COLUMN_..`, 0 for all. A batch has at most `batch_rows` rows (0: 65,536) and
-/// ends with the row by which its keys and values reach `batch_bytes` (0: 16 MiB). `snapshot` null: as it is now; `range` null: all keys.
+/// Scans a range as an Arrow C stream. The batches have the columns `key` (binary), `value` (large binary), `seqno`
+/// (uint64) and `seal` (uint64, null if a record has none). `columns` selects them by `WAXSEAL_COLUMN_..`, 0 for all. A
+/// batch has at most `batch_rows` rows (0 means 65,536), and ends with the row at which its keys and values reach
+/// `batch_bytes` (0 means 16 MiB). A null `snapshot` reads the current state; a null `range` means all keys.
 ///
-/// Nothing of a batch points into the store: batches live until they are released, also after the store is closed. What stands in
-/// `*stream` is overwritten, not released. The stream holds its view of the store until it is released. Damage is told and passed: the rows
-/// before it come first, then one `get_next` fails with EIO and `get_last_error` says why, the next one goes on behind it. After any other
-/// failure, that of the store's comparator among them, the stream says the same for ever.
+/// A batch has no pointers into the store: batches stay valid until they are released, even after the store is closed.
+/// The previous content of `*stream` is overwritten, not released. The stream pins its view of the store until it is
+/// released. Damage does not end the stream: the rows before it come first, then one `get_next` fails with EIO and
+/// `get_last_error` describes the damage, and the next call continues behind it. After any other failure, such as one
+/// of the store's comparator, every call returns the same failure.
 ///
-/// Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors:
-/// `WAXSEAL_INVALID` for columns that there are not, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
+/// `release`. Errors: `WAXSEAL_INVALID` for unknown columns, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_scan_arrow(
     family: *const waxseal_family_t,
@@ -72,10 +74,10 @@ pub unsafe extern "C" fn waxseal_scan_arrow(
     })
 }
 
-/// `waxseal_scan_arrow` with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+/// As `waxseal_scan_arrow`, with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
 ///
-/// Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors: as of
-/// `waxseal_scan_arrow`; `WAXSEAL_INVALID` without columns, and for one that is named twice.
+/// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
+/// `release`. Errors: as of `waxseal_scan_arrow`; `WAXSEAL_INVALID` if no column is chosen, or one twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_scan_arrow_columns(
     family: *const waxseal_family_t,
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn waxseal_scan_arrow_columns(
     })
 }
 
-/// Makes the stream of a scan.
+/// Creates the stream of a scan.
 fn scan(
     family: *const waxseal_family_t,
     snapshot: *const waxseal_snapshot_t,

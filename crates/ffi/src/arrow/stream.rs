@@ -1,8 +1,9 @@
-//! Streams: a cursor's rows, a batch at a time.
+//! Streams: a cursor's rows, one batch at a time.
 //!
-//! Damage is told and passed, as by every cursor: the rows before it come first, in a batch of their own; then one call of `get_next` fails
-//! and `get_last_error` says why; the next call goes on behind it. After any other failure the stream says the same for ever: so it does
-//! once the comparator of its store has failed, since what was read meanwhile may be anything.
+//! Damage does not end a stream, as with every cursor: the rows before it come first, in a batch of their own. Then one
+//! call of `get_next` fails and `get_last_error` describes the damage; the next call continues behind it. After any
+//! other failure, every call returns the same failure. That includes a failed comparator of the store: rows read since
+//! then may be wrong.
 
 use std::collections::TryReserveError;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -18,11 +19,11 @@ use crate::callback::{is_inside, refuse_reentry};
 use crate::comparator::{Watch, check, unwound};
 use crate::error::{Failure, Result, WAXSEAL_CLOSED, WAXSEAL_INVALID};
 
-/// Where a batch ends.
+/// The limits at which a batch ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) rows: usize,
-    /// Of keys and values; the row that reaches it is the last.
+    /// Bytes of keys and values; the row that reaches the limit is the last.
     pub(super) bytes: usize,
 }
 
@@ -32,17 +33,17 @@ pub(super) struct Source {
     place: Place,
     columns: Vec<Column>,
     limits: Limits,
-    /// Rows and bytes of the batch before: the next one may be as large.
+    /// Rows and bytes of the previous batch, used as capacity of the next one.
     before: (usize, usize),
 }
 
 enum Place {
     Before,
     Within,
-    /// Within, and this is to be told before anything else.
+    /// Within, and the next call returns this error first.
     Owing(Error),
     Behind,
-    /// Nothing comes but this.
+    /// Every call returns this error.
     Failed(Error),
 }
 
@@ -51,7 +52,8 @@ impl Source {
         Source { cursor, place: Place::Before, columns, limits, before: (0, 0) }
     }
 
-    /// Acts, but not inside a function that the store calls, and for nothing if the store's comparator has failed by the end of it.
+    /// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by
+    /// then.
     fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> face::Result<T>) -> Result<T> {
         let store = self.cursor.store();
         if is_inside() {
@@ -64,7 +66,7 @@ impl Source {
         Ok(outcome?)
     }
 
-    /// The next rows; none at the end.
+    /// Returns the next rows; `None` at the end.
     fn next(&mut self) -> face::Result<Option<Batch>> {
         match std::mem::replace(&mut self.place, Place::Within) {
             Place::Before => self.fill(true),
@@ -115,7 +117,7 @@ impl Source {
     }
 }
 
-/// Takes the row under the cursor; false if there is none.
+/// Adds the row under the cursor to the batch; false if there is none.
 fn take(cursor: &Cursor, batch: &mut Batch) -> face::Result<bool> {
     let Some(row) = cursor.row()? else { return Ok(false) };
     batch.push(&row).map_err(no_memory)?;
@@ -127,13 +129,13 @@ fn no_memory(_: TryReserveError) -> Error {
     Error::io("making a batch of rows", io::ErrorKind::OutOfMemory.into())
 }
 
-/// What a stream holds until it is released.
+/// Memory that a stream owns until it is released.
 struct Held {
     source: Source,
     told: Option<CString>,
 }
 
-/// A source as a stream, to be released by whoever has it.
+/// Converts a source to a stream, which its owner must release.
 pub(super) fn streamed(source: Source) -> ArrowArrayStream {
     ArrowArrayStream {
         get_schema: Some(get_schema),
@@ -144,17 +146,17 @@ pub(super) fn streamed(source: Source) -> ArrowArrayStream {
     }
 }
 
-// What the specification wants of `get_schema` and `get_next`: 0, or a number as in errno.h.
+// Return values of `get_schema` and `get_next`, as the specification requires: 0, or an errno value.
 const EIO: c_int = 5;
 const ENOMEM: c_int = 12;
 const EINVAL: c_int = 22;
 
-/// Calls `act` with what the stream holds, and puts what it makes into `out`. A failure is kept for `get_last_error`.
+/// Runs `act` on the stream's source and writes the result to `out`. A failure is kept for `get_last_error`.
 ///
 /// # Safety
-/// `of` is null, released, or one that `streamed` made, and nobody else uses it now; `out` is null or may be written to.
+/// `of` is null, released, or made by `streamed`, and no other thread uses it now; `out` is null or writable.
 unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> face::Result<T>) -> c_int {
-    // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is there.
+    // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is set.
     let held = unsafe {
         match of.as_mut() {
             Some(stream) if stream.release.is_some() => &mut *stream.private_data.cast::<Held>(),
@@ -174,7 +176,8 @@ unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mu
     match outcome {
         Ok(made) => {
             held.told = None;
-            // SAFETY: `out` is not null, and may be written to as the caller promises. What stood there is not ours to release.
+            // SAFETY: `out` is not null, and writable as the caller promises. The consumer is responsible for its
+            // previous content.
             unsafe { out.write(made) };
             0
         }
@@ -195,18 +198,18 @@ fn number_of(failure: &Failure) -> c_int {
 }
 
 unsafe extern "C" fn get_schema(of: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: the consumer keeps to the specification.
+    // SAFETY: the consumer follows the specification.
     unsafe { answer(of, out, |source| Ok(schema(&source.columns))) }
 }
 
 unsafe extern "C" fn get_next(of: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
-    // SAFETY: the consumer keeps to the specification.
+    // SAFETY: the consumer follows the specification.
     unsafe { answer(of, out, |source| Ok(source.next()?.map_or(ArrowArray::released(), Batch::into_array))) }
 }
 
-/// The text is the stream's, and good until its next call.
+/// The text belongs to the stream, and is valid until the stream's next call.
 unsafe extern "C" fn get_last_error(of: *mut ArrowArrayStream) -> *const c_char {
-    // SAFETY: the consumer keeps to the specification.
+    // SAFETY: the consumer follows the specification.
     let told = unsafe {
         match of.as_ref() {
             Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<Held>()).told,
@@ -217,12 +220,12 @@ unsafe extern "C" fn get_last_error(of: *mut ArrowArrayStream) -> *const c_char 
 }
 
 unsafe extern "C" fn release(of: *mut ArrowArrayStream) {
-    // SAFETY: the consumer keeps to the specification.
+    // SAFETY: the consumer follows the specification.
     let Some(stream) = (unsafe { of.as_mut() }) else { return };
     if stream.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `streamed` let go of, and nobody takes it twice.
+    // SAFETY: `private_data` is the box that `streamed` leaked, and it is taken back once.
     let held = unsafe { Box::from_raw(stream.private_data.cast::<Held>()) };
     stream.private_data = null_mut();
     let _ = catch_unwind(AssertUnwindSafe(move || drop(held))); // the last handle of a store closes it
