@@ -1,16 +1,16 @@
-//! Write batches: writes gathered without a store.
+//! Write batches: writes collected without a store.
 //!
-//! A batch is one buffer: for each write its kind, the lengths of key and value, and both. It is shared while it is read, so that a
-//! caller may do with it what he likes while it is being iterated over; a change then makes a copy.
+//! A batch is one buffer that holds, for each write, its kind, the lengths of key and value, and both. Readers share
+//! the buffer, so that the caller may change the batch during an iteration; a change then copies the buffer.
 
 use std::sync::Arc;
 
 use crate::failure::Failure;
 
-/// More is refused: a commit has at most as much.
+/// Larger batches are refused: this is the limit of a commit.
 const MOST_BYTES: usize = 4 << 30;
 
-/// Kind, length of the key, length of the value.
+/// Kind, key length, value length.
 const HEAD_BYTES: usize = 9;
 const PUT: u8 = 1;
 const DELETE: u8 = 0;
@@ -22,16 +22,16 @@ pub(crate) enum Write<'a> {
     Delete(&'a [u8]),
 }
 
-/// Writes that are to be made together.
+/// Writes that commit atomically.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     bytes: Arc<Vec<u8>>,
-    /// Why it cannot be written: a write was refused, and there was no way to say so.
+    /// The reason why the batch cannot be written: a write was refused, and the C function could not report it.
     fault: Option<Failure>,
 }
 
 impl Batch {
-    /// Adds a write; what cannot be added makes the batch one that cannot be written.
+    /// Adds a write. A failed write makes the whole batch fail when it is written.
     pub(crate) fn add(&mut self, write: Result<Write<'_>, Failure>) {
         if self.fault.is_none() {
             self.fault = write.and_then(|write| self.push(write)).err();
@@ -52,7 +52,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds the writes of another, or of itself once more.
+    /// Appends the writes of another batch, or of a copy of this one.
     pub(crate) fn append(&mut self, other: &Batch) {
         if self.fault.is_none() {
             let added = self.room(other.bytes.len()).map(|bytes| bytes.extend_from_slice(&other.bytes));
@@ -60,22 +60,22 @@ impl Batch {
         }
     }
 
-    /// Forgets all writes, and a refused one.
+    /// Removes all writes, and the error of a refused one.
     pub(crate) fn clear(&mut self) {
         *self = Batch::default();
     }
 
-    /// Why it cannot be written, if it cannot.
+    /// Returns the error that prevents the batch from being written.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
-    /// The writes, in order.
+    /// Returns the writes, in order.
     pub(crate) fn writes(&self) -> Writes<'_> {
         Writes { rest: &self.bytes }
     }
 
-    /// The buffer, with room for so many more bytes.
+    /// Returns the buffer, with room for `more` bytes.
     fn room(&mut self, more: usize) -> Result<&mut Vec<u8>, Failure> {
         if more > MOST_BYTES - self.bytes.len() {
             return Err(Failure::invalid("a batch of more than 4 GiB"));

@@ -1,8 +1,8 @@
 #![allow(unsafe_code, reason = "fence: functions of the caller, called as the header says")]
-//! Comparators and filter policies that the caller wrote.
+//! Comparators and filter policies supplied by the caller.
 //!
-//! They are called on his threads and on those that flush and compact, several at a time, as LevelDB does. His destructor runs when
-//! the last that uses one is gone: at `destroy`, or, if a store still has it, when that is closed.
+//! As in LevelDB, they are called on the caller's threads and on flush and compaction threads, concurrently. The
+//! caller's destructor runs after the last use: at `destroy`, or at the close of the last store that uses the object.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -26,16 +26,16 @@ pub(crate) type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 /// `void destructor(void*)`
 pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// A filter longer than this is taken for a mistake, and left out.
+/// A longer filter is treated as a bug of the policy and is not stored.
 const MOST_FILTER_BYTES: usize = 64 << 20;
 
-/// What the caller's functions work on, with its end.
+/// The `state` of the caller's functions, with its destructor.
 struct State {
     pointer: *mut c_void,
     destructor: Option<Destructor>,
 }
 
-// SAFETY: the header asks for functions that any thread may call at any time, and the pointer is only handed to them.
+// SAFETY: the header requires functions that any thread may call at any time, and the pointer is only passed to them.
 unsafe impl Send for State {}
 // SAFETY: as above.
 unsafe impl Sync for State {}
@@ -43,23 +43,23 @@ unsafe impl Sync for State {}
 impl Drop for State {
     fn drop(&mut self) {
         if let Some(destructor) = self.destructor {
-            // SAFETY: the caller's own, called once, after everything that used the state.
+            // SAFETY: the caller's function, called once, after the last use of the state.
             unsafe { destructor(self.pointer) }
         }
     }
 }
 
 impl State {
-    /// The name, asked for once. None if there is none.
+    /// Calls `name` once and returns the name; `None` if the function is missing or returns NULL.
     fn name(&self, name: Option<Name>) -> Option<String> {
-        // SAFETY: the caller's own function; what it answers is NULL or ends in a zero.
+        // SAFETY: the caller's function; it returns NULL or a zero-terminated text.
         let text = name.and_then(|name| unsafe { raw::text(name(self.pointer)) })?;
-        // What is no text is kept as one that stands for nothing else.
+        // A name that is not UTF-8 is escaped, so that different names stay different.
         Some(std::str::from_utf8(text).map_or_else(|_| text.escape_ascii().to_string(), str::to_owned))
     }
 }
 
-/// An order that the caller wrote.
+/// A comparator supplied by the caller.
 pub(crate) struct Ordered {
     state: State,
     name: String,
@@ -67,7 +67,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// None of the functions may be missing but the destructor.
+    /// Every function except the destructor is required.
     pub(crate) fn new(
         pointer: *mut c_void,
         destructor: Option<Destructor>,
@@ -88,17 +88,17 @@ impl Comparator for Ordered {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (at, alen, bt, blen) = (a.as_ptr().cast(), a.len(), b.as_ptr().cast(), b.len());
-        // SAFETY: the caller's own function; the keys are good for their lengths.
+        // SAFETY: the caller's function; the keys are readable for their lengths.
         unsafe { (self.compare)(self.state.pointer, at, alen, bt, blen) }.cmp(&0)
     }
 
-    /// Nobody said so.
+    /// LevelDB's API cannot express it, so this is false.
     fn equal_means_same_bytes(&self) -> bool {
         false
     }
 }
 
-/// Filters that the caller makes and asks.
+/// A filter policy supplied by the caller.
 pub(crate) struct Filtering {
     state: State,
     name: String,
@@ -107,7 +107,7 @@ pub(crate) struct Filtering {
 }
 
 impl Filtering {
-    /// None of the functions may be missing but the destructor.
+    /// Every function except the destructor is required.
     pub(crate) fn new(
         pointer: *mut c_void,
         destructor: Option<Destructor>,
@@ -133,8 +133,8 @@ impl FilterPolicy for Filtering {
         let pointers: Vec<*const c_char> = keys.iter().map(|key| key.as_ptr().cast()).collect();
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let mut length = 0;
-        // SAFETY: the caller's own function. The arrays have `count` elements, the keys are good for their lengths; what it answers is
-        // NULL, or `malloc`ed with as many bytes as it says, and ours.
+        // SAFETY: the caller's function. The arrays have `count` elements, and the keys are readable for their lengths.
+        // The function returns NULL, or a `malloc`ed buffer of the returned length, which this library must free.
         unsafe {
             let made = (self.create)(self.state.pointer, pointers.as_ptr(), lengths.as_ptr(), count, &mut length);
             let filter =
@@ -146,7 +146,7 @@ impl FilterPolicy for Filtering {
 
     fn may_contain(&self, filter: &[u8], key: &[u8]) -> bool {
         let (kt, klen, ft, flen) = (key.as_ptr().cast(), key.len(), filter.as_ptr().cast(), filter.len());
-        // SAFETY: the caller's own function; key and filter are good for their lengths.
+        // SAFETY: the caller's function; key and filter are readable for their lengths.
         unsafe { (self.may_match)(self.state.pointer, kt, klen, ft, flen) != 0 }
     }
 }

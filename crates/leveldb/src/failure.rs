@@ -1,33 +1,33 @@
-//! Errors in LevelDB's words: the name of a status, then what happened.
+//! Errors in LevelDB's form: the name of a status, then the message.
 
 use std::fmt;
 
 use waxseal::{Error, ErrorKind, Order, OrderMismatch};
 
-/// Why a call failed, as the caller gets to read it.
+/// The error text of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// The call is wrong; nothing was changed.
+    /// The call is invalid; nothing was changed.
     #[cold]
     pub(crate) fn invalid(what: impl fmt::Display) -> Failure {
         Failure(format!("Invalid argument: {what}"))
     }
 
-    /// The machine refused.
+    /// The system reported an error.
     #[cold]
     pub(crate) fn io(what: impl fmt::Display) -> Failure {
         Failure(format!("IO error: {what}"))
     }
 
-    /// Bytes are not what was written.
+    /// Stored bytes are damaged.
     #[cold]
     pub(crate) fn corruption(what: impl fmt::Display) -> Failure {
         Failure(format!("Corruption: {what}"))
     }
 
-    /// What stands for an object stands for none: it is NULL, was ended, or is one of another kind.
+    /// The pointer names no object: it is NULL, a destroyed object, or an object of another kind.
     #[cold]
     pub(crate) fn dead(ticket: usize, kind: &str) -> Failure {
         match ticket {
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The database has another comparator than the program gave.
+    /// The database was created with another comparator than the program supplied.
     fn order(OrderMismatch { stored, given, .. }: &OrderMismatch) -> Failure {
         let (stored, given) = (leveldb_name(stored), leveldb_name(given.as_deref().unwrap_or_default()));
         Failure::invalid(format_args!("{stored} does not match existing comparator : {given}"))
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-/// What LevelDB calls a comparator. Bytewise order is the one that it uses without one.
+/// Returns LevelDB's name of a comparator; LevelDB uses bytewise order by default.
 fn leveldb_name(name: &str) -> &str {
     if name.is_empty() || name == Order::bytewise().name() { "leveldb.BytewiseComparator" } else { name }
 }

@@ -1,4 +1,4 @@
-//! Databases that LevelDB or RocksDB wrote. They are neither opened nor repaired nor removed.
+//! Databases written by LevelDB or RocksDB. This library refuses to open, repair or remove them.
 
 use std::path::Path;
 

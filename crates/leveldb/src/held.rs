@@ -1,4 +1,4 @@
-//! The shelves: one for each kind of object that a caller holds.
+//! The handle tables: one for each kind of object that callers hold.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -17,28 +17,28 @@ use crate::store::{How, Store};
 /// A filter policy.
 #[derive(Clone, Debug)]
 pub(crate) enum Policy {
-    /// The engine's own, with so many bits a key.
+    /// The engine's own filter, with this many bits per key.
     Bloom(usize),
     /// The caller's.
     Own(Arc<Filtering>),
 }
 
-/// How reads are done: read by every thread, set by one.
+/// Read options: read by any thread, changed by one.
 #[derive(Default)]
 pub(crate) struct ReadOptions {
     pub(crate) verify: AtomicBool,
     pub(crate) passing: AtomicBool,
-    /// The ticket of a snapshot; 0: the store as it is now.
+    /// The ticket of a snapshot; 0 means the current state.
     pub(crate) snapshot: AtomicUsize,
 }
 
-/// How writes are done.
+/// Write options.
 #[derive(Default)]
 pub(crate) struct WriteOptions {
     pub(crate) sync: AtomicBool,
 }
 
-/// What may be held; none where its making failed, with the reason.
+/// An object, or the error of its creation; `None` in an unused place.
 type Made<T> = Mutex<Option<Result<T, Failure>>>;
 
 pub(crate) static STORES: Shelf<ArcSwapOption<Store>> = Shelf::new(1);
@@ -51,10 +51,10 @@ pub(crate) static WRITE_OPTIONS: Shelf<WriteOptions> = Shelf::new(7);
 pub(crate) static COMPARATORS: Shelf<Made<Arc<Ordered>>> = Shelf::new(8);
 pub(crate) static POLICIES: Shelf<Made<Policy>> = Shelf::new(9);
 pub(crate) static CACHES: Shelf<Mutex<Option<Arc<Cache>>>> = Shelf::new(10);
-/// There is one environment, the operating system; they differ in nothing.
+/// There is one environment, the operating system; all environment objects are equal.
 pub(crate) static ENVIRONMENTS: Shelf<()> = Shelf::new(11);
 
-/// Does something with the open store of a ticket. One that is closed meanwhile is there until this is over.
+/// Runs `work` on the open store of a ticket. A store that is closed meanwhile stays alive until `work` returns.
 #[inline]
 pub(crate) fn store<R>(ticket: usize, work: impl FnOnce(&Store) -> Result<R, Failure>) -> Result<R, Failure> {
     let held = STORES.get(ticket).map(|held| held.load());
@@ -64,7 +64,7 @@ pub(crate) fn store<R>(ticket: usize, work: impl FnOnce(&Store) -> Result<R, Fai
     }
 }
 
-/// How the reads that a caller has options for are done.
+/// Returns the settings of a read from a caller's read options.
 #[inline]
 pub(crate) fn how(ticket: usize) -> Result<How, Failure> {
     let options = READ_OPTIONS.get(ticket).ok_or_else(|| Failure::dead(ticket, "readoptions"))?;
@@ -80,14 +80,14 @@ fn snapshot(ticket: usize) -> Result<Snapshot, Failure> {
     held.unwrap_or_else(|| Err(Failure::dead(ticket, "the snapshot")))
 }
 
-/// Whether writes with these options are synced.
+/// True if writes with these options are synced.
 #[inline]
 pub(crate) fn is_synced(ticket: usize) -> Result<bool, Failure> {
     let options = WRITE_OPTIONS.get(ticket).ok_or_else(|| Failure::dead(ticket, "writeoptions"))?;
     Ok(options.sync.load(Relaxed))
 }
 
-/// A copy of what was made, or why it could not be.
+/// Returns a copy of an object, or the reason why it could not be created.
 pub(crate) fn made<T: Clone>(shelf: &'static Shelf<Made<T>>, ticket: usize, kind: &str) -> Result<T, Failure> {
     let held = shelf.get(ticket).and_then(|held| lock(held).clone());
     held.unwrap_or_else(|| Err(Failure::dead(ticket, kind)))

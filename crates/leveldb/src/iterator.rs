@@ -1,7 +1,7 @@
-//! Iterators: a position in the store as it was when they were made, and the error that sticks to them.
+//! Iterators: a position in the store, in the state at the iterator's creation, and a sticky error.
 //!
-//! A caller asks four things of each row: whether it is there, its key, its value, the next one. Only the last moves anything: it takes the
-//! iterator's lock and leaves where it came to in words that the others read without one.
+//! For each row, a caller reads validity, key and value, and then moves the iterator. Only a move takes the iterator's
+//! lock; it stores the new position in atomics that the other functions read without a lock.
 
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use waxseal::{Cursor, Result};
 use crate::failure::Failure;
 use crate::shelf::lock;
 
-/// An iterator as its caller holds it.
+/// An iterator in the form that the caller holds.
 #[derive(Default)]
 pub(crate) struct Held {
     iterator: Mutex<Option<Iter>>,
@@ -22,19 +22,20 @@ pub(crate) struct Held {
     value: Lent,
 }
 
-/// Bytes of the iterator that its caller may read until it is moved. They are read by one thread at a time, as the header asks.
+/// Bytes of the iterator that the caller may read until the next move. The header requires that one thread at a time
+/// reads them.
 struct Lent(AtomicPtr<c_char>, AtomicUsize);
 
 /// A position.
 struct Iter {
-    /// None: it could not be made, and `failure` says why.
+    /// `None` if the cursor could not be created; `failure` then holds the reason.
     cursor: Option<Cursor>,
-    /// The first failure. It stays, so that whoever asks after a loop hears of it wherever it was met.
+    /// The first failure. It is sticky, so that a check after a loop reports a failure of any step.
     failure: Option<Failure>,
 }
 
 impl Held {
-    /// Becomes a new iterator, or one that says why it could not be made.
+    /// Starts a new iterator; on an error, one that is never valid and holds the error.
     pub(crate) fn begin(&self, cursor: std::result::Result<Cursor, Failure>) {
         let (cursor, failure) = match cursor {
             Ok(cursor) => (Some(cursor), None),
@@ -44,14 +45,14 @@ impl Held {
         self.show(None);
     }
 
-    /// Lets go of everything.
+    /// Releases the cursor and the error.
     pub(crate) fn end(&self) {
         self.show(None);
         let ended = lock(&self.iterator).take();
         drop(ended); // a comparator's destructor may run, without our lock
     }
 
-    /// Moves it. Where that fails it is not valid, and says why.
+    /// Moves the iterator. On a failure it is not valid and keeps the first error.
     #[inline]
     pub(crate) fn go(&self, step: impl FnOnce(&mut Cursor) -> Result<()>) {
         let mut held = lock(&self.iterator);
@@ -63,11 +64,11 @@ impl Held {
         self.show(cursor.valid().then_some(cursor));
     }
 
-    /// Goes to the first key not before this one.
+    /// Moves to the first key at or after `key`.
     pub(crate) fn seek(&self, key: std::result::Result<&[u8], Failure>) {
         match key {
             Ok(key) => self.go(|cursor| cursor.seek(key)),
-            // What was asked for is not known, so it stands nowhere.
+            // The target is unknown, so the iterator has no position.
             Err(unknown) => {
                 let mut held = lock(&self.iterator);
                 self.show(None);
@@ -84,19 +85,19 @@ impl Held {
         self.is_valid.load(Relaxed)
     }
 
-    /// Where the key is that it stands on, and its length.
+    /// Returns the address and the length of the current key.
     #[inline]
     pub(crate) fn key(&self) -> (*const c_char, usize) {
         self.key.load()
     }
 
-    /// Where the value is that it stands on, and its length.
+    /// Returns the address and the length of the current value.
     #[inline]
     pub(crate) fn value(&self) -> (*const c_char, usize) {
         self.value.load()
     }
 
-    /// The first failure; none if it is no iterator.
+    /// Returns the first failure; `None` if there is no iterator.
     pub(crate) fn check(&self) -> Option<std::result::Result<(), Failure>> {
         lock(&self.iterator).as_ref().map(|iterator| iterator.failure.clone().map_or(Ok(()), Err))
     }
@@ -132,5 +133,5 @@ impl Default for Lent {
     }
 }
 
-/// No bytes: an empty text, so that nobody follows NULL.
+/// An empty text, so that callers never dereference NULL.
 pub(crate) const NOWHERE: (*const c_char, usize) = (c"".as_ptr(), 0);

@@ -1,4 +1,4 @@
-//! Stores that nobody has open: destroy and repair.
+//! Operations on closed stores: destroy and repair.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::foreign::refuse_other_engines;
 use crate::options::{Options, Plan};
 
-/// Removes a store with all that is in it. Where there is none, there is nothing to do, as with LevelDB. A database that LevelDB or RocksDB wrote is
-/// refused: it is not this library's to remove.
+/// Removes a store with all its data. As in LevelDB, a missing store is not an error. A database that LevelDB or
+/// RocksDB wrote is refused, since it does not belong to this library.
 pub(crate) fn destroy(dir: &Path) -> Result<(), Failure> {
     refuse_other_engines(dir)?;
     match Db::contents(dir)? {
@@ -21,26 +21,26 @@ pub(crate) fn destroy(dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Mends what can be mended. What cannot is an error, and the store is open to everything else: reads of what was lost answer an error
-/// for good, so nothing older stands in its place, unless no fence can be (`rebuilt`).
+/// Repairs the store. Unrepairable damage is an error, but the store can be opened: reads of lost records return an
+/// error and never an older value. The exception is a loss that cannot be fenced (`rebuilt`).
 pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
-    // What it is made for is there: a repair makes no store and refuses none.
+    // These options govern creation, which a repair never does: it neither creates a store nor refuses an existing one.
     let options = Options { create_if_missing: false, error_if_exists: false, ..options.clone() };
     let plan = Plan::of(&options)?;
     refuse_other_engines(dir)?;
     if !holds_something(dir)? {
         return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
     }
-    // Its own name, so that others can be made of it: not "." nor one that ends in a slash.
+    // The canonical path, from which other names are derived: not "." and without a trailing slash.
     let dir = dir.canonicalize().map_err(|error| Failure::io(format_args!("{}: {error}", dir.display())))?;
     match in_place(&plan, &dir) {
-        // Log or manifest are hit. A log that is cut there would end there, and what stands behind it is whole.
+        // The log or the manifest is damaged. Opening with a cut log would lose the undamaged frames behind the damage.
         Err(error) if error.is_corruption() => rebuilt(&plan, &dir),
         done => told(done?),
     }
 }
 
-/// Opens the store and repairs it.
+/// Opens the store and repairs it in place.
 fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
     let db = plan.builder(dir).open()?;
     let report = db.repair(RepairOptions::default())?;
@@ -48,8 +48,8 @@ fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it. Where a loss cannot be
-/// fenced, all of them are accepted.
+/// Copies all readable records to a new store and replaces the old store with it; the old one is kept next to it. If a
+/// loss cannot be fenced, all losses are accepted.
 fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
     let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
     let salvage = |accept_loss| {
@@ -57,7 +57,8 @@ fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
         plan.builder(dir).salvage(&fresh, options)
     };
     let report = match salvage(false) {
-        // A comparator names no last key, so what was lost anywhere cannot be kept out of reach: reads answer with what there is.
+        // A custom order has no last key, so a loss at an unknown key cannot be fenced: reads may then return older
+        // values.
         Err(error) if plan.has_comparator() && *error.kind() == ErrorKind::Invalid => salvage(true)?,
         done => done?,
     };
@@ -67,7 +68,7 @@ fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
     told(report)
 }
 
-/// Puts the new store in the place of the old one; if that cannot be done, the old one stays, and the new one goes.
+/// Replaces the old store with the new one. On a failure the old store stays, and the new one is removed.
 fn exchange(dir: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     let fs = RealFs;
     let forget = || drop(Db::destroy(fresh));
@@ -79,7 +80,7 @@ fn exchange(dir: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     })
 }
 
-/// What is left to say of a repair.
+/// Returns an error that describes the remaining damage, if any.
 fn told(report: Report) -> Result<(), Failure> {
     let is_mended = |outcome: &Outcome| matches!(outcome, Outcome::Repaired(_));
     let left = report.damage.iter().filter(|finding| !is_mended(&finding.outcome)).count();
@@ -91,7 +92,7 @@ fn told(report: Report) -> Result<(), Failure> {
     )))
 }
 
-/// A path beside the store that nothing stands at.
+/// Returns an unused path next to the store.
 fn free_name(dir: &Path, word: &str) -> Result<PathBuf, Failure> {
     let named = |number: usize| {
         let mut name = dir.as_os_str().to_owned();

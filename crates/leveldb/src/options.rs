@@ -1,7 +1,7 @@
-//! Options: what was set, and what becomes of it when a store is opened.
+//! Options: the values that were set, and their effect when a store is opened.
 //!
-//! Objects among them are kept by ticket and looked up at open: one that was destroyed meanwhile is an error then, not a guess.
-//! What was not set has Waxseal's default.
+//! Objects are kept by ticket and looked up at open: an object that was destroyed meanwhile is an error. Options that
+//! were not set have Waxseal's defaults.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::held::{self, CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
 use crate::shelf::lock;
 use crate::store::FAMILY;
 
-/// What a caller has set. Tickets are 0 where nothing was.
+/// The options that a caller set. A ticket is 0 if its object was not set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) create_if_missing: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     pub(crate) compression: Option<i32>,
 }
 
-/// What is done at open: every object found, every number within what the engine takes.
+/// The settings of an open: all objects resolved, all numbers clamped to the engine's limits.
 pub(crate) struct Plan {
     said: Options,
     order: Option<Arc<Ordered>>,
@@ -70,12 +70,12 @@ impl Plan {
         })
     }
 
-    /// Whether the program gave an order of keys.
+    /// True if the program supplied a comparator.
     pub(crate) fn has_comparator(&self) -> bool {
         self.order.is_some()
     }
 
-    /// The memtable's size: LevelDB's own limits.
+    /// Size of the memtable, with LevelDB's own limits.
     pub(crate) fn write_buffer_bytes(&self) -> usize {
         self.said.write_buffer_bytes.map_or(64 * MIB, |bytes| bytes.clamp(64 * KIB, 1024 * MIB))
     }
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// How the store is opened.
+    /// Returns the builder that opens the store.
     pub(crate) fn builder(&self, dir: &Path) -> Builder {
         let mut builder = Db::builder(dir)
             .create_if_missing(self.said.create_if_missing)
@@ -123,7 +123,7 @@ impl Plan {
         builder
     }
 
-    /// Refuses, in LevelDB's words, what the engine would refuse in its own.
+    /// Checks conditions that the engine would refuse, and reports them in LevelDB's form.
     pub(crate) fn look(&self, dir: &Path) -> Result<(), Failure> {
         refuse_other_engines(dir)?;
         let is_missing = matches!(Db::contents(dir)?, Contents::Empty | Contents::Foreign(_));
@@ -131,7 +131,7 @@ impl Plan {
             let what = format!("{}: does not exist (create_if_missing is false)", dir.display());
             return Err(Failure::invalid(what));
         }
-        // LevelDB makes the database's directory and none above it.
+        // LevelDB creates the database's directory, but no parent directory.
         let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
         match above {
             Some(above) if is_missing && matches!(RealFs.exists(above), Ok(false)) => {
@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// What the store is opened with, a line each: what was said, and what became of it.
+    /// Describes the settings of the open, one line per option.
     pub(crate) fn describe(&self) -> String {
         let family = self.family();
         let cache = self.cache.as_ref().map(|cache| cache.metrics().budget_bytes);

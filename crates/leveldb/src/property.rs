@@ -1,4 +1,4 @@
-//! Properties: what a store tells of itself, by LevelDB's names, and two of our own.
+//! Properties of a store, by LevelDB's names, and two of Waxseal's own.
 //!
 //! | name | answer |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `leveldb.sstables` | the table files of each level, with their bounds |
 //! | `leveldb.approximate-memory-usage` | bytes in the block cache (all of a shared one) and in memtables |
 //! | `waxseal.options` | what the store was opened with |
-//! | `waxseal.metrics` | all counters of the store |
+//! | `waxseal.options` | the options of the open |
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,10 @@ use waxseal::{FamilyMetrics, LevelMetrics, Result, TableInfo};
 
 use crate::store::{FAMILY, Store};
 
-/// Levels are 0 to 6, as LevelDB's.
+/// Levels are 0 to 6, as in LevelDB.
 const LEVELS: usize = 7;
 
-/// The text of a property; none for a name that no property has.
+/// Returns the text of a property; `None` for an unknown name.
 pub(crate) fn property(store: &Store, name: &[u8]) -> Result<Option<String>> {
     let name = std::str::from_utf8(name).unwrap_or_default();
     if let Some(level) = name.strip_prefix("leveldb.num-files-at-level").and_then(level) {
@@ -34,7 +34,7 @@ pub(crate) fn property(store: &Store, name: &[u8]) -> Result<Option<String>> {
     })
 }
 
-/// The level that these digits name.
+/// Parses the number of a level.
 fn level(digits: &str) -> Option<usize> {
     let level = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
     level.filter(|level| *level < LEVELS)
@@ -60,7 +60,7 @@ fn stats(store: &Store) -> String {
     text
 }
 
-/// As LevelDB prints it: a line a level, then ` number:bytes[smallest .. largest]` for each table.
+/// Formats tables as LevelDB does: a line per level, then ` number:bytes[smallest .. largest]` for each table.
 fn tables(tables: &[TableInfo]) -> String {
     let mut text = String::new();
     for level in 0..LEVELS {

@@ -1,8 +1,8 @@
 #![allow(unsafe_code, reason = "fence: the caller's memory, read and written as the header says")]
-//! The caller's memory: what he lends for the time of a call, and what is handed to him for good.
+//! The caller's memory: memory that the caller lends for a call, and results that the caller owns.
 //!
-//! Every function here asks the same of him, and it is what the header asks: a pointer is NULL or good for as many bytes as he says.
-//! NULL is looked for, and a length that no key or value can have is refused before anything is read.
+//! All functions here have the contract of the header: a pointer is NULL or readable for the given length. They check
+//! for NULL, and refuse a length above the limit of keys or values before they read anything.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -13,23 +13,23 @@ use waxseal::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 use crate::failure::Failure;
 
-/// The bytes of a key.
+/// Returns the bytes of a key.
 ///
 /// # Safety
-/// `data` is NULL or good for `len` bytes until the call is over.
+/// `data` is NULL or readable for `len` bytes until the call returns.
 #[inline]
 pub(crate) unsafe fn key<'a>(data: *const c_char, len: usize) -> Result<&'a [u8], Failure> {
-    // SAFETY: as asked.
+    // SAFETY: this function's contract.
     unsafe { bytes(data, len, MAX_KEY_BYTES, "a key") }
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 ///
 /// # Safety
 /// As of `key`.
 #[inline]
 pub(crate) unsafe fn value<'a>(data: *const c_char, len: usize) -> Result<&'a [u8], Failure> {
-    // SAFETY: as asked.
+    // SAFETY: this function's contract.
     unsafe { bytes(data, len, MAX_VALUE_BYTES, "a value") }
 }
 
@@ -46,34 +46,34 @@ unsafe fn bytes<'a>(data: *const c_char, len: usize, most: usize, what: &str) ->
     if data.is_null() {
         return Err(Failure::invalid(format_args!("{what} is NULL, with a length of {len}")));
     }
-    // SAFETY: not NULL, and good for `len` bytes as the caller says; `most` keeps it below isize::MAX.
+    // SAFETY: not NULL, and readable for `len` bytes by this function's contract; `most` keeps it below isize::MAX.
     Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) })
 }
 
-/// Bytes of any length that a callback handed out; none for NULL.
+/// Returns bytes of any length from a callback; `None` for NULL.
 ///
 /// # Safety
-/// As of `key`; the length is believed.
+/// As of `key`; the length is trusted.
 pub(crate) unsafe fn handed<'a>(data: *const c_char, len: usize) -> Option<&'a [u8]> {
-    // SAFETY: as asked.
+    // SAFETY: this function's contract.
     (!data.is_null() && len <= isize::MAX as usize).then(|| unsafe { std::slice::from_raw_parts(data.cast(), len) })
 }
 
-/// A text without its zero; none for NULL.
+/// Returns a text without its terminating zero; `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or ends in a zero, and stays as it is until the call is over.
+/// `text` is NULL or zero-terminated, and unchanged until the call returns.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> Option<&'a [u8]> {
-    // SAFETY: not NULL, and it ends in a zero.
+    // SAFETY: not NULL, and zero-terminated.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// The directory of a store.
+/// Returns the directory of a store.
 ///
 /// # Safety
 /// As of `text`.
 pub(crate) unsafe fn directory(name: *const c_char) -> Result<PathBuf, Failure> {
-    // SAFETY: as asked.
+    // SAFETY: this function's contract.
     match unsafe { text(name) } {
         None => Err(Failure::invalid("the name is NULL")),
         Some([]) => Err(Failure::invalid("the name is empty")),
@@ -81,42 +81,42 @@ pub(crate) unsafe fn directory(name: *const c_char) -> Result<PathBuf, Failure> 
     }
 }
 
-/// An element of an array; none if the array is NULL.
+/// Returns an element of an array; `None` if the array is NULL.
 ///
 /// # Safety
 /// `array` is NULL or has more than `at` elements.
 pub(crate) unsafe fn element<T: Copy>(array: *const T, at: usize) -> Option<T> {
-    // SAFETY: not NULL, and the element is there.
+    // SAFETY: not NULL, and the array has the element.
     (!array.is_null()).then(|| unsafe { array.add(at).read() })
 }
 
-/// Writes an answer where the caller wants it; nowhere for NULL.
+/// Writes a result to the caller's place; does nothing for NULL.
 ///
 /// # Safety
-/// `to` is NULL or may be written.
+/// `to` is NULL or writable.
 #[inline]
 pub(crate) unsafe fn give<T>(to: *mut T, answer: T) {
     if !to.is_null() {
-        // SAFETY: not NULL, and it may be written.
+        // SAFETY: not NULL, and writable.
         unsafe { to.write(answer) }
     }
 }
 
-/// Writes the answer at a place of an array.
+/// Writes a result to an element of an array.
 ///
 /// # Safety
 /// `array` is NULL or has more than `at` elements.
 pub(crate) unsafe fn give_at<T>(array: *mut T, at: usize, answer: T) {
     if !array.is_null() {
-        // SAFETY: not NULL, and the element is there.
+        // SAFETY: not NULL, and the array has the element.
         unsafe { array.add(at).write(answer) }
     }
 }
 
-/// A copy that the caller may `free`, with a zero behind it. NULL if there is no memory.
+/// Returns a `malloc`ed copy, followed by a zero byte. Returns NULL if the allocation fails.
 pub(crate) fn malloced(bytes: &[u8]) -> *mut c_char {
     let Some(room) = bytes.len().checked_add(1) else { return std::ptr::null_mut() };
-    // SAFETY: any size may be asked for.
+    // SAFETY: `malloc` accepts any size.
     let copy = unsafe { libc::malloc(room) }.cast::<u8>();
     if !copy.is_null() {
         // SAFETY: the copy is new and has room for the bytes and the zero.
@@ -128,16 +128,16 @@ pub(crate) fn malloced(bytes: &[u8]) -> *mut c_char {
     copy.cast()
 }
 
-/// Gives back what was `malloc`ed.
+/// Frees `malloc`ed memory.
 ///
 /// # Safety
-/// `memory` is NULL, or was `malloc`ed and not given back yet.
+/// `memory` is NULL, or was `malloc`ed and not freed yet.
 pub(crate) unsafe fn free(memory: *mut c_void) {
-    // SAFETY: as asked.
+    // SAFETY: this function's contract.
     unsafe { libc::free(memory) }
 }
 
-/// Reports a failure: what was there is freed, and its text stands there instead.
+/// Reports a failure: replaces the text in `*errptr`, and frees the old text.
 ///
 /// # Safety
 /// `errptr` is NULL, or points to NULL or to a `malloc`ed text.
@@ -146,16 +146,16 @@ pub(crate) unsafe fn report(errptr: *mut *mut c_char, failure: &Failure) {
     if errptr.is_null() {
         return;
     }
-    // A zero inside would hide the rest.
+    // A zero byte would end the C string early.
     let text: Vec<u8> = failure.text().bytes().map(|byte| if byte == 0 { b'?' } else { byte }).collect();
-    // SAFETY: `errptr` is not NULL, and what it points to is NULL or was `malloc`ed.
+    // SAFETY: `errptr` is not NULL, and `*errptr` is NULL or was `malloc`ed.
     unsafe {
         free((*errptr).cast());
         errptr.write(malloced(&text));
     }
 }
 
-/// Runs what a call does. Its failure is reported; then, and if it panics, the answer is `otherwise`.
+/// Runs a call. On a failure, which it reports, and on a panic the result is `otherwise`.
 ///
 /// # Safety
 /// As of `report`.
@@ -164,14 +164,14 @@ pub(crate) unsafe fn answer<R>(errptr: *mut *mut c_char, otherwise: R, call: imp
     match catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic))) {
         Ok(done) => done,
         Err(failure) => {
-            // SAFETY: as asked.
+            // SAFETY: this function's contract.
             unsafe { report(errptr, &failure) };
             otherwise
         }
     }
 }
 
-/// Runs a call that reports nothing.
+/// Runs a call that cannot report an error.
 #[inline]
 pub(crate) fn quietly<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
@@ -180,7 +180,7 @@ pub(crate) fn quietly<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
     })
 }
 
-/// A panic is a bug of ours. Nothing of it reaches the caller but this.
+/// Converts a panic, which is a bug of this library, to an error.
 #[cold]
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
     let what = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
@@ -189,9 +189,9 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
     failure
 }
 
-/// Who runs this process.
+/// Returns the effective user id of the process.
 pub(crate) fn user() -> u32 {
-    // SAFETY: it has no conditions.
+    // SAFETY: `geteuid` has no preconditions.
     unsafe { libc::geteuid() }
 }
 

@@ -1,19 +1,20 @@
-//! Shelves: objects that a caller holds by ticket.
+//! Handle tables: objects that a caller holds by ticket.
 //!
-//! A ticket looks like a pointer to C and is none: it names a place on a shelf, the generation of what stands there, and the kind of
-//! shelf. Giving it back changes the generation, so that a ticket is good from `put` to `remove` and never again; any other word is
-//! no ticket. A place is used again, but its memory never goes away: whatever is passed, in whatever order by however many threads,
-//! a lookup reads valid memory and answers the right object or none.
+//! C sees a ticket as a pointer, but it is none: it encodes a place in the table, the generation of the object there,
+//! and the kind of the table. `remove` changes the generation, so a ticket is valid from `put` to `remove` and never
+//! again; any other word is not a ticket. A place is reused, but its memory is never freed: whatever word is passed,
+//! from any number of threads, a lookup reads valid memory and returns the right object or `None`.
 //!
-//! Costs: a lookup is two loads and a comparison; it takes no lock. Memory: as many places as were ever taken at once.
+//! Costs: a lookup is two loads and a comparison; it takes no lock. Memory: the maximum number of places in use at one
+//! time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Low bits of a ticket: the kind of shelf.
+/// Low bits of a ticket: the kind of the table.
 const KIND_BITS: u32 = 4;
-/// Above them the place: sixteen million objects of a kind at once, four thousand on small machines.
+/// Above them the place: sixteen million objects of a kind at a time, four thousand on 32-bit machines.
 const PLACE_BITS: u32 = if usize::BITS == 64 { 24 } else { 12 };
 /// Above them the generation.
 const LAST_GENERATION: usize = usize::MAX >> (KIND_BITS + PLACE_BITS);
@@ -22,7 +23,8 @@ const LAST_GENERATION: usize = usize::MAX >> (KIND_BITS + PLACE_BITS);
 const FIRST_ROW: usize = 16;
 const ROWS: usize = PLACE_BITS as usize - FIRST_ROW.ilog2() as usize;
 
-/// Objects of one kind. A place keeps its `T` for ever; `put` and `remove` only fill and empty it, so it looks after its own threads.
+/// A handle table for objects of one kind. A place keeps its `T` forever; `put` and `remove` only fill and empty it, so
+/// `T` must be thread-safe itself.
 pub(crate) struct Shelf<T: 'static> {
     kind: usize,
     rows: [OnceLock<Box<[Place<T>]>>; ROWS],
@@ -30,20 +32,20 @@ pub(crate) struct Shelf<T: 'static> {
 }
 
 struct Place<T> {
-    /// Odd while somebody holds it: that of his ticket. Even while it is free.
+    /// Odd while the place is in use: the generation of its ticket. Even while the place is free.
     generation: AtomicUsize,
     thing: T,
 }
 
 struct Free {
-    /// Places from here on were never taken.
+    /// Places from here on were never used.
     next: usize,
-    /// Places to take again, the one that was given back first comes first.
+    /// Free places; the one that was freed first is reused first.
     back: VecDeque<usize>,
 }
 
 impl<T: Default> Shelf<T> {
-    /// An empty shelf. `kind` tells its tickets from those of the others: 1 to 15.
+    /// Creates an empty table. `kind`, 1 to 15, distinguishes its tickets from those of other tables.
     pub(crate) const fn new(kind: usize) -> Shelf<T> {
         Shelf {
             kind,
@@ -52,7 +54,7 @@ impl<T: Default> Shelf<T> {
         }
     }
 
-    /// Takes a place, fills it, and answers its ticket; 0 if there is no place left.
+    /// Takes a free place, fills it, and returns its ticket; 0 if no place is free.
     pub(crate) fn put(&'static self, fill: impl FnOnce(&'static T)) -> usize {
         let Some(number) = self.take_place() else { return 0 };
         let Some(place) = self.place(number) else { return 0 };
@@ -61,14 +63,15 @@ impl<T: Default> Shelf<T> {
         generation << (PLACE_BITS + KIND_BITS) | number << KIND_BITS | self.kind
     }
 
-    /// What the ticket stands for, if it is good.
+    /// Returns the object of a ticket, if the ticket is valid.
     #[inline]
     pub(crate) fn get(&'static self, ticket: usize) -> Option<&'static T> {
         let (place, generation) = self.named(ticket)?;
         (place.generation.load(Ordering::Acquire) == generation).then_some(&place.thing)
     }
 
-    /// Ends a ticket and empties its place. Of several that ask at once, one does it; the others do nothing.
+    /// Invalidates a ticket and empties its place. If several threads remove one ticket, one succeeds; the others do
+    /// nothing.
     pub(crate) fn remove(&'static self, ticket: usize, empty: impl FnOnce(&'static T)) {
         let Some((place, generation)) = self.named(ticket) else { return };
         let ended = place.generation.compare_exchange(generation, generation + 1, Ordering::AcqRel, Ordering::Relaxed);
@@ -80,7 +83,7 @@ impl<T: Default> Shelf<T> {
         }
     }
 
-    /// The place that a word names, if it could be a ticket of this shelf, and the generation that it claims.
+    /// Returns the place that a word names, if the word could be a ticket of this table, and the word's generation.
     #[inline]
     fn named(&'static self, ticket: usize) -> Option<(&'static Place<T>, usize)> {
         if ticket & ((1 << KIND_BITS) - 1) != self.kind {
@@ -109,14 +112,14 @@ impl<T: Default> Shelf<T> {
     }
 }
 
-/// The row of a place, and where in the row it is.
+/// Returns the row of a place, and the index in the row.
 #[inline]
 fn position(number: usize) -> (usize, usize) {
     let row = (number / FIRST_ROW + 1).ilog2() as usize;
     (row, number - FIRST_ROW * ((1 << row) - 1))
 }
 
-/// Locks, whether or not a thread once panicked inside: what is guarded here is whole at every moment.
+/// Locks a mutex, and ignores poisoning: the guarded data is consistent at every moment.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

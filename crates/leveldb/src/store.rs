@@ -1,4 +1,4 @@
-//! One open store: the family that LevelDB's callers see, and how each read and write of it is done.
+//! An open store: the family that LevelDB's callers see, and its reads and writes.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -9,31 +9,31 @@ use crate::batch::{Batch, Write};
 use crate::failure::Failure;
 use crate::options::{Options, Plan};
 
-/// The family in which everything is kept; the tool and the other faces find it under this name.
+/// The family that holds all records; the tool and the other language bindings find it by this name.
 pub(crate) const FAMILY: &str = "default";
 
-/// How one read is done.
+/// The settings of one read.
 pub(crate) struct How {
-    /// Every record is held against its seal, also those that a scan passes.
+    /// Check every record against its seal, also in scans.
     pub(crate) verify: bool,
-    /// What it loads is not kept in the cache.
+    /// Do not add loaded blocks to the cache.
     pub(crate) passing: bool,
-    /// The store as it was then.
+    /// The snapshot to read, or `None` for the current state.
     pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// An open store.
 pub(crate) struct Store {
     db: Db,
-    /// The family as it is read: as it was opened, with `verify`, with `passing`, with both.
+    /// Handles of the family with different read settings: default, with `verify`, with `passing`, with both.
     families: [ColumnFamily; 4],
-    /// What it was opened with, as a text.
+    /// A description of the options of the open.
     options: String,
     write_buffer_bytes: u64,
 }
 
 impl Store {
-    /// Opens what is there, or makes it.
+    /// Opens the store, or creates it.
     pub(crate) fn open(dir: &Path, options: &Options) -> Result<Store, Failure> {
         let plan = Plan::of(options)?;
         plan.look(dir)?;
@@ -46,7 +46,8 @@ impl Store {
         Ok(Store { db, families, options: plan.describe(), write_buffer_bytes })
     }
 
-    /// Closes it for everybody, iterators and snapshots too. What was acknowledged is durable, or would be reported by the next open.
+    /// Closes the store for all users, iterators and snapshots included. Acknowledged commits are durable, or the next
+    /// open reports their loss.
     pub(crate) fn close(&self) {
         let _ = self.db.close();
     }
@@ -55,7 +56,7 @@ impl Store {
         &self.db
     }
 
-    /// What it was opened with.
+    /// Returns the description of the options of the open.
     pub(crate) fn options(&self) -> &str {
         &self.options
     }
@@ -65,7 +66,7 @@ impl Store {
         self.write_buffer_bytes
     }
 
-    /// The family.
+    /// Returns the family.
     pub(crate) fn family(&self) -> &ColumnFamily {
         &self.families[0]
     }
@@ -83,7 +84,7 @@ impl Store {
         Ok(self.family().delete_with(key, durability(sync))?)
     }
 
-    /// Makes the writes of a batch, all or none. Without any, a synced one still makes durable what came before.
+    /// Commits a batch atomically. An empty synced batch still makes earlier commits durable.
     pub(crate) fn write(&self, batch: &Batch, sync: bool) -> Result<(), Failure> {
         batch.check()?;
         let mut operations: Operations = self.db.batch();
@@ -99,7 +100,7 @@ impl Store {
         Ok(operations.commit(if sync { Durability::Sync } else { Durability::Os })?)
     }
 
-    /// Lends the value of a key to `visit`, if it is there.
+    /// Lends the value of a key to `visit`, if the key exists.
     #[inline]
     pub(crate) fn get<R>(&self, how: &How, key: &[u8], visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
         let family = self.family_for(how);
@@ -117,12 +118,12 @@ impl Store {
         }
     }
 
-    /// Bytes of table files between two keys; memtables are not counted.
+    /// Returns the bytes of table files between two keys, without memtables.
     pub(crate) fn approximate_size(&self, start: &[u8], limit: &[u8]) -> Result<u64, Failure> {
         Ok(self.family().approximate_size((Bound::Included(start), Bound::Excluded(limit)))?)
     }
 
-    /// Compacts what lies between two keys, both included; none: without end.
+    /// Compacts the keys between two keys, both inclusive; `None` means no limit.
     pub(crate) fn compact(&self, start: Option<&[u8]>, limit: Option<&[u8]>) -> Result<(), Failure> {
         let bound = |key: Option<&[u8]>| key.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
         Ok(self.family().compact_range((bound(start), bound(limit)))?)

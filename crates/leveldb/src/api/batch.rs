@@ -15,7 +15,7 @@ type Put = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char
 /// `void deleted(void* state, const char* k, size_t klen)`
 type Deleted = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
-/// Changes a batch; nothing if it is none.
+/// Changes a batch; does nothing if the pointer is no batch.
 fn change(batch: *mut leveldb_writebatch_t, work: impl FnOnce(&mut Batch)) {
     raw::quietly((), || {
         if let Some(held) = BATCHES.get(ticket(batch)) {
@@ -24,7 +24,7 @@ fn change(batch: *mut leveldb_writebatch_t, work: impl FnOnce(&mut Batch)) {
     });
 }
 
-/// The writes of a batch as they are now; none if it is none.
+/// Returns a copy of a batch; `None` if the pointer is no batch.
 fn copy(batch: *const leveldb_writebatch_t) -> Option<Batch> {
     BATCHES.get(ticket(batch)).map(|held| lock(held).clone())
 }
@@ -45,7 +45,7 @@ extern "C" fn leveldb_writebatch_clear(batch: *mut leveldb_writebatch_t) {
 }
 
 /// # Safety
-/// See the module above.
+/// See the parent module.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_writebatch_put(
     batch: *mut leveldb_writebatch_t,
@@ -54,22 +54,22 @@ unsafe extern "C" fn leveldb_writebatch_put(
     val: *const c_char,
     vlen: usize,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     let write = unsafe { raw::key(key, klen).and_then(|key| Ok(Write::Put(key, raw::value(val, vlen)?))) };
     change(batch, |batch| batch.add(write));
 }
 
 /// # Safety
-/// See the module above.
+/// See the parent module.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_writebatch_delete(batch: *mut leveldb_writebatch_t, key: *const c_char, klen: usize) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     let write = unsafe { raw::key(key, klen).map(Write::Delete) };
     change(batch, |batch| batch.add(write));
 }
 
 /// # Safety
-/// The functions are NULL or may be called with `state`.
+/// The functions are NULL or callable with `state`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_writebatch_iterate(
     batch: *const leveldb_writebatch_t,
@@ -77,10 +77,10 @@ unsafe extern "C" fn leveldb_writebatch_iterate(
     put: Option<Put>,
     deleted: Option<Deleted>,
 ) {
-    // A copy that shares the bytes: the functions may change the batch.
+    // A copy that shares the bytes, since the functions may change the batch.
     let batch = raw::quietly(None, || copy(batch));
     for write in batch.iter().flat_map(Batch::writes) {
-        // SAFETY: the caller's own functions; keys and values are good for their lengths.
+        // SAFETY: the functions are the caller's; keys and values are readable for their lengths.
         unsafe {
             match (write, put, deleted) {
                 (Write::Put(key, value), Some(put), _) => {

@@ -9,13 +9,13 @@ use crate::held::ITERATORS;
 use crate::iterator::{Held, NOWHERE};
 use crate::raw;
 
-/// Does something with an iterator; `otherwise` if it is none.
+/// Runs `work` on an iterator; returns `otherwise` if the pointer is no iterator.
 #[inline]
 fn with<R>(iterator: *const leveldb_iterator_t, otherwise: R, work: impl FnOnce(&Held) -> R) -> R {
     ITERATORS.get(ticket(iterator)).map_or(otherwise, work)
 }
 
-/// Moves an iterator; nothing if it is none.
+/// Moves an iterator; does nothing if the pointer is no iterator.
 #[inline]
 fn go(iterator: *const leveldb_iterator_t, work: impl FnOnce(&Held)) {
     raw::quietly((), || with(iterator, (), work));
@@ -42,10 +42,10 @@ extern "C" fn leveldb_iter_seek_to_last(iterator: *mut leveldb_iterator_t) {
 }
 
 /// # Safety
-/// See the module above.
+/// See the parent module.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_seek(iterator: *mut leveldb_iterator_t, k: *const c_char, klen: usize) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     go(iterator, |iterator| iterator.seek(unsafe { raw::key(k, klen) }));
 }
 
@@ -60,30 +60,30 @@ extern "C" fn leveldb_iter_prev(iterator: *mut leveldb_iterator_t) {
 }
 
 /// # Safety
-/// `klen` is NULL or may be written.
+/// `klen` is NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_key(iterator: *const leveldb_iterator_t, klen: *mut usize) -> *const c_char {
     let (key, length) = with(iterator, NOWHERE, Held::key);
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::give(klen, length) };
     key
 }
 
 /// # Safety
-/// `vlen` is NULL or may be written.
+/// `vlen` is NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_value(iterator: *const leveldb_iterator_t, vlen: *mut usize) -> *const c_char {
     let (value, length) = with(iterator, NOWHERE, Held::value);
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::give(vlen, length) };
     value
 }
 
 /// # Safety
-/// See the module above.
+/// See the parent module.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_get_error(iterator: *const leveldb_iterator_t, errptr: *mut *mut c_char) {
     let dead = || Err(Failure::dead(ticket(iterator), "the iterator"));
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::answer(errptr, (), || with(iterator, None, Held::check).unwrap_or_else(dead)) }
 }

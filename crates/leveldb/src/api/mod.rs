@@ -1,8 +1,9 @@
-//! The functions of `leveldb/c.h`, in its order. Each takes its arguments apart, looks objects up by their tickets, and calls what
-//! does the work; what fails is reported by [`crate::raw::answer`]. Their pages are in the header.
+//! The functions of `leveldb/c.h`, in the header's order. Each function converts its arguments, looks objects up by
+//! their tickets, and calls the implementation. [`crate::raw::answer`] reports failures. The header documents the
+//! functions.
 //!
-//! Safety of all of them is the header's: a pointer to bytes is NULL or good for its length, `*errptr` is NULL or was `malloc`ed.
-//! Objects are not followed, so nothing is asked of them.
+//! The header's contract makes them safe: a pointer to bytes is NULL or readable for its length, `*errptr` is NULL or
+//! was `malloc`ed. Object pointers are never dereferenced, so they need no contract.
 
 mod batch;
 mod iterator;
@@ -10,10 +11,10 @@ mod objects;
 mod options;
 mod store;
 
-/// What callers hold in the place of each kind of object: a ticket that looks like a pointer.
+/// Opaque types for callers' object pointers; such a pointer is a ticket.
 macro_rules! opaque {
     ($($name:ident)*) => { $(
-        /// Nobody makes one; pointers to it are tickets.
+        /// Has no values; pointers to it are tickets.
         #[expect(non_camel_case_types, reason = "C's name")]
         enum $name {}
     )* };
@@ -24,13 +25,13 @@ opaque! {
     leveldb_options_t leveldb_readoptions_t leveldb_snapshot_t leveldb_writebatch_t leveldb_writeoptions_t
 }
 
-/// The ticket that a pointer is.
+/// Returns the ticket in a pointer.
 #[inline]
 fn ticket<T>(pointer: *const T) -> usize {
     pointer.addr()
 }
 
-/// A ticket as C holds it; NULL for 0.
+/// Converts a ticket to a pointer for C; 0 becomes NULL.
 #[inline]
 fn pointer<T>(ticket: usize) -> *mut T {
     std::ptr::without_provenance_mut(ticket)

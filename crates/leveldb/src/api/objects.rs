@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "fence: C calls it")]
-//! Comparators, filter policies, caches, environments, and what belongs to none.
+//! Comparators, filter policies, caches, environments, and functions without an object.
 
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -16,10 +16,10 @@ use crate::held::{CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
 use crate::raw;
 use crate::shelf::lock;
 
-/// The version of LevelDB whose interface this is.
+/// The version of LevelDB whose C API this library implements.
 const VERSION: (c_int, c_int) = (1, 23);
 
-/// Never NULL but where memory ends: one with something missing makes every open with it an error.
+/// Returns NULL only if memory is exhausted. If a function is missing, every open with the comparator fails.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_comparator_create(
     state: *mut c_void,
@@ -43,7 +43,7 @@ extern "C" fn leveldb_comparator_destroy(comparator: *mut leveldb_comparator_t) 
     });
 }
 
-/// Never NULL but where memory ends: one with something missing makes every open with it an error.
+/// Returns NULL only if memory is exhausted. If a function is missing, every open with the policy fails.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_filterpolicy_create(
     state: *mut c_void,
@@ -99,7 +99,7 @@ extern "C" fn leveldb_env_destroy(env: *mut leveldb_env_t) {
     raw::quietly((), || ENVIRONMENTS.remove(ticket(env), |_| ()));
 }
 
-/// The directory that LevelDB's tests use; it is there when this returns, or could not be made.
+/// Returns the directory that LevelDB's tests use, after trying to create it.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_env_get_test_directory(env: *mut leveldb_env_t) -> *mut c_char {
     raw::quietly(null_mut(), || {
@@ -114,10 +114,10 @@ extern "C" fn leveldb_env_get_test_directory(env: *mut leveldb_env_t) -> *mut c_
 }
 
 /// # Safety
-/// `ptr` is NULL or was handed out by one of these functions for the caller to free.
+/// `ptr` is NULL or was returned by one of these functions for the caller to free.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_free(ptr: *mut c_void) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::free(ptr) }
 }
 

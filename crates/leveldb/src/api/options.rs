@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "fence: C calls it")]
-//! Options of stores, reads and writes. What they mean here is in the header.
+//! Options of stores, reads and writes. The header documents their meaning in this library.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::raw;
 use crate::shelf::lock;
 
-/// Sets something; nothing if these are no options.
+/// Changes options; does nothing if the pointer is no options object.
 fn set(options: *mut leveldb_options_t, change: impl FnOnce(&mut Options)) {
     raw::quietly((), || {
         if let Some(held) = OPTIONS.get(ticket(options)) {
@@ -103,7 +103,7 @@ extern "C" fn leveldb_options_set_compression(options: *mut leveldb_options_t, c
     set(options, |options| options.compression = Some(compression));
 }
 
-/// The place of a shelf may have been another's: everything is as if new.
+/// Resets read options to their defaults: the shelf may reuse the place of destroyed options.
 fn renew_read(held: &ReadOptions) {
     held.verify.store(false, Relaxed);
     held.passing.store(false, Relaxed);
@@ -170,7 +170,8 @@ mod tests {
     use super::*;
     use crate::held;
 
-    /// What a read checks shows only in a store that was hit in memory, so it is looked at where it is decided.
+    /// A read's verification affects its result only in a store with memory corruption, so the test checks the
+    /// decision.
     #[test]
     fn verify_checksums_asks_for_every_record() {
         let options = leveldb_readoptions_create();

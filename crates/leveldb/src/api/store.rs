@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "fence: C calls it")]
-//! Open, close, read, write, and what is done to stores that are closed.
+//! Open, close, read, write, and operations on closed stores.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -28,7 +28,7 @@ unsafe extern "C" fn leveldb_open(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) -> *mut leveldb_t {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         raw::answer(errptr, null_mut(), || {
             let store = Arc::new(Store::open(&raw::directory(name)?, &options_of(options)?)?);
@@ -65,7 +65,7 @@ unsafe extern "C" fn leveldb_put(
     vallen: usize,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         raw::answer(errptr, (), || {
             let sync = held::is_synced(ticket(options))?;
@@ -85,7 +85,7 @@ unsafe extern "C" fn leveldb_delete(
     keylen: usize,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         raw::answer(errptr, (), || {
             let (sync, key) = (held::is_synced(ticket(options))?, raw::key(key, keylen)?);
@@ -103,7 +103,7 @@ unsafe extern "C" fn leveldb_write(
     batch: *mut leveldb_writebatch_t,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         raw::answer(errptr, (), || {
             let sync = held::is_synced(ticket(options))?;
@@ -115,7 +115,7 @@ unsafe extern "C" fn leveldb_write(
 }
 
 /// # Safety
-/// See the module; `vallen` is NULL or may be written.
+/// See the module; `vallen` is NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_get(
     db: *mut leveldb_t,
@@ -125,7 +125,7 @@ unsafe extern "C" fn leveldb_get(
     vallen: *mut usize,
     errptr: *mut *mut c_char,
 ) -> *mut c_char {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         let found = raw::answer(errptr, None, || {
             let (how, key) = (held::how(ticket(options))?, raw::key(key, keylen)?);
@@ -141,7 +141,8 @@ unsafe extern "C" fn leveldb_get(
     }
 }
 
-/// Never NULL but where memory ends: what cannot be iterated over is an iterator that says why.
+/// Returns NULL only if memory is exhausted. If the iterator cannot be created, the result is an iterator that is never
+/// valid and holds the error.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_create_iterator(
     db: *mut leveldb_t,
@@ -153,7 +154,8 @@ extern "C" fn leveldb_create_iterator(
     })
 }
 
-/// Never NULL but where memory ends: what cannot be seen is a snapshot whose reads say why.
+/// Returns NULL only if memory is exhausted. If the snapshot cannot be created, the result is a snapshot whose reads
+/// return the error.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const leveldb_snapshot_t {
     raw::quietly(null(), || {
@@ -162,7 +164,7 @@ extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const leveldb_snap
     })
 }
 
-/// The store is not asked: it may be closed.
+/// Skips the lookup of the store, since a closed store's snapshots are released too.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_release_snapshot(_db: *mut leveldb_t, snapshot: *const leveldb_snapshot_t) {
     raw::quietly((), || SNAPSHOTS.remove(ticket(snapshot), |held| held.store(None)));
@@ -173,7 +175,7 @@ extern "C" fn leveldb_release_snapshot(_db: *mut leveldb_t, snapshot: *const lev
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_property_value(db: *mut leveldb_t, propname: *const c_char) -> *mut c_char {
     raw::quietly(null_mut(), || {
-        // SAFETY: the header's.
+        // SAFETY: the header's contract.
         let Some(name) = (unsafe { raw::text(propname) }) else { return null_mut() };
         let text = held::store(ticket(db), |store| Ok(property(store, name)?));
         text.ok().flatten().map_or(null_mut(), |text| raw::malloced(text.as_bytes()))
@@ -193,7 +195,7 @@ unsafe extern "C" fn leveldb_approximate_sizes(
     sizes: *mut u64,
 ) {
     for at in 0..usize::try_from(num_ranges).unwrap_or(0) {
-        // SAFETY: the header's.
+        // SAFETY: the header's contract.
         unsafe {
             let end = |keys: *const *const c_char, lengths: *const usize| {
                 let (key, length) = (raw::element(keys, at), raw::element(lengths, at));
@@ -219,7 +221,7 @@ unsafe extern "C" fn leveldb_compact_range(
     limit_key: *const c_char,
     limit_key_len: usize,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe {
         let end = |key: *const c_char, length| match key.is_null() {
             true => Ok(None),
@@ -240,7 +242,7 @@ unsafe extern "C" fn leveldb_destroy_db(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::answer(errptr, (), || options_of(options).and_then(|_| manage::destroy(&raw::directory(name)?))) }
 }
 
@@ -252,6 +254,6 @@ unsafe extern "C" fn leveldb_repair_db(
     name: *const c_char,
     errptr: *mut *mut c_char,
 ) {
-    // SAFETY: the header's.
+    // SAFETY: the header's contract.
     unsafe { raw::answer(errptr, (), || manage::repair(&raw::directory(name)?, &options_of(options)?)) }
 }
