@@ -2631,14 +2631,13 @@ int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
  * Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at most
- * an eighth of the lowest level's bytes (one part in `fanout - 2`, with the default fanout), since all their records may be newer
- * versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare segments. Meant
- * for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
+ * an eighth of the lowest level's bytes (1 / (`fanout` - 2) with the default fanout of 10), since all their records
+ * may be newer versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare
+ * segments. Meant for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */
-int32_t waxseal_settle(waxseal_db_t *db,
-                       waxseal_error_t **error);
+int32_t waxseal_settle(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
  * Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent. Tables
@@ -3175,8 +3174,8 @@ int32_t waxseal_iter_prev(waxseal_iter_t *iter, waxseal_row_t *row, waxseal_erro
  * continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that, and
  * the following step returns this row, in either direction.
  *
- * One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
- * `WAXSEAL_OUT_OF_MEMORY`.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is zero; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`,
+ * `WAXSEAL_CLOSED`, `WAXSEAL_OUT_OF_MEMORY`.
  */
 int32_t waxseal_iter_next_rows(waxseal_iter_t *iter,
                                size_t max_rows,

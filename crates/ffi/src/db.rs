@@ -150,9 +150,9 @@ pub unsafe extern "C" fn waxseal_flush(db: *mut waxseal_db_t, error: *mut *mut w
 }
 
 /// Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at most
-/// an eighth of the lowest level's bytes (one part in `fanout - 2`, with the default fanout), since all their records may be newer
-/// versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare segments. Meant
-/// for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
+/// an eighth of the lowest level's bytes (1 / (`fanout` - 2) with the default fanout of 10), since all their records
+/// may be newer versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare
+/// segments. Meant for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
 ///
 /// Thread-safe. Errors: as of `waxseal_flush`.
 #[unsafe(no_mangle)]

@@ -353,8 +353,8 @@ pub unsafe extern "C" fn waxseal_iter_prev(
 /// continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that, and
 /// the following step returns this row, in either direction.
 ///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
-/// `WAXSEAL_OUT_OF_MEMORY`.
+/// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is zero; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`,
+/// `WAXSEAL_CLOSED`, `WAXSEAL_OUT_OF_MEMORY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_iter_next_rows(
     iter: *mut waxseal_iter_t,
