@@ -10,11 +10,13 @@
         for key, value in db.iterator(prefix=b"a"):
             print(key, value)
 
-A store is a directory of sorted mappings from bytes to bytes, the families; a `DB` is the family `default`. Keys and values are bytes, or
-anything with a buffer of them; what comes back is bytes. `str` is refused, and nothing is ever pickled.
+A store is a directory of sorted mappings from bytes to bytes, its families; a `DB` is the store and its family
+`default`. Keys and values are bytes, or any object with a buffer; results are bytes. `str` is refused, and nothing is
+ever pickled.
 
-Everything may be used from any thread, but a batch by one at a time. After `close()` every call raises `ClosedError`, in iterators too;
-so does every call in a child of a fork. The interpreter's lock is released while the engine may wait for a disk.
+Every object is usable from any thread, except a batch, which one thread at a time may use. After `close()` every call
+raises `ClosedError`, iterators included; so does every call in a forked child process. Calls that may wait for a disk
+release the GIL.
 """
 
 from __future__ import annotations
@@ -141,22 +143,24 @@ def open(
 ) -> DB:
     """Opens the store in a directory.
 
-    `mode` is "r": for reading, also beside a process that writes; "w": a store that is there; "c": made if there is none; "n": a new
-    one, in the place of one that is there, which goes once the options were found to be right. One process at a time may write:
-    `LockedError` for others.
+    `mode` is "r": read-only, even while another process writes; "w": an existing store; "c": created if missing; "n": a
+    new store, which replaces an existing one once the options are validated. One process at a time may write; others
+    get `LockedError`.
 
-    A directory with other files and no store is refused, in every mode, and left as it is; `beside_other_files` lets a store be made there all the
-    same, but never in another engine's database.
+    A directory with other files and no store is refused in every mode, and not changed. `beside_other_files` allows a
+    store to be created there, but never in another engine's database.
 
-    `engine_events` and `engine_event_age` (a timedelta or seconds; infinity for any age) are how many events of the engine's own work
-    the log keeps, and how long: by default the newest 10,000 of the last 30 days, and those of live tables and open quarantines.
+    `engine_events` and `engine_event_age` (a timedelta or seconds; infinity for no limit) limit the number and the age
+    of engine events in the log. By default the log keeps the newest 10,000 of the last 30 days, and those of live
+    tables and open quarantines.
 
-    `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
-    other options do is in docs/tuning.md; what is None has its default.
+    `durability` is the durability of writes without their own: "os" (the default) survives a crash of the process,
+    "sync" a crash of the machine. docs/tuning.md describes the other options; None means the default.
 
-    `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
-    `comparators` are those that other families have, as pairs or as a mapping from name to function. An order is for all time: the store is laid out by it. A function that raises
-    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again.
+    `comparator` is the key order of the family `default`: a name, and a function of two keys that returns a negative
+    number, 0 or a positive number. `comparators` are those of other families, as pairs or as a mapping from name to
+    function. An order must never change: the store is laid out by it. If the function raises, every call on the store
+    raises `CallbackError` from then on; acknowledged writes are present after a reopen.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")
@@ -193,12 +197,12 @@ def memory(
     engine_event_age: Optional[Union[timedelta, float]] = None,
     ring: Optional[Ring] = None,
 ) -> DB:
-    """A new store in memory, gone when it is closed."""
+    """Opens a new store in memory, which is discarded when it is closed."""
     return open_store(None, **locals())
 
 
 def destroy(path: Path) -> None:
-    """Removes a store and everything in it. Refuses a directory that holds no store, and one that is open."""
+    """Removes a store and all its data. Refuses a directory that holds no store, and a store that is open."""
     destroy_store(os.fsdecode(path))
 
 
@@ -209,8 +213,8 @@ def salvage(
     progress: Optional[ProgressFunction] = None,
     accept_loss: Optional[bool] = None,
 ) -> Report:
-    """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
-    fenced in the new store."""
+    """Copies all readable records of a store that cannot be opened to a new one. The report lists the losses. The new
+    store fences them, unless losses are accepted."""
     there, here = os.fsencode(source), os.fsencode(target)
     look = Pass(at_path(source), progress=progress, accept_loss=accept_loss)
     return look.run("waxseal_salvage", there, len(there), here, len(here), None)

@@ -1,4 +1,4 @@
-"""`python -m waxseal` is the tool `waxseal`: the same program, which lies in the package."""
+"""`python -m waxseal` runs the command-line tool `waxseal` of this package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import _c
 
 
 def main() -> NoReturn:
-    """Becomes the tool, with the arguments of this process."""
+    """Replaces this process with the tool, and passes its arguments on."""
     tool = os.fspath(_c.FOLDER / "waxseal")
     sys.stdout.flush()
     sys.stderr.flush()

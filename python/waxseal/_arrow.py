@@ -1,7 +1,8 @@
-"""Scans through the Arrow capsule protocol: what reads Arrow reads a store, without this package knowing it.
+"""Scans through the Arrow capsule protocol: Arrow consumers read a store without a dependency of this package.
 
-In: a family, a snapshot perhaps, bounds. Out: streams of record batches with the columns `key`, `value`, `seqno` and `seal`, made by the
-library; `pyarrow.table(db.scan())`, `polars.DataFrame(db.scan())` and `duckdb.sql("from scan")` all take them.
+In: a family, optionally a snapshot, bounds. Out: streams of record batches with the columns `key`, `value`, `seqno` and
+`seal`, made by the library; `pyarrow.table(db.scan())`, `polars.DataFrame(db.scan())` and `duckdb.sql("from scan")` all
+accept them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ArrowArrayStream(C.Structure):
 
 
 def columns_of(names: Optional[Iterable[str]]) -> List[int]:
-    """The numbers of the chosen columns, in the order given. None chooses all of them."""
+    """Returns the numbers of the chosen columns, in the given order. None chooses all columns."""
     if names is None:
         return list(COLUMNS.values())
     chosen: List[int] = []
@@ -53,9 +54,10 @@ def columns_of(names: Optional[Iterable[str]]) -> List[int]:
 
 
 class Scan:
-    """A part of a family, to be read as Arrow record batches, as often as somebody asks; each time as the family is then.
+    """A range of a family that Arrow consumers read as record batches. Each read sees the family's current state.
 
-    A scan of a snapshot is always the same. A batch never points into the store, and lives as long as somebody has it.
+    Every read of a snapshot's scan returns the same rows. A batch has no pointers into the store, and lives as long as
+    it is referenced.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Scan:
         self._rows, self._bytes = batch_rows, batch_bytes
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
-        """A stream of the rows, for whoever reads Arrow. Other schemas than its own are not made."""
+        """Returns a stream of the rows for an Arrow consumer. A requested schema is ignored."""
         stream, between = ArrowArrayStream(), range_of(*self._bounds)
         columns = (C.c_uint32 * len(self._columns))(*self._columns)
         self._handles.call(

@@ -1,7 +1,8 @@
-"""Which module makes the calls that are made a million times a second.
+"""Selects the module for frequent calls.
 
-`_native` is an extension module over the C library; `_fallback` is the same in Python over ctypes, for interpreters without the extension,
-and to test the library from Python twice. `WAXSEAL_BACKEND=native` or `ctypes` chooses; without it, native if it is there.
+`_native` is an extension module over the C library. `_fallback` has the same classes in Python over ctypes, for
+interpreters without the extension and for a second test of the C library. `WAXSEAL_BACKEND=native` or `ctypes` selects
+one; the default is native if it is installed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The C library, called from Python.
 
-In: names of functions and Python values. Out: what the function answered, or an exception made of its error object. Both backends
-call everything that is not called a million times a second from here; ctypes releases the interpreter's lock around every call.
+In: names of functions and Python values. Out: the function's result, or an exception built from its error object. Both
+backends use this module for all infrequent calls; ctypes releases the GIL around every call.
 
-The library is the one that lies beside this file; `WAXSEAL_LIB` names another one. The native module is linked to the same file, so a
-handle means the same to both.
+The library is the file installed next to this module; `WAXSEAL_LIB` names another one. The native module is linked with
+the same file, so both can use one handle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _functions: Dict[str, Any] = {}
 
 
 def function(name: str) -> Any:
-    """A function of the library, with its types."""
+    """Returns a function of the library, with its types."""
     known = _functions.get(name)
     if known is None:
         result, parameters = _abi.FUNCTIONS[name]
@@ -36,7 +36,7 @@ def function(name: str) -> Any:
 
 
 def call(name: str, *arguments: Any, make: MakeError = make_error) -> int:
-    """Calls a function whose last parameter is the error. The status if it is an answer; raises if it is a failure."""
+    """Calls a function whose last parameter is the error. Returns a nonnegative status; raises for a negative one."""
     status = _called(name, *arguments, make=make)
     _interrupt.raise_taken()
     return status
@@ -52,7 +52,7 @@ def _called(name: str, *arguments: Any, make: MakeError) -> int:
 
 
 def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> BaseException:
-    """The exception that an error object stands for, which is ended."""
+    """Converts an error object to an exception, and destroys the error object."""
     if status == _abi.WAXSEAL_INTERRUPTED:
         raised = _interrupt.taken()
         if raised is not None:
@@ -87,17 +87,17 @@ def _text(value: Optional[bytes]) -> Optional[str]:
 
 
 def bytes_of(lent: Any) -> bytes:
-    """A copy of a slice that the library lent."""
+    """Returns a copy of a slice that the library lent."""
     return bytes_at(lent.data, lent.len)
 
 
 def bytes_at(address: Optional[int], length: int) -> bytes:
-    """A copy of bytes at an address."""
+    """Returns a copy of the bytes at an address."""
     return C.string_at(address, length) if address and length else b""
 
 
 def lent(argument: object, what: str) -> bytes:
-    """The bytes of an argument: `bytes` as they are, anything with a buffer copied."""
+    """Returns the bytes of an argument: `bytes` unchanged, any other object with a buffer copied."""
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, str):
@@ -111,25 +111,25 @@ def lent(argument: object, what: str) -> bytes:
 
 
 def taken(handle: C.c_void_p) -> bytes:
-    """The content of a bytes object, which is ended."""
+    """Returns the content of a bytes object, and destroys the object."""
     try:
         return bytes_of(function("waxseal_bytes_slice")(handle))
     finally:
         function("waxseal_bytes_destroy")(handle)
 
 
-#: How many forks lie between this process and the first one that loaded the package.
+#: Number of forks between the process that loaded the package first and this process.
 _forks = 0
 
 
 def forked() -> None:
-    """Tells this module that the process is the child of a fork: handles of the parent are not touched any more."""
+    """Tells this module that the process is a forked child: it no longer destroys handles of the parent."""
     global _forks
     _forks += 1
 
 
 class Owned:
-    """A handle that is ended with this object, and at most once."""
+    """A handle that is destroyed with this object, at most once."""
 
     __slots__ = ("handle", "_born", "_destroy", "__weakref__")
 
@@ -139,7 +139,7 @@ class Owned:
         self._destroy: Callable[[int], int] = function(destroy)
 
     def end(self) -> None:
-        """Ends it now."""
+        """Destroys the handle now."""
         handle, self.handle = self.handle, 0
         if handle and self._born == _forks:
             self._destroy(handle)
@@ -149,7 +149,7 @@ class Owned:
 
 
 def made(name: str, *arguments: Any, destroy: str, make: MakeError = make_error) -> Owned:
-    """Calls a function that makes an object: its last parameters are the place for the handle, and the error."""
+    """Calls a function that creates an object: its last parameters are the place for the handle, and the error."""
     handle = C.c_void_p()
     _called(name, *arguments, C.byref(handle), make=make)
     owned = Owned(handle.value, destroy)

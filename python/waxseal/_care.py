@@ -1,7 +1,7 @@
-"""Verify, scrub, repair, salvage: what is asked of a pass over a store, and what it found.
+"""Verify, scrub, repair, salvage: the options and callbacks of a pass over a store, and its report.
 
-A pass runs on the thread that asks for it, with the interpreter's lock released. Functions that it is given are called on that thread;
-what they raise ends the pass, and is raised by it.
+A pass runs on the calling thread, with the GIL released. Callbacks run on that thread. An exception of a callback ends
+the pass, and the pass raises it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 from . import _abi, _c, _options
 from ._errors import CallbackError, KeyRange, MakeError, VERDICTS, make_error
 
-#: Hears how far a pass has come: bytes done, bytes in all, places of damage found. False ends the pass.
+#: Receives the progress of a pass: bytes checked, total bytes, damaged places found. Returning False stops the pass.
 ProgressFunction = Callable[[int, int, int], Optional[bool]]
 
 _OUTCOMES = {
@@ -44,7 +44,7 @@ _STOP = 1
 
 
 class Wanted(NamedTuple):
-    """What a repair is looking for: one record by its seal, or, without one, all from `low` to `high`."""
+    """The records that a repair requests: one record by its seal, or, without a seal, all from `low` to `high`."""
 
     family: str
     low: bytes
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A loss that nothing helped."""
+    """A loss that no repair step could undo."""
 
     file: str
     offset: int
@@ -63,15 +63,15 @@ class Loss(NamedTuple):
     verdict: str
 
 
-#: Looks for records in another copy of the store: pairs of key and value, None as a value for a key that was removed.
+#: Searches another copy of the store for records: pairs of key and value, with None as the value of a deleted key.
 SourceFunction = Callable[[Wanted], Iterable[Tuple[bytes, Optional[bytes]]]]
-#: Decides what becomes of a loss: "quarantine", "fail" or "read_only".
+#: Decides about a loss: "quarantine", "fail" or "read_only".
 HandlerFunction = Callable[[Loss], str]
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One place of damage, and what became of it."""
+    """One damaged place, and its outcome."""
 
     file: Optional[str]
     offset: int
@@ -80,13 +80,13 @@ class Damage:
     message: str
     verdict: str
     outcome: str
-    #: What helped, if something did.
+    #: The repair step that succeeded, if any.
     rung: Optional[str]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a look at a store found."""
+    """The findings of a pass over a store."""
 
     records: int
     validated: int
@@ -102,9 +102,9 @@ class Report:
     is_clean: bool
     cancelled: bool
     damage: Tuple[Damage, ...]
-    #: Where a scrub goes on that stopped before its end.
+    #: The place where an incomplete scrub resumes.
     resume: Optional[bytes]
-    #: The library's own account: for people, and as JSON.
+    #: The library's own report: as text, and as JSON.
     text: str
     json: str
 
@@ -115,21 +115,21 @@ class Report:
         return self.is_clean
 
     def as_dict(self) -> Dict[str, Any]:
-        """The account as a dictionary."""
+        """Returns the report as a dictionary."""
         found: Dict[str, Any] = json.loads(self.json)
         return found
 
 
 @dataclass(frozen=True)
 class Digest:
-    """A count and a sum of records: equal for equal content, on every replica."""
+    """Number and seal sum of records: equal for equal content, on every replica."""
 
     count: int
     sum: int
 
 
 def report_of(handle: C.c_void_p) -> Report:
-    """The content of a report, which is ended."""
+    """Returns the content of a report, and destroys the report object."""
     try:
         counts = _abi.waxseal_counts_t()
         _c.function("waxseal_report_counts")(handle, C.byref(counts))
@@ -166,16 +166,16 @@ def _damage(report: C.c_void_p, at: int) -> Damage:
 
 
 def text_of(lent: Any) -> str:
-    """A text that the library lent."""
+    """Returns a text that the library lent."""
     return _c.bytes_of(lent).decode("utf-8", "replace")
 
 
 def _heed(_done: int, _total: int, _found: int) -> None:
-    """Hears of progress where nobody asked for it: what another function raised ends the pass there."""
+    """Default progress callback: it lets an exception of another callback end the pass."""
 
 
 class Pass:
-    """One pass over a store: its options, the functions that it calls, and what one of them raised."""
+    """One pass over a store: its options, its callbacks, and the first exception that a callback raised."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class Pass:
             raise error from self._raised
         except BaseException:
             _c.function("waxseal_report_destroy")(report)
-            if self._raised is not None:  # else it says only that the pass was ended
+            if self._raised is not None:  # the library's error says only that the pass was cancelled
                 raise self._raised from None
             raise
         found = report_of(report)
@@ -287,7 +287,7 @@ class Pass:
                 return int(_abi.WAXSEAL_OK)
             except BaseException as error:
                 self._raised = error
-                return int(_abi.WAXSEAL_CALLBACK)  # which ends the pass, before anything is given up
+                return int(_abi.WAXSEAL_CALLBACK)  # ends the pass before any record is given up
 
         return look
 

@@ -1,7 +1,7 @@
-"""What can go wrong, and what to do about it.
+"""Exceptions of this package.
 
-One class per status of the C library, so that a program decides by `except` and not by text. Every error has the fields of the C
-library's error object; those of damage are set where the engine knows them.
+There is one class per status of the C library, so that a program distinguishes errors by class and not by text. Every
+exception has the fields of the C library's error object; those of damage are set if the engine knows them.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ KeyRange = Tuple[bytes, bytes]
 
 
 class Error(OSError):
-    """The operating system refused, or the store could not do what it was asked. Base of all errors here."""
+    """The operating system reported an error, or the store could not perform the call. Base class of all errors
+    here."""
 
     #: The C library's status.
     code: int = 0
-    #: The file that is damaged, by its name in the store's directory, and the place in it.
+    #: The name of the damaged file in the store's directory, and the offset in it.
     file: Optional[str] = None
     offset: Optional[int] = None
-    #: The column family concerned.
+    #: The affected column family.
     family: Optional[str] = None
-    #: The smallest and the largest key that may be concerned.
+    #: The smallest and the largest key that may be affected.
     key_range: Optional[KeyRange] = None
-    #: What is wrong with the bytes: "checksum", "seal", "missing", "structural", "misplaced", "ledger" or "other".
+    #: The kind of damage: "checksum", "seal", "missing", "structural", "misplaced", "ledger" or "other".
     verdict: Optional[str] = None
 
     def __str__(self) -> str:
@@ -33,31 +34,31 @@ class Error(OSError):
 
 
 class CorruptionError(Error):
-    """Bytes are not what was written. The fields say where, and which keys; the rest of the store goes on."""
+    """Stored bytes are damaged. The fields name the place and the keys; undamaged data stays readable."""
 
 
 class LockedError(Error):
-    """Another process, or another object of this one, has the store open."""
+    """Another process, or another object of this process, has the store open."""
 
 
 class InvalidArgument(Error, ValueError):
-    """The call is wrong; nothing was changed."""
+    """The call is invalid; nothing was changed."""
 
 
 class NoStoreError(InvalidArgument, FileNotFoundError):
-    """There is no store in the directory, and it was not to be made."""
+    """The directory holds no store, and the mode does not create one."""
 
 
 class ConflictError(Error):
-    """Another commit came first: run it again."""
+    """Another commit came first; retry the transaction."""
 
 
 class ReadOnlyError(Error):
-    """The store was opened without the right to write."""
+    """The store was opened read-only."""
 
 
 class HaltedError(Error):
-    """An earlier fsync or write of the log failed. Reads go on; open the store again to write."""
+    """An earlier fsync or write of the log failed. Reads still work; reopen the store to write."""
 
 
 class FormatTooNewError(Error):
@@ -65,27 +66,27 @@ class FormatTooNewError(Error):
 
 
 class ClosedError(Error, RuntimeError):
-    """The store, or what was made from it, was closed; or this process is a fork of the one that opened it."""
+    """The store, or an object made from it, was closed; or this process is a fork of the process that opened it."""
 
 
 class BusyError(Error):
-    """Another thread is using this object, which one thread at a time may use. Nothing was changed."""
+    """Another thread is using this object, which only one thread at a time may use. Nothing was changed."""
 
 
 class OutOfMemoryError(Error):
-    """Memory for the answer cannot be had. Nothing was changed."""
+    """Memory for the result cannot be allocated. Nothing was changed."""
 
 
 class CallbackError(Error):
-    """A function that was given to the store raised; `__cause__` is what it raised."""
+    """A callback of the store raised an exception, which is the `__cause__`."""
 
 
 class InternalError(Error):
-    """A bug of the library was caught: please report the message."""
+    """The library detected a bug in itself: please report the message."""
 
 
 class InterruptedCallError(Error):
-    """A call was interrupted, and the handler of the signal raised nothing that could be raised in its place."""
+    """A signal interrupted the call, and its handler raised no exception to replace this one."""
 
 
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
@@ -108,7 +109,7 @@ CLASSES: Dict[int, Type[Error]] = {
     -14: InterruptedCallError,
 }
 
-#: The number of a status, where the library's message has none of the operating system.
+#: The errno of a status, unless the library's message contains one.
 _NUMBERS: Dict[int, int] = {
     -1: errno.EIO,
     -3: errno.EAGAIN,
@@ -133,7 +134,7 @@ VERDICTS: Dict[int, str] = {
     7: "other",
 }
 
-#: Makes an exception of a status: code, message, file, offset, family, key range, verdict.
+#: Makes an exception from a status: code, message, file, offset, family, key range, verdict.
 MakeError = Callable[
     [int, str, Optional[str], Optional[int], Optional[str], Optional[KeyRange], Optional[int]], Exception
 ]
@@ -148,7 +149,7 @@ def make_error(
     key_range: Optional[KeyRange] = None,
     verdict: Optional[int] = None,
 ) -> Exception:
-    """The exception that a status stands for."""
+    """Returns the exception of a status."""
     error = CLASSES.get(code, InternalError)(message)
     error.code = code
     error.file, error.offset, error.family = file, offset, family
@@ -159,5 +160,5 @@ def make_error(
     return error
 
 
-#: How the library's messages end with the number of an error of the operating system.
+#: Matches an operating system error number at the end of the library's messages.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")

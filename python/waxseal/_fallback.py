@@ -1,7 +1,7 @@
-"""The backend in Python: what `_native` does, through ctypes.
+"""The backend in Python: implements `_native` with ctypes.
 
-The same classes with the same names and signatures, one tenth as fast. It runs wherever ctypes does, and makes every test of the package a
-test of the C library's interface by a second route.
+It has the same classes with the same names and signatures, at a tenth of the speed. It runs wherever ctypes does. Every
+test of the package thereby tests the C library through a second binding.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _MOST_ROWS = 4096
 _WINDOW_BYTES = 256 << 10
 _PORTION_BYTES = 4 << 20
 
-#: Where an iterator stands: at a place of the library's own, at an end, before a key, or behind one.
+#: The position of an iterator: the library's own, an end, before a key, or behind a key.
 _ITSELF, _START, _END, _BEFORE, _BEHIND = range(5)
 
 _forks = 0
 
 
 def forked() -> None:
-    """Tells the module that this process is the child of a fork."""
+    """Tells this module that the process is a forked child."""
     global _forks
     _forks += 1
 
 
-#: Capsules that were given away, each with its stream. A destructor in Python cannot run where an exception is on its way, so capsules that
-#: nobody has any more are swept when the next one is made, and when a store is closed.
+#: Exported capsules, each with its stream. A destructor in Python cannot run while an exception propagates.
+#: Unreferenced capsules are therefore swept when the next one is made, and when a store is closed.
 _given: List[Tuple[object, Any]] = []
 
 _RELEASE = C.CFUNCTYPE(None, C.c_void_p)
 _STREAM = b"arrow_array_stream"
-#: References to a capsule that is in the list alone: the pair's, and that of the call that counts.
+#: Reference count of a capsule that only the list holds: one of the pair, one of the counting call.
 _OURS = 2
 
 
 def _sweep() -> None:
-    """Releases the streams of capsules that nobody has any more, unless somebody has moved them out."""
+    """Releases the streams of unreferenced capsules, unless a consumer has moved them out."""
     for pair in list(_given):
         stream = pair[1]
         if not stream.release:
@@ -72,7 +72,7 @@ def stream_capsule(address: int) -> object:
 
 
 class Store:
-    """An open store, as far as its objects have to know of it."""
+    """The part of an open store that its objects need."""
 
     def __init__(self, make_error: MakeError) -> None:
         self.make = make_error
@@ -82,30 +82,30 @@ class Store:
 
     @property
     def closed(self) -> bool:
-        """True once the store was closed."""
+        """True once the store is closed."""
         return self._closed
 
     @property
     def here(self) -> bool:
-        """True in the process that opened the store, false in its children."""
+        """True in the process that opened the store, false in its forked children."""
         return self._born == _forks
 
     def close(self) -> bool:
-        """Marks the store as closed. False if it was."""
+        """Marks the store as closed. Returns False if it already was."""
         with self._lock:
             before, self._closed = self._closed, True
         _sweep()
         return not before
 
     def check(self) -> None:
-        """Raises if the store was closed, or belongs to the parent of this process."""
+        """Raises if the store is closed, or belongs to the parent of this process."""
         if self._closed:
             raise self.error(CLOSED, "the store was closed")
         if not self.here:
             raise self.error(CLOSED, "the store was opened before a fork: open it again in this process")
 
     def error(self, status: int, message: str) -> Exception:
-        """The exception of a status that Python found out by itself."""
+        """Returns the exception of a status that Python code detected."""
         return self.make(status, message, None, None, None, None, None)
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -114,14 +114,14 @@ class Store:
 
 
 class _Open:
-    """Something that cannot be pickled, as it is a part of an open store."""
+    """Base of objects that belong to an open store and therefore cannot be pickled."""
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
 
 class Reader(_Open):
-    """Reads one column family: `Reader(store, family, snapshot=0)`, by the handles of the library."""
+    """Reads one column family: `Reader(store, family, snapshot=0)`, by handles of the library."""
 
     _store: Store
     _family_handle: int
@@ -135,7 +135,7 @@ class Reader(_Open):
         return self
 
     def get(self, key: object, default: Any = None) -> Any:
-        """The value of a key, or `default` if it is not there."""
+        """Returns the value of a key, or `default` if the key does not exist."""
         value = self._read(key)
         return default if value is None else value
 
@@ -154,7 +154,7 @@ class Reader(_Open):
         return status == _abi.WAXSEAL_OK
 
     def multi_get(self, keys: Iterable[object]) -> List[Optional[bytes]]:
-        """The values of many keys, in their order, all as they were at one moment; None for those that are not there."""
+        """Returns the values of several keys, in their order, all read at one point in time; None for missing keys."""
         all_keys = [_c.lent(key, "key") for key in keys]
         self._store.check()
         slices = (_abi.waxseal_slice_t * len(all_keys))()
@@ -184,14 +184,14 @@ class Reader(_Open):
             return C.string_at(buffer, length.value)
         if status == _abi.WAXSEAL_NOT_FOUND:
             return None
-        # Longer than the buffer, or in a file, which is read once whatever the length is.
+        # The value is longer than the buffer, or in a file: read it once, whatever its length.
         value = C.c_void_p()
         status = self._store.call("waxseal_get", *which, C.byref(value))
         return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(value)
 
 
 class Keyspace(Reader):
-    """Reads and writes one column family: `Keyspace(store, family, db)`, by the handles of the library."""
+    """Reads and writes one column family: `Keyspace(store, family, db)`, by handles of the library."""
 
     _db_handle: int
 
@@ -201,12 +201,12 @@ class Keyspace(Reader):
         return self
 
     def put(self, key: object, value: object, durability: Optional[str] = None) -> None:
-        """Sets a key to a value. `durability` is "none", "os" or "sync"; None: the store's."""
+        """Sets a key to a value. `durability` is "none", "os" or "sync"; None means the store's default."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._write("waxseal_put", durability, data, len(data), content, len(content))
 
     def delete(self, key: object, durability: Optional[str] = None) -> None:
-        """Removes a key; no error if it is not there. `durability` as of `put`."""
+        """Deletes a key; a missing key is not an error. `durability` as of `put`."""
         data = _c.lent(key, "key")
         self._write("waxseal_delete", durability, data, len(data))
 
@@ -231,7 +231,7 @@ class Keyspace(Reader):
         self.delete(key)
 
     def put_many(self, pairs: Iterable[Any], durability: Optional[str] = None) -> int:
-        """Sets many keys, from an iterable of pairs, and says how many there were. They are committed in portions of a few megabytes."""
+        """Sets many keys, from an iterable of pairs, and returns their number. Commits them in portions of 4 MiB."""
         batch = Batch(self._store, self._db_handle, self, durability)
         count = size = 0
         for pair in pairs:
@@ -257,7 +257,7 @@ def _pair(pair: Any) -> Tuple[bytes, bytes]:
 
 
 class Batch(_Open):
-    """Writes that commit together: `Batch(store, db, keyspace, durability=None, session=0)`, in a session's name."""
+    """Writes that commit atomically, for a session: `Batch(store, db, keyspace, durability=None, session=0)`."""
 
     _store: Store
     _batch: _c.Owned
@@ -277,17 +277,17 @@ class Batch(_Open):
         return self
 
     def put(self, key: object, value: object, family: Optional[Keyspace] = None) -> None:
-        """Adds: sets a key to a value, in `family` or in the one that the batch was made for."""
+        """Adds a write that sets a key to a value, in `family` or in the batch's own family."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._add("waxseal_batch_put", family, data, len(data), content, len(content))
 
     def put_options(self, key: object, value: object, options: int, family: Optional[Keyspace] = None) -> None:
-        """Adds: sets a key to a value with options, a handle of the library."""
+        """Adds a write that sets a key to a value with options, a handle of the library."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._add("waxseal_batch_put_with_options", family, options, data, len(data), content, len(content))
 
     def delete(self, key: object, family: Optional[Keyspace] = None) -> None:
-        """Adds: removes a key, in `family` or in the one that the batch was made for."""
+        """Adds a write that deletes a key, in `family` or in the batch's own family."""
         data = _c.lent(key, "key")
         self._add("waxseal_batch_delete", family, data, len(data))
 
@@ -304,12 +304,12 @@ class Batch(_Open):
         self.delete(key)
 
     def commit(self) -> None:
-        """Makes all writes visible at once, and empties the batch for use again."""
+        """Commits all writes atomically, and empties the batch for reuse."""
         self._store.check()
         self._store.call("waxseal_batch_commit", self._batch.handle, self._durability)
 
     def clear(self) -> None:
-        """Forgets all writes, and a refused one."""
+        """Removes all writes, and the error of a rejected one."""
         self._store.check()
         status = _c.function("waxseal_batch_clear")(self._batch.handle)
         if status < 0:
@@ -321,7 +321,7 @@ class Batch(_Open):
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the commit will take in the log."""
+        """The approximate bytes that the commit will take in the log."""
         self._store.check()
         return int(_c.function("waxseal_batch_bytes")(self._batch.handle))
 
@@ -337,10 +337,11 @@ class Batch(_Open):
 
 
 class Rows(_Open):
-    """Goes over the rows of a reader; it stands between two: `next` gives the one behind, `prev` the one before.
+    """Iterates over the rows of a reader. The position is between two rows: `next` returns the row behind it, `prev`
+    the row before it.
 
-    The rows at hand are the window, in the order in which they were stepped over; `_at` of them lie before the iterator's place. The place
-    leads back to where it stands whenever the window is empty.
+    The window holds fetched rows, in the order of their steps; `_at` of them lie before the iterator's position. If the
+    window is empty, `_place` is the position from which the next fetch continues.
     """
 
     _store: Store
@@ -402,7 +403,7 @@ class Rows(_Open):
         return self._moved(not self._reverse)
 
     def prev(self) -> Any:
-        """The row before. Raises StopIteration if there is none."""
+        """Returns the previous row. Raises StopIteration if there is none."""
         return self._moved(self._reverse)
 
     def seek(self, target: object) -> None:
@@ -425,20 +426,20 @@ class Rows(_Open):
             self._stand((_END, b""))
 
     def close(self) -> None:
-        """Ends the iterator, and lets go of its view. Ending twice is nothing."""
+        """Closes the iterator and releases its view. A second call does nothing."""
         with self._alone():
             if self._iter is not None:
                 self._iter.end()
                 self._iter = None
 
     def check(self) -> None:
-        """Raises if the iterator or its store was closed."""
+        """Raises if the iterator or its store is closed."""
         self._store.check()
         if self._iter is None:
             raise self._store.error(CLOSED, "the iterator was closed")
 
     def count(self) -> int:
-        """Steps over all rows that follow, and says how many there were."""
+        """Steps over all following rows, and returns their number."""
         return sum(1 for _ in self)
 
     def __enter__(self) -> Self:
@@ -449,7 +450,7 @@ class Rows(_Open):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keeps other threads out; and code that the collection of garbage runs in the middle of a move, on the same thread."""
+        """Excludes other threads, and code that the garbage collector runs on this thread in the middle of a move."""
         with self._lock:
             if self._busy:
                 raise self._store.error(BUSY, "the iterator is being moved on this very thread")
@@ -460,7 +461,7 @@ class Rows(_Open):
                 self._busy = False
 
     def _stand(self, place: Tuple[int, bytes]) -> None:
-        """Forgets the window: the iterator stands at this place."""
+        """Clears the window and sets the position."""
         self._window = []
         self._way = True
         self._at = 0
@@ -493,12 +494,12 @@ class Rows(_Open):
         return self._window[self._at]
 
     def _fetch(self, on: bool) -> bool:
-        """Fetches rows that lie in this direction. The window was left at its edge."""
+        """Fetches rows in this direction. The position is at the edge of the window."""
         if self._window and on != self._way:
             place = (_BEHIND if on else _BEFORE, self._window[0][0])
         else:
             place = self._place
-        self._place = (_ITSELF, b"")  # also after damage: the next step leads on behind it
+        self._place = (_ITSELF, b"")  # after damage too: the next step continues behind it
         self._window, self._at = [], 0
         window = self._rows_from(place, on)
         if not window:

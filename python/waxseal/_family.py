@@ -1,4 +1,4 @@
-"""Families: the sorted mappings of a store, and batches of writes to them."""
+"""Families: the sorted mappings of a store, and write batches for them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
-#: Keys that `clear` removes in one commit.
+#: Number of keys that `clear` deletes in one commit.
 _CLEARED_AT_ONCE = 10_000
-#: What the names of the store's own families begin with.
+#: Name prefix of the store's own families.
 _OWN = "system_metadata."
 
 
 class Batch(backend.Batch):
-    """Writes to any families of a store that commit together, all or none.
+    """Writes to any families of a store that commit atomically.
 
-    As a context manager it commits at the end of its block; an exception leaves it without a trace. One thread at a time may use it.
+    As a context manager it commits at the end of its block; an exception discards its writes. One thread at a time may
+    use it.
     """
 
     def __init__(
@@ -61,34 +62,37 @@ class Batch(backend.Batch):
         log_as_insert: bool = False,
         family: Optional[backend.Keyspace] = None,
     ) -> None:
-        """Adds: sets a key to a value, and keeps entries beside it: see `Family.put_with`."""
+        """Adds a write that sets a key to a value with annotations: see `Family.put_with`."""
         options = write_options(self._handles, None, labels, expires, entries, log_as_insert)
         self.put_options(key, value, options.handle, family)
 
 
 class ReadableFamily(Readable):
-    """What a family and a snapshot of one can both be asked."""
+    """Read operations that a family and a family's snapshot share."""
 
     _handles: Handles
     _family: _c.Owned
 
     def _at(self) -> int:
-        """The handle of the snapshot that it is read at; 0 for none."""
+        """Returns the handle of the snapshot to read; 0 for the current state."""
         return 0
 
     def get_with_meta(self, key: Buffer) -> Optional[Record]:
-        """The value of a key with its seal, against which it is checked whatever the policy, and its place in the order of commits.
+        """Returns the value of a key with its seal and its sequence number. The value is checked against the seal under
+        every verification policy.
 
-        None if the key is not there. InvalidArgument if it has no seal, since a store that was opened plain wrote it.
+        Returns None if the key does not exist. Raises InvalidArgument if the record has no seal because a plain store
+        wrote it.
         """
         return get_record(self._handles, self._family.handle, self._at(), key)
 
     def get_meta(self, key: Buffer, provider: int) -> Optional[Entry]:
-        """What a provider keeps beside the value of a key. The value is not read for it."""
+        """Returns a provider's entry for a key, without reading the value."""
         return get_entry(self._handles, self._family.handle, self._at(), key, provider)
 
     def digest(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> Digest:
-        """A count and a sum of the rows with keys from `start` to `stop`: equal for equal content, on every replica."""
+        """Returns the number and the seal sum of the rows with keys from `start` to `stop`: equal for equal content, on
+        every replica."""
         between, found = self._between(start, stop), _abi.waxseal_digest_t()
         self._handles.call(
             "waxseal_digest", self._family.handle, self._at(), C.byref(between), C.byref(found)
@@ -107,19 +111,19 @@ class ReadableFamily(Readable):
         batch_rows: int = 0,
         batch_bytes: int = 0,
     ) -> Scan:
-        """Rows as Arrow record batches, with the columns "key", "value", "seqno" and "seal" or some of them.
+        """Returns the rows as Arrow record batches, with some or all of the columns "key", "value", "seqno" and "seal".
 
-        Give it to whatever reads Arrow: `pyarrow.table(db.scan())`. A batch has at most `batch_rows` rows and about `batch_bytes`
-        bytes; 0: 65,536 and 16 MiB.
+        Any Arrow consumer accepts the result: `pyarrow.table(db.scan())`. A batch has at most `batch_rows` rows and
+        about `batch_bytes` bytes; 0 means 65,536 rows and 16 MiB.
         """
         between = bounds(start, stop, include_start, include_stop, prefix)
         if prefix is not None:
-            self.iterator(prefix=prefix).close()  # refused where keys with one prefix need not stand together
+            self.iterator(prefix=prefix).close()  # refused for a custom order, in which a prefix is no key range
         rows, size_ = size(batch_rows, "batch_rows"), size(batch_bytes, "batch_bytes")
         return Scan(self, self._handles, self._family.handle, self._at(), between, columns, rows, size_)
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
-        """All rows, as Arrow record batches."""
+        """Returns all rows as Arrow record batches."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     @staticmethod
@@ -130,7 +134,7 @@ class ReadableFamily(Readable):
 
 
 class Family(ReadableFamily, Writable):
-    """One sorted mapping of a store, from bytes to bytes."""
+    """A sorted mapping of a store, from bytes to bytes."""
 
     _name: str
 
@@ -142,11 +146,11 @@ class Family(ReadableFamily, Writable):
         return self
 
     def __init__(self, *_: object) -> None:
-        """Families are made by `DB.family` and `DB.create_family`."""
+        """Created by `DB.family` and `DB.create_family`."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the family."""
         return self._name
 
     def __repr__(self) -> str:
@@ -156,11 +160,11 @@ class Family(ReadableFamily, Writable):
         raise TypeError(f"{type(self).__name__} is an open store, which cannot be pickled")
 
     def batch(self, durability: Optional[str] = None) -> Batch:
-        """Writes that commit together. Without a family of their own they go to this one."""
+        """Creates a batch of writes that commit atomically. Writes without a `family` argument go to this family."""
         return Batch(self._handles.store, self._handles.db, self, durability)
 
     def clear(self) -> None:
-        """Removes all keys, in commits of some thousand each."""
+        """Deletes all keys, in commits of 10,000 keys each."""
         batch = self.batch()
         for key in self:
             batch.delete(key)
@@ -169,9 +173,10 @@ class Family(ReadableFamily, Writable):
         batch.commit()
 
     def put_sealed(self, key: Buffer, value: Buffer, seal: Buffer, durability: Optional[str] = None) -> None:
-        """Sets a key to a value with the seal that was made where they came from: `seal_of(key, value)`.
+        """Sets a key to a value with a seal computed at their origin: `seal_of(key, value)`.
 
-        It is checked now, kept as it is, and handed back by `get_with_meta`. InvalidArgument if it is not theirs.
+        The seal is checked now, stored unchanged, and returned by `get_with_meta`. Raises InvalidArgument if it does
+        not match key and value.
         """
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         given = seal_from(seal)
@@ -198,10 +203,11 @@ class Family(ReadableFamily, Writable):
         log_as_insert: bool = False,
         durability: Optional[str] = None,
     ) -> None:
-        """Sets a key to a value, and keeps entries beside it: labels, a time of expiry, or those of other
-        providers by their numbers. `expires` is a `timedelta` from now, a `datetime` (local time if it has no time zone), or seconds since
-        1970 as `time.time()` counts them, whole or not; from then on the key is absent. A time before the year 2000 is a ValueError.
-        `log_as_insert` lets the log call the put `Row.Insert` instead of `Row.Update`; it overwrites all the same."""
+        """Sets a key to a value with annotations: labels, an expiry time, or entries of other providers by their
+        numbers. `expires` is a `timedelta` from now, a `datetime` (local time if it has no time zone), or seconds since
+        1970 as in `time.time()`, integer or float. From then on the key is absent. A time before the year 2000 is a
+        ValueError. `log_as_insert` logs the put as `Row.Insert` instead of `Row.Update`; the put overwrites in either
+        case."""
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         options = write_options(self._handles, durability, labels, expires, entries, log_as_insert)
         self._handles.call(
@@ -209,27 +215,28 @@ class Family(ReadableFamily, Writable):
         )
 
     def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
-        """Rewrites the tables of the family, or those that may hold keys from `start` to `stop`, until nothing that is deleted or
-        overwritten takes space."""
+        """Compacts the family, or the tables that may hold keys from `start` to `stop`, until deleted and overwritten
+        records take no space."""
         between = self._between(start, stop)
         self._handles.call("waxseal_compact_range", self._family.handle, C.byref(between))
 
     def tables(self) -> List[Table]:
-        """The family's table files as they are now, the upper levels first."""
+        """Returns the family's current table files, upper levels first."""
         return tables_of(self._handles, self._family.handle)
 
     def barred_tables(self) -> List[Table]:
-        """Those of them that are damaged, and that compaction leaves alone until they are repaired."""
+        """Returns the damaged tables that are excluded from compaction until they are repaired."""
         return barred_tables_of(self._handles, self._family.handle)
 
     def fences(self) -> List[Fence]:
-        """Where something was lost for good: reads between these keys raise CorruptionError, until a repair lifts the fence."""
+        """Returns the ranges of permanently lost records: reads in them raise CorruptionError until a repair lifts the
+        fence."""
         return fences_of(self._handles, self._family.handle)
 
     def iter_meta(
         self, provider: int, start: Optional[Buffer] = None, stop: Optional[Buffer] = None
     ) -> Iterator[Tuple[bytes, Entry]]:
-        """What a provider keeps beside the values of keys from `start` to `stop`, by key. Values are not read for it."""
+        """Iterates over a provider's entries for keys from `start` to `stop`, in key order. Does not read values."""
         between = self._between(start, stop)
         iterator = self._handles.made(
             "waxseal_meta_iter_create",
@@ -241,20 +248,21 @@ class Family(ReadableFamily, Writable):
         return entries_of(self._handles, iterator)
 
     def approximate_size(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> int:
-        """About how many bytes of the store's files hold keys from `start` to `stop`. What is in memory is not counted."""
+        """Returns the approximate bytes of the store's files that hold keys from `start` to `stop`. Memtables are not
+        counted."""
         between = self._between(start, stop)
         return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
 
 
 def encoded_name(name: object) -> bytes:
-    """The name of a family as the library takes it."""
+    """Returns the name of a family, encoded for the library."""
     if not isinstance(name, str):
         raise TypeError(f"a family's name is str, not {type(name).__name__}")
     return name.encode("utf-8")
 
 
 def open_family(handles: Handles, name: str) -> _c.Owned:
-    """A handle of the family of this name, made if there is none."""
+    """Returns a handle of the family with this name, which is created if missing."""
     encoded = encoded_name(name)
     return handles.made(
         "waxseal_family_open", handles.db, encoded, len(encoded), destroy="waxseal_family_destroy"
@@ -262,15 +270,15 @@ def open_family(handles: Handles, name: str) -> _c.Owned:
 
 
 def find_family(handles: Handles, name: str) -> _c.Owned:
-    """A handle of the family of this name; InvalidArgument if there is none."""
+    """Returns a handle of the family with this name; raises InvalidArgument if it does not exist."""
     encoded_name(name)
-    # The store's own stand in no list, and are never made because somebody names one.
+    # The list omits the store's own families, and opening one by name never creates it.
     if not name.startswith(_OWN) and name not in family_names(handles):
         raise handles.store_error(_abi.WAXSEAL_INVALID, f"there is no family {name!r}")
     return open_family(handles, name)
 
 
 def family_names(handles: Handles) -> List[str]:
-    """The names of all families."""
+    """Returns the names of all families."""
     names = handles.content("waxseal_family_names", handles.db)
     return [name.decode("utf-8") for name in names.split(b"\0")[:-1]]

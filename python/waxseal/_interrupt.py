@@ -1,10 +1,11 @@
 """Signals during long calls: Ctrl-C, or any signal whose handler raises, ends a call of the library.
 
-Python runs the handlers of signals on its main thread, and only while that runs Python. So the library asks this module about every 10 ms
-while a call of the main thread goes on (`waxseal_set_interrupt`). What a handler raises is kept here, the call ends early, and raises it.
+Python runs signal handlers on its main thread only, and only while that thread runs Python code. The library therefore
+calls this module about every 10 ms during a call of the main thread (`waxseal_set_interrupt`). This module keeps the
+handler's exception, the call ends early, and raises it.
 
-A handler may also run at the first instruction of a function that the library calls through ctypes, outside of any `try`. ctypes passes what
-it raises to `sys.unraisablehook` and goes on with 0. `guarded` catches that too.
+A handler may also run at the first instruction of a callback through ctypes, outside of any `try`. ctypes passes its
+exception to `sys.unraisablehook` and returns 0 from the callback. `guarded` catches that exception too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _check_signals.restype, _check_signals.argtypes = C.c_int, []
 
 _raised: Optional[BaseException] = None
 _is_set = False
-#: The native backend, which has a function of its own for the library to ask.
+#: The native backend, which has its own interrupt function.
 _native: Any = None
 _main = threading.main_thread().ident
 
@@ -40,7 +41,7 @@ _hook = _abi.waxseal_interrupt_fn(_poll)
 
 
 def _set(library: Any) -> None:
-    """Has the library ask for signals on this thread."""
+    """Installs the interrupt function for this thread."""
     global _is_set, _native
     from ._backend import backend, name
 
@@ -53,7 +54,7 @@ def _set(library: Any) -> None:
 
 
 def taken() -> Optional[BaseException]:
-    """What a handler raised during a call of this thread, once."""
+    """Returns, once, the exception that a handler raised during a call of this thread."""
     global _raised
     if threading.get_ident() != _main:
         return None
@@ -64,7 +65,7 @@ def taken() -> Optional[BaseException]:
 
 
 def raise_taken() -> None:
-    """Raises what a handler raised, if one did."""
+    """Raises the exception of a signal handler, if any."""
     raised = taken()
     if raised is not None:
         raise raised
@@ -83,7 +84,7 @@ def _unraisable(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def guarded(library: Any, function: Callable[..., int], *arguments: Any) -> int:
-    """Calls a function of the library. On the main thread a signal may end it."""
+    """Calls a function of the library. On the main thread a signal may end the call."""
     if threading.get_ident() != _main:
         return function(*arguments)
     if not _is_set:

@@ -1,6 +1,6 @@
-"""What every keyspace can that is not called a million times a second: iterators with bounds, views, scans.
+"""Infrequent operations of every keyspace: iterators with bounds, views, scans.
 
-`Readable` stands on the backend's `Reader`, `Writable` on its `Keyspace`; both add nothing to how a key is read or written.
+`Readable` extends the backend's `Reader`, `Writable` its `Keyspace`; neither changes how a key is read or written.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ else:
 
 
 class _HasKeys(Protocol):
-    """What `dict.update` takes beside pairs."""
+    """An object with `keys`, which `dict.update` accepts besides pairs."""
 
     def keys(self) -> Iterable[Any]:
-        """The keys."""
+        """Returns the keys."""
 
     def __getitem__(self, key: Any, /) -> Any:
-        """The value of a key."""
+        """Returns the value of a key."""
 
 
 def prefix_end(prefix: bytes) -> Optional[bytes]:
-    """The first key behind all that begin with `prefix`; None if there is none."""
+    """Returns the first key after all keys that begin with `prefix`; None if there is no such key."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
@@ -43,7 +43,7 @@ def prefix_end(prefix: bytes) -> Optional[bytes]:
 def bounds(
     start: object, stop: object, include_start: bool, include_stop: bool, prefix: object
 ) -> Tuple[Optional[bytes], Optional[bytes], bool, bool]:
-    """Bounds as they were said, or those of a prefix."""
+    """Returns the given bounds, or those of a prefix."""
     if prefix is None:
         first = None if start is None else _c.lent(start, "start")
         last = None if stop is None else _c.lent(stop, "stop")
@@ -57,7 +57,7 @@ def bounds(
 def range_of(
     start: Optional[bytes], stop: Optional[bytes], include_start: bool = True, include_stop: bool = False
 ) -> Any:
-    """Bounds as the library takes them. It keeps the keys alive."""
+    """Returns bounds in the library's form, which keeps the keys alive."""
     found = _abi.waxseal_range_t()
     for bound, key, included in ((found.lower, start, include_start), (found.upper, stop, include_stop)):
         if key is not None:
@@ -69,7 +69,7 @@ def range_of(
 
 
 class Keys(KeysView[bytes]):
-    """The keys of a mapping, in their order."""
+    """The keys of a mapping, in order."""
 
     _mapping: Readable
 
@@ -178,12 +178,14 @@ class Readable(backend.Reader, _ReaderMapping):
         include_key: bool = True,
         include_value: bool = True,
     ) -> Rows[Any]:
-        """An iterator over the rows with keys from `start` to `stop`, or with those that begin with `prefix`, as they are now.
+        """Returns an iterator over the rows with keys from `start` to `stop`, or with keys that begin with `prefix`, at
+        the current state.
 
-        It gives pairs, or what is included of them. It stands between two rows: `next` gives the one behind, `prev()` the one before,
-        `seek(key)`, `seek_to_start()` and `seek_to_stop()` move it; with `reverse` it begins at the end, and `next` and `prev` change
-        their roles. It keeps its view of the store until `close()`, the end of its `with` block, or until it is collected. In a family with an order
-        of its own keys with one prefix need not stand together, so there are no iterators over a prefix.
+        It yields pairs, or the included parts. Its position is between two rows: `next` returns the row behind it,
+        `prev()` the row before it; `seek(key)`, `seek_to_start()` and `seek_to_stop()` move it. With `reverse` it
+        begins at the end, and `next` and `prev` change roles. It pins its view of the store until `close()`, the end of
+        its `with` block, or its collection. In a family with a custom order, keys with one prefix need not be adjacent,
+        so prefix iterators are refused.
         """
         return backend.Rows(
             self,
@@ -204,7 +206,7 @@ class Readable(backend.Reader, _ReaderMapping):
         return self.iterator(include_value=False, reverse=True)
 
     def __len__(self) -> int:
-        """Counts the rows, which costs a scan."""
+        """Returns the number of rows, at the cost of a scan."""
         with self.iterator(include_value=False) as rows:
             return rows.count()
 
@@ -220,15 +222,15 @@ class Readable(backend.Reader, _ReaderMapping):
     __hash__ = None  # type: ignore[assignment]
 
     def keys(self) -> Keys:
-        """The keys, in their order."""
+        """Returns the keys, in order."""
         return Keys(self)
 
     def values(self) -> Values:
-        """The values, in the order of their keys."""
+        """Returns the values, in key order."""
         return Values(self)
 
     def items(self) -> Items:
-        """The rows, in the order of their keys."""
+        """Returns the rows, in key order."""
         return Items(self)
 
 
@@ -236,7 +238,7 @@ class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
     """A mapping that can be written."""
 
     def update(self, other: Union[_HasKeys, Iterable[Tuple[Any, Any]]] = (), /, **nothing: Any) -> None:
-        """`put_many`, with what `dict.update` takes; there are no keywords, since keys are bytes."""
+        """As `put_many`, with the arguments of `dict.update`, but without keywords, since keys are bytes."""
         if nothing:
             raise TypeError("keys are bytes: update takes no keywords")
         if isinstance(other, Mapping):
@@ -248,7 +250,7 @@ class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
             self.put_many(other)
 
     def popitem(self) -> Tuple[bytes, bytes]:
-        """Removes the last row and gives it back."""
+        """Deletes the last row and returns it."""
         with self.iterator(reverse=True) as rows:
             row: Optional[Tuple[bytes, bytes]] = next(rows, None)
         if row is None:

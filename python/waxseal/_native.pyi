@@ -1,4 +1,4 @@
-"""Calls of the C library that are made a million times a second."""
+"""Frequent calls of the C library."""
 
 from types import TracebackType
 from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar, final, overload

@@ -1,4 +1,4 @@
-"""How a store is opened, and how a family is made: Python's keywords as options objects of the library."""
+"""Options of stores and families: converts Python keywords to the library's options objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ._errors import CALLBACK, Error, MakeError, make_error
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
 Verify = Union[str, Tuple[str, int]]
-#: How many events of mode async may wait, and what happens to more: "wait", "sync" or "drop". With 16 MiB of rows the ring is full as well.
+#: Capacity of the event ring, and the behavior when it is full: "wait", "sync" or "drop". The ring is also full at 16
+#: MiB of rows.
 Ring = Tuple[int, str]
 
 DEFAULT_FAMILY = "default"
@@ -83,7 +84,7 @@ _CHECKS = ("verify_reads", "verify_scans")
 
 
 def word(value: object, words: Mapping[str, int], name: str) -> int:
-    """The number of a word."""
+    """Returns the number of a word."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a word, not {type(value).__name__}")
     if value not in words:
@@ -93,12 +94,12 @@ def word(value: object, words: Mapping[str, int], name: str) -> int:
 
 
 def durability(value: object) -> int:
-    """The number of a durability; None is the store's."""
+    """Returns the number of a durability; None means the store's default."""
     return _abi.WAXSEAL_DURABILITY_DEFAULT if value is None else word(value, _DURABILITIES, "durability")
 
 
 def size(value: object, name: str) -> int:
-    """A number that is a size."""
+    """Validates a size."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a number, not {type(value).__name__}")
     if not 0 <= value <= _MOST:
@@ -107,7 +108,7 @@ def size(value: object, name: str) -> int:
 
 
 def _lifetime(value: object) -> int:
-    """A time to live in microseconds: a timedelta, or seconds."""
+    """Converts a time to live, a timedelta or seconds, to microseconds."""
     if isinstance(value, timedelta):
         micros = value // timedelta(microseconds=1)
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -122,7 +123,8 @@ def _lifetime(value: object) -> int:
 
 
 def _age(value: object) -> int:
-    """An age in microseconds: a timedelta, or seconds. What is beyond the numbers, or infinite, is any age."""
+    """Converts an age, a timedelta or seconds, to microseconds. A value that is infinite or too large means no
+    limit."""
     if isinstance(value, timedelta):
         micros: float = value // timedelta(microseconds=1)
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -135,14 +137,14 @@ def _age(value: object) -> int:
 
 
 def switch(value: object, name: str) -> bool:
-    """A truth value."""
+    """Validates a truth value."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} is True or False, not {type(value).__name__}")
     return value
 
 
 def policy(value: object, name: str) -> Tuple[int, int]:
-    """The numbers of a policy of verification."""
+    """Returns the numbers of a verification policy."""
     if isinstance(value, tuple) and len(value) == 2 and value[0] == "sampled":
         one_in = size(value[1], f"{name}'s sample")
         if not 1 <= one_in < 1 << 32:
@@ -152,14 +154,14 @@ def policy(value: object, name: str) -> Tuple[int, int]:
 
 
 def _ring(value: object) -> Tuple[int, int]:
-    """The numbers of a ring."""
+    """Returns the numbers of a ring."""
     if not (isinstance(value, tuple) and len(value) == 2):
         raise TypeError("a ring is a pair: how many events may wait, and what happens to more")
     return size(value[0], "ring's events"), word(value[1], _WHEN_FULL, "ring")
 
 
 class Order:
-    """An order of keys: its name, and the function that the library calls, which must live as long as a store has it."""
+    """A key order: its name, and the callback, which must live as long as a store uses it."""
 
     def __init__(self, said: Any) -> None:
         if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str)):
@@ -168,12 +170,13 @@ class Order:
         if not callable(compare):
             raise TypeError("a comparator's function can be called")
         self.name = name.encode("utf-8")
-        #: What the function raised first: the store is of no use from then on.
+        #: The first exception of the function; the store is unusable from then on.
         self.raised: Optional[BaseException] = None
         self.hook = _abi.waxseal_compare_fn(self._calling(compare))
 
     def arguments(self) -> Tuple[Any, ...]:
-        """What the library wants to know: keys of other bytes may be equal, and nothing is to be ended."""
+        """Returns the library's arguments: keys with different bytes may be equal, and there is no context to
+        destroy."""
         return self.name, len(self.name), self.hook, False, None, _NO_DESTROY
 
     def _calling(self, compare: Comparator) -> Callable[..., int]:
@@ -192,7 +195,7 @@ _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 
 
 class Opening:
-    """Options of an open, with the functions that the store calls."""
+    """Options of an open, with the callbacks of the store."""
 
     def __init__(
         self, settings: Mapping[str, Any], make: MakeError = make_error, path: Optional[str] = None
@@ -206,7 +209,7 @@ class Opening:
                 self._set(name, value)
 
     def make(self, code: int, message: str, *story: Any) -> Exception:
-        """The exception of a status; one of a function of the caller's says what that raised."""
+        """Returns the exception of a status; a failed callback's own exception becomes the cause."""
         error = self._make(code, message, *story)
         if code == CALLBACK:
             error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
@@ -245,12 +248,12 @@ class Opening:
             raise self._make(status, f"{name} cannot be {values[0]}", None, None, None, None, None)
 
     def _know(self, order: Order) -> None:
-        """Families of the store may have this order."""
+        """Allows families of the store to have this order."""
         self.orders.append(order)
         call("waxseal_options_add_comparator", self.options.handle, *order.arguments(), make=self._make)
 
     def _order_default(self, order: Order) -> None:
-        """The family `default` has this order."""
+        """Sets the order of the family `default`."""
         self._know(order)
         family = made(
             "waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=self._make
@@ -261,7 +264,7 @@ class Opening:
 
 
 def family_options(settings: Mapping[str, Any], make: MakeError = make_error) -> Optional[Owned]:
-    """Options of a family that is made; None if nothing is set."""
+    """Returns options for the creation of a family; None if no option is set."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:
         return None
@@ -290,7 +293,7 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
 
 
 def within_limits(settings: Dict[str, Any]) -> Dict[str, Any]:
-    """LevelDB's sizes, moved to the next ones that Waxseal takes."""
+    """Clamps LevelDB's sizes to Waxseal's limits."""
     limits = {"memtable_bytes": (64 << 10, 4 << 30), "block_bytes": (64, 1 << 20)}
     moved = dict(settings)
     for name, (least, most) in limits.items():

@@ -1,7 +1,7 @@
-"""Sessions, registry and log: what is watched, what happened, and why a key is what it is.
+"""Sessions, registry and log: watched targets, their events, and explanations of keys.
 
-Everything here is asked through a session; a store asks through that of nobody in particular. Targets (`users`, `users.john`, `cluster:`) and
-operations (`Row.Update`, `*` for any) are text, read by the library.
+All calls go through a session; a store uses the unnamed session. Targets (`users`, `users.john`, `cluster:`) and
+operations (`Row.Update`, `*` for any) are text that the library parses.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ._handles import Handles
     from ._snapshot import Snapshot
 
-#: A moment: of a time zone, or microseconds since 1970. Nothing has happened before that: a span that begins earlier begins there, and in
-#: one that ends earlier is nothing.
+#: A time: a datetime with a time zone, or microseconds since 1970. There are no earlier events: a span that begins
+#: earlier begins at 1970, and a span that ends earlier is empty.
 Moment = Union[datetime, int]
 
 _SCOPES = {"exact": _abi.WAXSEAL_SCOPE_EXACT, "subtree": _abi.WAXSEAL_SCOPE_SUBTREE}
@@ -42,34 +42,34 @@ _VALUES = {
 _LIES = {_abi.WAXSEAL_LIES_IN_MEMORY: "memory", _abi.WAXSEAL_LIES_IN_TABLE: "table"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
-#: Events of one page of a query, unless somebody says otherwise.
+#: Default number of events per page of a query.
 _PAGE = 1000
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to something."""
+    """An operation on a target."""
 
-    #: To what, as people write it: `users.john`.
+    #: The target in its short form: `users.john`.
     target: str
-    #: What, by name: `Row.Update`.
+    #: The name of the operation: `Row.Update`.
     operation: str
-    #: The name of the session in which it was done; `-` for nobody in particular.
+    #: The name of the session that performed it; `-` for the unnamed session.
     client: str
-    #: When.
+    #: The time.
     at: datetime
-    #: The same moment as a number, in the order in which things happened; the events of one commit share it.
+    #: The same time as an ordered number; the events of one commit share it.
     time: int
-    #: Its commit's place in the order of commits.
+    #: The sequence number of its commit.
     seqno: int
-    #: What else there is to say, by name: numbers, texts, bytes; a name that stands there twice has a list.
+    #: Further fields by name: numbers, texts, bytes; a list for a name that occurs several times.
     fields: Dict[str, Any]
-    #: In a lineage: how many steps it lies behind the file that was asked for.
+    #: In a lineage: number of steps between this event and the requested file.
     back: int
 
 
 class Registration(NamedTuple):
-    """What is watched, and how it is logged."""
+    """A watched target and operation, and the options of its events."""
 
     target: str
     operation: str
@@ -77,19 +77,19 @@ class Registration(NamedTuple):
     mode: str
     values: str
     history: bool
-    #: After how long events may be dropped; None: never.
+    #: The age from which events may be dropped; None means never.
     retention: Optional[timedelta]
 
 
 class Provenance(NamedTuple):
-    """Why a key is what it is: the registrations that watch it, and what happened to it, oldest first."""
+    """The provenance of a key: the registrations that watch it, and its events, oldest first."""
 
     watched_by: List[Registration]
     events: List[Event]
 
 
 class Place(NamedTuple):
-    """A place in a table file."""
+    """A location in a table file."""
 
     file: str
     uid: str
@@ -99,35 +99,35 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that is known of a key. Damage is told here, not raised."""
+    """All known facts about a key. Damage is part of the explanation, not an exception."""
 
-    #: The key by its full name.
+    #: The key in its full form.
     target: str
-    #: What the checks say: "validated", "absent", or why the value is not given out.
+    #: The result of the checks: "validated", "absent", or the reason why the value is withheld.
     verdict: str
     value: Optional[bytes]
-    #: Who wrote it and when, if it was watched then.
+    #: The session that wrote it, and the time, if the key was watched then.
     writer: Optional[str]
     written: Optional[datetime]
     seqno: Optional[int]
     seal: Optional[bytes]
-    #: When all of the store was last checked.
+    #: The time of the last complete verification of the store.
     verified: Optional[datetime]
-    #: Where it lies: "memory", "table" or "nowhere"; and in which table.
+    #: Its location: "memory", "table" or "nowhere"; and the table.
     lies: str
     table: Optional[Place]
     events: List[Event]
-    #: How the table came to be.
+    #: The lineage of the table.
     lineage: List[Event]
 
 
 def moment_of(micros: int) -> datetime:
-    """A moment out of microseconds."""
+    """Converts microseconds to a datetime."""
     return _EPOCH + timedelta(microseconds=micros)
 
 
 def micros_of(moment: Moment) -> int:
-    """Microseconds of a moment, below 0 for one before 1970."""
+    """Converts a time to microseconds, negative before 1970."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise ValueError("a moment without a time zone could be any: say tzinfo, as in datetime.now(timezone.utc)")
@@ -136,19 +136,20 @@ def micros_of(moment: Moment) -> int:
 
 
 def span_of(start: Optional[Moment], end: Optional[Moment]) -> Optional[Tuple[int, int]]:
-    """The first and the last microsecond of a span; None if it ends before 1970: the library's numbers begin there."""
+    """Returns the first and the last microsecond of a span; None if it ends before 1970, where the library's times
+    begin."""
     first = _abi.WAXSEAL_TIME_FIRST if start is None else max(micros_of(start), _abi.WAXSEAL_TIME_FIRST)
     last = _abi.WAXSEAL_TIME_LAST if end is None else micros_of(end)
     return None if last < _abi.WAXSEAL_TIME_FIRST else (first, last)
 
 
 def _read_at(snapshot: Optional[Snapshot]) -> Optional[int]:
-    """The handle of a snapshot that is asked; None for the store as it is now."""
+    """Returns the handle of a snapshot; None for the current state."""
     return None if snapshot is None else snapshot._open_handle()
 
 
 def text(value: object, what: str) -> bytes:
-    """A text as the library takes it."""
+    """Returns a text, encoded for the library."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is str, not {type(value).__name__}")
     return value.encode("utf-8")
@@ -177,7 +178,7 @@ def _field(field: Any) -> Any:
 
 
 def events_of(handle: C.c_void_p) -> List[Event]:
-    """The content of a list of events, which is ended."""
+    """Returns the content of a list of events, and destroys the list."""
     try:
         count = _c.function("waxseal_events_count")(handle)
         return [_event(handle, at) for at in range(count)]
@@ -186,7 +187,7 @@ def events_of(handle: C.c_void_p) -> List[Event]:
 
 
 def fields_of(call: str, holder: C.c_void_p, at: int, count: int) -> Dict[str, Any]:
-    """The fields of what a list holds at a place."""
+    """Returns the fields of a list's element."""
     field = _abi.waxseal_field_t()
     fields: Dict[str, Any] = {}
     for field_at in range(count):
@@ -217,7 +218,7 @@ def _event(events: C.c_void_p, at: int) -> Event:
 
 
 def registrations_of(handle: C.c_void_p) -> List[Registration]:
-    """The content of a list of registrations, which is ended."""
+    """Returns the content of a list of registrations, and destroys the list."""
     try:
         found, one = [], _abi.waxseal_registration_t()
         for at in range(_c.function("waxseal_registrations_count")(handle)):
@@ -244,12 +245,12 @@ def _word(words: Dict[str, int], number: int) -> str:
 
 
 class Asker:
-    """Asks registry and log of a store, in the name of a session."""
+    """Calls to the registry and the log of a store, under a session's identity."""
 
     _handles: Handles
 
     def _session(self) -> int:
-        """The handle of the session."""
+        """Returns the handle of the session."""
         raise NotImplementedError
 
     def _ask(self, name: str, *arguments: Any) -> int:
@@ -270,13 +271,14 @@ class Asker:
         history: Optional[bool] = None,
         retention: Optional[timedelta] = None,
     ) -> bool:
-        """From now on an operation on a target is logged. True if the pair is new. `InvalidArgument` if the operation cannot occur there.
+        """Registers an operation on a target, which is logged from now on. Returns True if the pair is new. Raises
+        `InvalidArgument` if the operation cannot occur there.
 
-        A UserWarning where the operation logs less than its name promises: `Row.Insert` is logged only for puts with `log_as_insert`; `Row.Write`
-        is every put.
+        Issues a UserWarning if the operation logs less than its name suggests: `Row.Insert` is logged only for puts
+        with `log_as_insert`; `Row.Write` covers every put.
 
-        `scope` is "exact" or "subtree"; `mode` says when log rows are written: "sync", "async" or "deferred"; `values` what they keep of values:
-        "none", "new", "old_new" or "hash". What is None suits the pair.
+        `scope` is "exact" or "subtree"; `mode` is the time at which events are written: "sync", "async" or "deferred";
+        `values` selects the values in events: "none", "new", "old_new" or "hash". None means the default for the pair.
         """
         options = self._handles.made("waxseal_register_options_create", destroy="waxseal_register_options_destroy")
         chosen: Dict[str, Any] = {}
@@ -299,37 +301,38 @@ class Asker:
         return new.value
 
     def unregister(self, target: str, operation: str = "*") -> bool:
-        """The pair is not logged any more; its events stay. False if it was not registered."""
+        """Unregisters the pair, which is then no longer logged; its events stay. Returns False if it was not
+        registered."""
         there = C.c_bool()
         self._ask("waxseal_unregister", *self._pair(target, operation), C.byref(there))
         return there.value
 
     def is_registered(self, target: str, operation: str) -> bool:
-        """True if an operation on a target is logged, by whatever registration."""
+        """True if an operation on a target is logged, through any registration."""
         there = C.c_bool()
         self._ask("waxseal_is_registered", *self._pair(target, operation), C.byref(there))
         return there.value
 
     def registrations(self) -> List[Registration]:
-        """Everything that is registered."""
+        """Returns all registrations."""
         found = C.c_void_p()
         self._ask("waxseal_registrations", C.byref(found))
         return registrations_of(found)
 
     def define_operation(self, name: str) -> int:
-        """Defines an operation of your own, and gives its number."""
+        """Defines an operation of the application, and returns its number."""
         number, named = C.c_uint16(), text(name, "an operation")
         self._ask("waxseal_define_operation", named, len(named), C.byref(number))
         return number.value
 
     def query_all(self, target: str, operation: str = "*") -> List[Event]:
-        """All events of a target itself, by operation and then by time."""
+        """Returns all events of a target itself, ordered by operation and then by time."""
         found = C.c_void_p()
         self._ask("waxseal_query_all", *self._pair(target, operation), C.byref(found))
         return events_of(found)
 
     def query_latest(self, target: str, operation: str = "*") -> Optional[Event]:
-        """The latest event of a target itself."""
+        """Returns the latest event of a target itself."""
         found = C.c_void_p()
         status = self._ask("waxseal_query_latest", *self._pair(target, operation), C.byref(found))
         if status == _abi.WAXSEAL_NOT_FOUND:
@@ -349,8 +352,9 @@ class Asker:
         snapshot: Optional[Snapshot] = None,
         page: int = _PAGE,
     ) -> Iterator[Event]:
-        """The events that are asked for, a page at a time: with `below` also of what lies below the target, of a span of time (both ends
-        included; none before 1970), of one client."""
+        """Iterates over the matching events, fetched one page at a time. `below` includes the targets below the target;
+        `start` and `end`, both inclusive, limit the time (no event is before 1970); `client` selects one session's
+        events."""
         span, limit = span_of(start, end), _options.size(page, "page")
         query = self._query(target, operation, below, client)
         _read_at(snapshot)
@@ -381,8 +385,8 @@ class Asker:
     def log_add(
         self, target: str, operation: str, value: Buffer = b"", *, time: Optional[Moment] = None
     ) -> int:
-        """Adds an event: something happened that the store cannot know of. Gives its place in the order of commits. ValueError for a time
-        before 1970."""
+        """Adds an event of the application, which the store cannot observe itself. Returns its sequence number. Raises
+        ValueError for a time before 1970."""
         data, seqno = _c.lent(value, "value"), C.c_uint64()
         when = _abi.WAXSEAL_TIME_LAST if time is None else micros_of(time)
         if when < _abi.WAXSEAL_TIME_FIRST:
@@ -393,7 +397,7 @@ class Asker:
     def log_query(
         self, target: str, operation: str = "*", *, start: Optional[Moment] = None, end: Optional[Moment] = None
     ) -> List[Event]:
-        """The events of a target itself in a span of time, both ends included; none are before 1970."""
+        """Returns the events of a target itself in a time span, both ends inclusive; no event is before 1970."""
         found, pair, span = C.c_void_p(), self._pair(target, operation), span_of(start, end)
         if span is None:
             self._handles.store.check()
@@ -404,7 +408,8 @@ class Asker:
     def log_delete(
         self, target: str, operation: str = "*", *, start: Optional[Moment] = None, end: Optional[Moment] = None
     ) -> int:
-        """Deletes the events of a target itself in a span of time, both ends included, and says how many there were; none are before 1970."""
+        """Deletes the events of a target itself in a time span, both ends inclusive, and returns their number; no event
+        is before 1970."""
         deleted, pair, span = C.c_uint64(), self._pair(target, operation), span_of(start, end)
         if span is None:
             self._handles.store.check()
@@ -415,7 +420,7 @@ class Asker:
     def query_range(
         self, family: Family, start: Optional[Buffer] = None, stop: Optional[Buffer] = None
     ) -> List[Event]:
-        """The events of all keys of a family from `start` to `stop`."""
+        """Returns the events of all keys of a family from `start` to `stop`."""
         first = None if start is None else _c.lent(start, "start")
         last = None if stop is None else _c.lent(stop, "stop")
         between, found = range_of(first, last), C.c_void_p()
@@ -424,32 +429,33 @@ class Asker:
         return events_of(found)
 
     def provenance(self, key: Buffer, family: Optional[Family] = None) -> Provenance:
-        """Where a key is watched, and what happened to it."""
+        """Returns the registrations that watch a key, and the key's events."""
         data, watched, events = _c.lent(key, "key"), C.c_void_p(), C.c_void_p()
         handle = self._family_of(family)
         self._ask("waxseal_provenance", handle, data, len(data), C.byref(watched), C.byref(events))
         return Provenance(registrations_of(watched), events_of(events))
 
     def explain(self, key: Buffer, family: Optional[Family] = None) -> Explanation:
-        """Everything that is known of a key."""
+        """Returns all known facts about a key."""
         data, explanation = _c.lent(key, "key"), C.c_void_p()
         handle = self._family_of(family)
         self._ask("waxseal_explain", handle, data, len(data), C.byref(explanation))
         return explanation_of(explanation)
 
     def lineage(self, file: str) -> List[Event]:
-        """How a table file came to be: what wrote it, what that had read, and so on back."""
+        """Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so
+        on."""
         named, found = text(file, "a file"), C.c_void_p()
         self._ask("waxseal_lineage", named, len(named), C.byref(found))
         return events_of(found)
 
     def _family_of(self, family: Optional[Family]) -> int:
-        """The handle of a family; without one, that of `default`."""
+        """Returns the handle of a family; None means `default`."""
         raise NotImplementedError
 
 
 def explanation_of(handle: C.c_void_p) -> Explanation:
-    """The content of an explanation, which is ended."""
+    """Returns the content of an explanation, and destroys the explanation object."""
     try:
         known, events, steps = _abi.waxseal_explained_t(), C.c_void_p(), C.c_void_p()
         _c.function("waxseal_explanation_get")(handle, C.byref(known))

@@ -1,4 +1,4 @@
-"""Values with their seals, and what stands beside them."""
+"""Values with their seals and annotations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from ._handles import Handles
 
-#: Providers of entries that Waxseal has itself.
+#: Waxseal's own metadata providers.
 EXPIRY = _abi.WAXSEAL_PROVIDER_EXPIRY
 PROVENANCE = _abi.WAXSEAL_PROVIDER_PROVENANCE
 ETL = _abi.WAXSEAL_PROVIDER_ETL
 LABELS = _abi.WAXSEAL_PROVIDER_LABELS
 
-#: When a record expires: seconds since 1970, a moment, or a time from now.
+#: The expiry of a record: seconds since 1970, a datetime, or a timedelta from now.
 Expires = Union[float, datetime, timedelta, None]
 
 _SEAL_BYTES = 8
@@ -36,27 +36,27 @@ _CHECKED = {
 
 
 class Record(NamedTuple):
-    """A value as it was put, checked against the seal that was born with it."""
+    """A value, checked against its seal."""
 
     value: bytes
     #: Eight bytes, the same on every replica: those of `waxseal.seal_of(key, value)`.
     seal: bytes
-    #: Its place in the order of commits; 0 once no snapshot can tell.
+    #: Its sequence number; 0 once no snapshot needs it.
     seqno: int
 
 
 class Entry(NamedTuple):
-    """What a provider keeps beside a value."""
+    """A provider's entry for a record."""
 
     data: bytes
-    #: The form of the data.
+    #: The version of the data's format.
     version: int
-    #: How far it was checked: "not", "itself" by its own sum, or "sealed" by that of its record.
+    #: The check of the entry: "not", "itself" by its own checksum, or "sealed" by its record's seal.
     checked: str
 
 
 def seal_of(key: Buffer, value: Buffer) -> bytes:
-    """The seal of a value under a key, to be made where they come from."""
+    """Computes the seal of a key and a value. Compute it where the data originates."""
     data, content = _c.lent(key, "key"), _c.lent(value, "value")
     seal = _abi.waxseal_seal_t()
     _c.call("waxseal_seal_of", data, len(data), content, len(content), C.byref(seal))
@@ -64,7 +64,7 @@ def seal_of(key: Buffer, value: Buffer) -> bytes:
 
 
 def seal_from(seal: object) -> Any:
-    """A seal as the library takes it."""
+    """Returns a seal in the library's form."""
     data = _c.lent(seal, "seal")
     if len(data) != _SEAL_BYTES:
         raise ValueError(f"a seal has {_SEAL_BYTES} bytes, not {len(data)}")
@@ -72,7 +72,7 @@ def seal_from(seal: object) -> Any:
 
 
 def get_record(handles: Handles, family: int, snapshot: int, key: object) -> Optional[Record]:
-    """A value with its seal."""
+    """Returns a value with its seal."""
     data = _c.lent(key, "key")
     value, seal, seqno = C.c_void_p(), _abi.waxseal_seal_t(), C.c_uint64()
     places = C.byref(value), C.byref(seal), C.byref(seqno)
@@ -83,7 +83,7 @@ def get_record(handles: Handles, family: int, snapshot: int, key: object) -> Opt
 
 
 def get_entry(handles: Handles, family: int, snapshot: int, key: object, provider: int) -> Optional[Entry]:
-    """An entry beside a value."""
+    """Returns a provider's entry for a key."""
     data = _c.lent(key, "key")
     held, version, checked = C.c_void_p(), C.c_uint8(), C.c_int32()
     places = C.byref(held), C.byref(version), C.byref(checked)
@@ -95,7 +95,7 @@ def get_entry(handles: Handles, family: int, snapshot: int, key: object, provide
 
 
 def entries_of(handles: Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, Entry]]:
-    """The entries of an iterator of them."""
+    """Yields the entries of an iterator over entries."""
     key, entry = _abi.waxseal_slice_t(), _abi.waxseal_entry_t()
     while True:
         status = handles.call("waxseal_meta_iter_next", iterator.handle, C.byref(key), C.byref(entry))
@@ -106,7 +106,7 @@ def entries_of(handles: Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, En
 
 
 def provider_number(provider: object) -> int:
-    """The number of a provider."""
+    """Validates the number of a provider."""
     if isinstance(provider, bool) or not isinstance(provider, int):
         raise TypeError(f"a provider is a number, not {type(provider).__name__}")
     if not 0 <= provider < 1 << 16:
@@ -115,14 +115,14 @@ def provider_number(provider: object) -> int:
 
 
 def expiry(expires: object) -> Tuple[str, int]:
-    """The call that says when a record expires, and its number of microseconds."""
+    """Returns the name of the function that sets the expiry, and its argument in microseconds."""
     if isinstance(expires, timedelta):
         micros = expires // timedelta(microseconds=1)
         if micros < 0:
             raise ValueError(f"expires is {expires}, which has passed")
         return "waxseal_write_options_set_expires_in", micros
     if isinstance(expires, datetime):
-        # Exact where a float is not. A datetime without a time zone is local time, as everywhere in Python.
+        # Exact, unlike a float. A datetime without a time zone is local time, as everywhere in Python.
         micros = (expires.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)
     elif isinstance(expires, bool) or not isinstance(expires, (int, float)):
         raise TypeError(
@@ -147,7 +147,7 @@ def write_options(
     entries: Optional[Mapping[int, Buffer]] = None,
     log_as_insert: bool = False,
 ) -> _c.Owned:
-    """Options of one write."""
+    """Returns the options of one write."""
     number = _options.durability(durability)
     options = handles.made("waxseal_write_options_create", destroy="waxseal_write_options_destroy")
     _c.function("waxseal_write_options_set_durability")(options.handle, number)

@@ -1,4 +1,4 @@
-"""Snapshots: a store as it was at one moment."""
+"""Snapshots: the state of a store at one point in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotFamily(ReadableFamily):
-    """One family of a store as it was at one moment."""
+    """The state of a family at one point in time."""
 
     _of: Snapshot
     _name: str
@@ -32,18 +32,19 @@ class SnapshotFamily(ReadableFamily):
         return self._of._open_handle()
 
     def __init__(self, *_: object) -> None:
-        """Made by `Snapshot.family`."""
+        """Created by `Snapshot.family`."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the family."""
         return self._name
 
 
 class Snapshot(ReadableFamily):
-    """A store as it was at one moment: the family `default`, and by `family` every other one. Read-only, and a context manager.
+    """The state of a store at one point in time: the family `default`, and every other family through `family`.
+    Read-only, and a context manager.
 
-    What it sees takes space until it is closed or collected.
+    The versions that it sees take space until it is closed or collected.
     """
 
     _snapshot: _c.Owned
@@ -59,7 +60,7 @@ class Snapshot(ReadableFamily):
         return self._open_handle()
 
     def _open_handle(self) -> int:
-        """Its handle. Once it was closed that is 0, which the library takes for no snapshot at all: it would read the store as it is now."""
+        """Returns its handle. Raises if it is closed: the library would take the handle 0 for the current state."""
         handle = self._snapshot.handle
         if not handle:
             self._handles.store.check()
@@ -67,20 +68,21 @@ class Snapshot(ReadableFamily):
         return handle
 
     def __init__(self, *_: object) -> None:
-        """Made by `DB.snapshot`."""
+        """Created by `DB.snapshot`."""
 
     @property
     def seqno(self) -> int:
-        """Its place in the order of commits: commits up to this number are seen."""
+        """The sequence number of the snapshot, which sees the commits up to it."""
         return self._handles.number("waxseal_snapshot_seqno", self._open_handle())
 
     def family(self, name: str) -> SnapshotFamily:
-        """A family as it was. InvalidArgument if there is none of this name: what is only looked at makes nothing."""
+        """Returns a family at the snapshot. Raises InvalidArgument for an unknown name; reading never creates a
+        family."""
         self._open_handle()
         return SnapshotFamily(self, find_family(self._handles, name), name)
 
     def close(self) -> None:
-        """Lets go of what it sees. Closing twice is nothing."""
+        """Releases the snapshot. A second call does nothing."""
         if self._handles.store.here:
             self._snapshot.end()
 

@@ -1,6 +1,6 @@
-"""Stores and sessions: open, upkeep, close.
+"""Stores and sessions: open, maintenance, close.
 
-A `DB` is the family `default` and the store at once.
+A `DB` is both the store and its family `default`.
 """
 
 from __future__ import annotations
@@ -31,38 +31,42 @@ MODES = ("r", "w", "c", "n")
 
 
 class Recovery(NamedTuple):
-    """What an open found in the log."""
+    """The recovery of the log when a store was opened."""
 
-    #: Commits that were replayed.
+    #: Number of replayed commits.
     commits: int
-    #: Bytes that were cut as a torn tail, or as damage where that was accepted; and where, None: nowhere.
+    #: Bytes that were cut as a torn tail, or as damage where that was accepted; and the position of the cut, None if
+    #: nothing was cut.
     cut_bytes: int
     cut_at: Optional[int]
-    #: The file in the store's directory that keeps what was cut.
+    #: The file in the store's directory that keeps the cut bytes.
     set_aside: Optional[str]
-    #: Bytes of commits that had returned and are missing: 0 unless the machine failed. A lower bound if `may_lack_unsynced`.
+    #: Bytes of acknowledged commits that are missing. 0 unless the machine failed; a lower bound if
+    #: `may_lack_unsynced`.
     acknowledged_bytes_missing: int
-    #: The machine failed, or the store is on another device, and it had not been closed: commits that were not synced may be missing.
+    #: The store had not been closed, and the machine failed or the store moved to another device: unsynced commits may
+    #: be missing.
     may_lack_unsynced: bool = False
-    #: Damaged values of commits in the log: reads of their keys raise `CorruptionError` until the keys are written again, or repaired.
+    #: Damaged values of commits in the log: reads of their keys raise `CorruptionError` until the keys are overwritten
+    #: or repaired.
     lost_values: int = 0
 
 
 class RingStats(NamedTuple):
-    """How things stand with events of mode "async"."""
+    """Counters of the event ring, which queues events of mode "async"."""
 
-    #: Taken, and not in the log yet.
+    #: Events in the ring, not in the log yet.
     waiting: int
-    #: Dropped since the store was opened.
+    #: Events dropped since the open.
     dropped: int
-    #: Written with their operation since the ring was full.
+    #: Events written in the commit of their operation because the ring was full.
     fallen_back: int
-    #: As many may be lost in a crash.
+    #: Maximum number of events that a crash may lose now.
     lost_at_most: int
 
 
 class DB(Family, Asker):
-    """An open store, and its family `default`. Made by `waxseal.open` and `waxseal.memory`."""
+    """An open store, and its family `default`. Created by `waxseal.open` and `waxseal.memory`."""
 
     _path: Optional[str]
     _mode: str
@@ -78,23 +82,23 @@ class DB(Family, Asker):
 
     @property
     def path(self) -> Optional[str]:
-        """Its directory; None for a store in memory."""
+        """The store's directory; None for a store in memory."""
         return self._path
 
     @property
     def mode(self) -> str:
-        """How it was opened: "r", "w", "c" or "n"."""
+        """The mode of the open: "r", "w", "c" or "n"."""
         return self._mode
 
     @property
     def closed(self) -> bool:
-        """True once it was closed."""
+        """True once the store is closed."""
         return self._handles.store.closed
 
     def close(self) -> None:
-        """Closes the store, and with it everything that was made from it. What was written is durable then. Closing twice is nothing.
+        """Closes the store and every object made from it. All writes are then durable. A second call does nothing.
 
-        Raises what kept something from becoming durable; the store is closed then, too.
+        Raises the error that prevented a write from becoming durable; the store is closed in that case too.
         """
         self._handles.close()
 
@@ -110,7 +114,7 @@ class DB(Family, Asker):
         return f"<waxseal.DB {place}{' (closed)' if self.closed else ''}>"
 
     def family(self, name: str) -> Family:
-        """The family of this name, made if there is none; `default` always exists."""
+        """Returns the family with this name, which is created if missing; `default` always exists."""
         return Family(self._handles, open_family(self._handles, name), name)
 
     def create_family(
@@ -133,12 +137,12 @@ class DB(Family, Asker):
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,
     ) -> Family:
-        """Makes a family with options of its own. InvalidArgument if it exists.
+        """Creates a family with its own options. Raises InvalidArgument if it exists.
 
-        `default_ttl` is how long a key lives that is put without `expires`: a `timedelta`, or seconds.
+        `default_ttl` is the time to live of keys that are put without `expires`: a `timedelta`, or seconds.
 
-        `comparator` is the order of its keys: a name, and a function of two keys that is negative, 0 or positive. When the store is opened
-        again, `open` needs it among its `comparators`.
+        `comparator` is the order of its keys: a name, and a function of two keys that returns a negative number, 0 or a
+        positive number. A later `open` of the store needs it among its `comparators`.
         """
         settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
         if comparator is not None:
@@ -162,19 +166,21 @@ class DB(Family, Asker):
         self._handles.call("waxseal_family_drop", self._handles.db, encoded, len(encoded))
 
     def families(self) -> List[str]:
-        """The names of all families."""
+        """Returns the names of all families."""
         return family_names(self._handles)
 
     def snapshot(self, durable: bool = False) -> Snapshot:
-        """The store as it is now, in all its families; with `durable` as a crash of the machine would leave it at this moment."""
+        """Creates a snapshot of all families at the current state; with `durable`, at the last commit known to be
+        durable."""
         call = "waxseal_snapshot_create_durable" if durable else "waxseal_snapshot_create"
         handle = self._handles.made(call, self._handles.db, destroy="waxseal_snapshot_destroy")
         return Snapshot(self, handle)
 
     def session(self, name: str, authenticated: Optional[str] = None) -> Session:
-        """A session: what is written and asked through it is written and asked in its name.
+        """Opens a session: writes and queries through it carry its identity.
 
-        A name is taken as it is given; `authenticated` says how it was found out who that is.
+        The store does not verify the name; `authenticated` is the authentication method, None for an unauthenticated
+        session.
         """
         named = text(name, "a name")
         if not named:
@@ -192,8 +198,9 @@ class DB(Family, Asker):
     def verify(
         self, *, progress: Optional[ProgressFunction] = None, families: Optional[Iterable[str]] = None
     ) -> Report:
-        """Looks at every table, block and record, beside readers and writers, and changes nothing. Damage is in the report, which is
-        true if there is none. `progress` hears of bytes done, bytes in all, and places found; False ends it."""
+        """Checks every table, block and record, concurrently with readers and writers, and changes nothing. The report
+        lists the damage, and is true if there is none. `progress` receives bytes checked, total bytes, and damaged
+        places found; it stops the pass by returning False."""
         look = Pass(self._handles.make, progress=progress, families=families)
         self._handles.store.check()
         return look.run("waxseal_verify", self._handles.db)
@@ -210,8 +217,8 @@ class DB(Family, Asker):
         handler: Optional[HandlerFunction] = None,
         accept_loss: Optional[bool] = None,
     ) -> Report:
-        """`verify`, slowly: at a pace, in portions, and on from where the last one stopped (`Report.resume`). With `repair` it mends what it
-        finds, as `repair` does."""
+        """`verify` in the background: at a limited rate, in portions, and from the place where the previous scrub
+        stopped (`Report.resume`). With `repair` it repairs damage as `repair` does."""
         look = Pass(
             self._handles.make,
             progress=progress,
@@ -236,8 +243,9 @@ class DB(Family, Asker):
         max_retries: Optional[int] = None,
         trash: Optional[Path] = None,
     ) -> Report:
-        """Finds what is damaged, and makes it right from whatever still has it: its sums, the log, `source`. Nothing is repaired to an older
-        version, and nothing is guessed. What nothing helps, `handler` decides; by default a fence takes its place, where reads raise."""
+        """Finds damage and repairs it from checksums, seals, the log, replaced tables or `source`. Repair never
+        restores an older version and never guesses. `handler` decides about losses that no repair step could undo; by
+        default the key range is fenced, and reads in it raise."""
         look = Pass(
             self._handles.make,
             progress=progress,
@@ -255,34 +263,36 @@ class DB(Family, Asker):
         self._handles.call("waxseal_sync", self._handles.db)
 
     def flush(self) -> None:
-        """Writes everything that is in memory to tables."""
+        """Writes all memtables to tables."""
         self._handles.call("waxseal_flush", self._handles.db)
 
     def settle(self) -> None:
-        """Flushes, compacts until little can be garbage, and shrinks the log; see the guide."""
+        """Flushes, compacts until little space is garbage, and shrinks the log; see the guide."""
         self._handles.call("waxseal_settle", self._handles.db)
 
     def refresh(self) -> None:
-        """Catches up with the process that writes, what is registered included, in a store that was opened with mode "r"."""
+        """Catches up with the writing process, registrations included, in a store opened with mode "r"."""
         self._handles.call("waxseal_refresh", self._handles.db)
 
     def checkpoint(self, path: Path) -> None:
-        """Makes a copy of the store as it is now in a new directory, which a crash leaves whole or not at all."""
+        """Creates a copy of the store's current state in a new directory. After a crash the copy is complete or
+        absent."""
         where = os.fsencode(path)
         self._handles.store.check()
         _c.call("waxseal_checkpoint", self._handles.db, where, len(where), make=at_path(path, self._handles.make))
 
     def metrics(self) -> str:
-        """Counters and sizes, as text for people."""
+        """Returns the metrics as text for people."""
         return self._handles.text("waxseal_metrics_text", self._handles.db)
 
     def numbers(self) -> Dict[str, int]:
-        """The same by name: "flushes", "cache.used_bytes", "family.default.level.0.tables", .."""
+        """Returns the metrics by name: "flushes", "cache.used_bytes", "family.default.level.0.tables", .."""
         numbers: Dict[str, int] = json.loads(self._handles.text("waxseal_metrics_json", self._handles.db))
         return numbers
 
     def recovery(self) -> Recovery:
-        """What the open of this store found in its log: what came back, and what was cut from its torn end."""
+        """Returns the result of the log's recovery at the open: the replayed commits, and the bytes cut from its torn
+        end."""
         found, aside = _abi.waxseal_recovery_t(), C.c_void_p()
         self._handles.call("waxseal_recovery", self._handles.db, C.byref(found), C.byref(aside))
         name = _c.taken(aside).decode("utf-8", "replace")
@@ -291,22 +301,22 @@ class DB(Family, Asker):
         return Recovery(found.commits, found.cut_bytes, cut_at, name or None, missing, unsynced, found.lost_values)
 
     def quarantined(self) -> List[Case]:
-        """Which tables and spans of keys are kept out of reach, and which were, by family."""
+        """Returns the tables and key ranges that are or were in quarantine, ordered by family."""
         return cases_of(self._handles)
 
     def drain_events(self) -> None:
-        """Waits until every event of mode "async" that was taken so far is in the log."""
+        """Waits until every async event accepted so far is in the log."""
         self._handles.call("waxseal_drain_events", self._handles.db)
 
     def event_ring(self) -> RingStats:
-        """How things stand with events of mode "async"."""
+        """Returns the counters of the event ring."""
         ring = _abi.waxseal_ring_t()
         self._handles.call("waxseal_event_ring", self._handles.db, C.byref(ring))
         return RingStats(ring.waiting, ring.dropped, ring.fallen_back, ring.lost_at_most)
 
 
 class Session(Asker):
-    """A store, and who uses it: families and batches write in its name, registry and log are asked in it."""
+    """A store under a session's identity: its families and batches write, and registry and log are used, under it."""
 
     def __init__(self, db: DB, session: _c.Owned) -> None:
         self._handles = db._handles
@@ -315,7 +325,7 @@ class Session(Asker):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the session."""
         return self._handles.text("waxseal_session_name", self._owned.handle)
 
     def __repr__(self) -> str:
@@ -323,17 +333,18 @@ class Session(Asker):
 
     @property
     def authenticated(self) -> Optional[str]:
-        """How it was found out who that is; None: not at all."""
+        """The authentication method; None for an unauthenticated session."""
         how = C.c_void_p()
         status = self._handles.call("waxseal_session_authenticated", self._owned.handle, C.byref(how))
         return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(how).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else."""
+        """Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has
+        no other effect."""
         self._handles.call("waxseal_session_close", self._owned.handle)
 
     def family(self, name: str = DEFAULT_FAMILY) -> Family:
-        """The family of this name, made if there is none; it writes in the name of the session."""
+        """Returns the family with this name, created if missing; it writes under the session's identity."""
         named = encoded_name(name)
         family = self._handles.made(
             "waxseal_session_family_open", self._owned.handle, named, len(named), destroy="waxseal_family_destroy"
@@ -341,7 +352,7 @@ class Session(Asker):
         return Family(self._handles, family, name)
 
     def batch(self, durability: Optional[str] = None) -> Batch:
-        """Writes that commit together, in the name of the session."""
+        """Creates a batch of writes that commit atomically, under the session's identity."""
         return Batch(self._handles.store, self._handles.db, self._own(), durability, self._owned.handle)
 
     def drop_family(self, name: str) -> None:
@@ -374,7 +385,7 @@ def _open_session(handles: Handles, name: bytes, authenticated: bytes) -> _c.Own
 
 
 def exists(path: str) -> bool:
-    """True if there is a store: its file CURRENT says which files make it up."""
+    """True if there is a store: its file CURRENT names its manifest."""
     return os.path.lexists(os.path.join(path, "CURRENT"))
 
 
@@ -386,7 +397,7 @@ def open_store(
     make_error: MakeError = make_error,
     **settings: Any,
 ) -> DB:
-    """Opens the store in a directory, or, without a path, one in memory. In mode "n" the one that is there goes first."""
+    """Opens the store in a directory, or, without a path, one in memory. Mode "n" removes an existing store first."""
     opening = Opening(settings, make_error, path)
     if mode == "n" and path is not None and exists(path):
         _try_out(opening)
@@ -410,14 +421,15 @@ def open_store(
 
 
 def no_store(refused: InvalidArgument, path: str) -> NoStoreError:
-    """The same refusal as an error that is a FileNotFoundError too."""
+    """Converts the refusal to an exception that is also a FileNotFoundError."""
     error = NoStoreError(str(refused))
     error.code, error.errno, error.filename = refused.code, errno.ENOENT, path
     return error
 
 
 def at_path(path: Path, make: MakeError = make_error) -> MakeError:
-    """Errors of a call that takes a path: their filename is the path, and a missing store is a NoStoreError."""
+    """Wraps the errors of a call with a path argument: their filename is the path, and a missing store is a
+    NoStoreError."""
     where = os.fsdecode(path)
 
     def making(code: int, message: str, *story: Any) -> Exception:
@@ -434,13 +446,13 @@ def at_path(path: Path, make: MakeError = make_error) -> MakeError:
 
 
 def _try_out(opening: Opening) -> None:
-    """Raises what the engine has against the options. It says so when a store is opened: here one in memory, which takes nobody's place."""
+    """Raises if the engine refuses the options: opens a store in memory with them, which replaces no store on disk."""
     handle = C.c_void_p()
     _c.call("waxseal_open_memory", opening.options.handle, C.byref(handle), make=opening.make)
     _c.call("waxseal_close", handle, make=opening.make)
 
 
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:
-    """Removes a store and everything in it."""
+    """Removes a store and all its data."""
     where = os.fsencode(path)
     _c.call("waxseal_destroy_store", where, len(where), make=at_path(path, make_error))

@@ -1,4 +1,4 @@
-"""Table files, and what is kept out of reach: tables that are barred, spans of keys that are fenced."""
+"""Table files, quarantined tables, and fenced key ranges."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ class Table(NamedTuple):
 
     #: The number in its file name.
     number: int
-    #: 0 is the newest.
+    #: Level 0 holds the newest tables.
     level: int
-    #: Length of the file in bytes.
+    #: Size of the file in bytes.
     size: int
-    #: All versions, and tombstones.
+    #: Number of records: all versions, tombstones included.
     records: int
     smallest: bytes
     largest: bytes
-    #: Least and greatest place in the order of commits.
+    #: Smallest and largest sequence number.
     seqnos: Tuple[int, int]
 
 
 class Fence(NamedTuple):
-    """A span in which records were lost: reads there raise CorruptionError.
+    """A range in which records were lost: reads in it raise CorruptionError.
 
-    It goes from one place to another in the order of keys and, of one key, the newest version first.
+    It is ordered by key and, for one key, by version, the newest first.
     """
 
-    #: The key with which it begins, which need not be one that was ever written, and the newest version of it that is concerned.
+    #: The key at which the range begins, which need not have been written ever, and its newest affected version.
     low: bytes
     low_seqno: int
-    #: The key with which it ends, often that of the first record behind, and the oldest version of it that is concerned.
+    #: The key at which the range ends, often that of the next record, and its oldest affected version.
     high: bytes
     high_seqno: int
-    #: No record that was lost is newer, by its place in the order of commits.
+    #: Upper bound of the lost records' sequence numbers.
     bound: int
     file: str
     offset: int
@@ -54,17 +54,17 @@ class Fence(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """Something that is kept out of reach, or was."""
+    """A table or key range that is or was in quarantine."""
 
     family: str
     #: "table" or "span", and the number of the table or of the fence.
     kind: str
     number: int
     since: datetime
-    #: Until when, and how it ended; None: it is so now.
+    #: The end of the quarantine, and how it ended; None if it is still open.
     until: Optional[datetime]
     how: Optional[str]
-    #: What is known of it, by name: how it began, the table, or the span and its bound.
+    #: Details by name: the cause, the table, or the range and its bound.
     fields: Dict[str, Any]
 
 
@@ -72,7 +72,7 @@ _KINDS = {_abi.WAXSEAL_CASE_TABLE: "table", _abi.WAXSEAL_CASE_SPAN: "span"}
 
 
 def _listed(handles: Handles, what: str, kind: str, of: int, read: Callable[[C.c_void_p, int], T]) -> List[T]:
-    """The content of a list that `what` gives, read place by place."""
+    """Returns the content of the list that the function `what` creates, read index by index."""
     found = C.c_void_p()
     handles.call(what, of, C.byref(found))
     try:
@@ -89,17 +89,17 @@ def _table(tables: C.c_void_p, at: int) -> Table:
 
 
 def tables_of(handles: Handles, family: int) -> List[Table]:
-    """The table files of a family."""
+    """Returns the table files of a family."""
     return _listed(handles, "waxseal_tables", "tables", family, _table)
 
 
 def barred_tables_of(handles: Handles, family: int) -> List[Table]:
-    """Those that compaction leaves alone."""
+    """Returns the tables of a family that are excluded from compaction."""
     return _listed(handles, "waxseal_barred_tables", "tables", family, _table)
 
 
 def fences_of(handles: Handles, family: int) -> List[Fence]:
-    """The fences of a family."""
+    """Returns the fences of a family."""
 
     def read(fences: C.c_void_p, at: int) -> Fence:
         one = _abi.waxseal_fence_t()
@@ -113,7 +113,7 @@ def fences_of(handles: Handles, family: int) -> List[Fence]:
 
 
 def cases_of(handles: Handles) -> List[Case]:
-    """What is or was in quarantine in a store."""
+    """Returns the quarantine cases of a store."""
 
     def read(cases: C.c_void_p, at: int) -> Case:
         one = _abi.waxseal_case_t()

@@ -1,10 +1,11 @@
-"""Plyvel's interface on a Waxseal store: `import waxseal.plyvel as plyvel` is all that a program has to change.
+"""Plyvel's interface on a Waxseal store: a program changes only its import, to `import waxseal.plyvel as plyvel`.
 
-Names, keywords, results and exceptions are those of plyvel 1.5. The store is Waxseal's, so a directory of LevelDB's is not read.
-Options that tune what Waxseal has not (`max_open_files`, `block_restart_interval`, `max_file_size`, `bloom_filter_bits`) are checked and
-have no effect; filters, sums and `paranoid_checks` are always on.
+Names, keywords, results and exceptions are those of plyvel 1.5. The store has Waxseal's format, so a LevelDB directory
+cannot be read. Options without a counterpart in Waxseal (`max_open_files`, `block_restart_interval`, `max_file_size`,
+`bloom_filter_bits`) are checked and have no effect; filters, checksums and `paranoid_checks` are always on.
 
-Unlike plyvel, nothing here can crash the interpreter: closing a store ends its iterators and snapshots, whoever is using them.
+Unlike plyvel, this module cannot crash the interpreter: closing a store closes its iterators and snapshots, even while
+they are used.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = [
 
 
 class DB:
-    """A store, as plyvel shows it."""
+    """A store with plyvel's interface."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class DB:
             comparator_name=comparator_name,
         )
         above = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(above):  # LevelDB makes the store's directory and none above it
+        if not os.path.isdir(above):  # LevelDB creates the store's directory, but no parent directory
             raise IOError(f"{path}: No such file or directory")
         if os.path.isdir(path) and not os.access(path, os.W_OK):
             raise IOError(f"{path}: the directory cannot be written")
@@ -95,16 +96,16 @@ class DB:
 
     @property
     def name(self) -> Name:
-        """The path, as it was given."""
+        """The path that the caller passed."""
         return self.__name
 
     @property
     def closed(self) -> bool:
-        """True once the store was closed."""
+        """True once the store is closed."""
         return self._db.closed
 
     def close(self) -> None:
-        """Closes the store, and with it everything that was made from it. Closing twice is nothing."""
+        """Closes the store and every object made from it. A second call does nothing."""
         self._db.close()
 
     def __enter__(self) -> DB:
@@ -120,7 +121,7 @@ class DB:
     def get(
         self, key: bytes, default: Any = None, *, verify_checksums: bool = False, fill_cache: bool = True
     ) -> Any:
-        """The value of a key, or `default`."""
+        """Returns the value of a key, or `default`."""
         if type(key) is not bytes:
             bytes_in(key, "key")
         return self._db.get(key, default)
@@ -132,11 +133,11 @@ class DB:
         self._db.put(key, value, durability_of(sync))
 
     def delete(self, key: bytes, *, sync: bool = False) -> None:
-        """Removes a key; no error if it is not there."""
+        """Deletes a key; a missing key is not an error."""
         self._db.delete(bytes_in(key, "key"), durability_of(sync))
 
     def write_batch(self, *, transaction: bool = False, sync: bool = False) -> WriteBatch:
-        """Writes that are done together; as a context manager they are done at its end."""
+        """Creates a batch of writes that commit atomically; as a context manager it commits at the end of its block."""
         self._check()
         return WriteBatch(self, None, bool_in(transaction, "transaction"), sync)
 
@@ -157,27 +158,28 @@ class DB:
         verify_checksums: bool = False,
         fill_cache: bool = True,
     ) -> Iterator:
-        """An iterator over keys from `start` to `stop`, or over those that begin with `prefix`."""
+        """Returns an iterator over keys from `start` to `stop`, or over keys that begin with `prefix`."""
         return iterate(
             self._db, None, reverse, start, stop, include_start, include_stop, prefix, include_key, include_value
         )
 
     def raw_iterator(self, *, verify_checksums: bool = False, fill_cache: bool = True) -> RawIterator:
-        """An iterator that is moved step by step."""
+        """Returns an iterator that is moved step by step."""
         return RawIterator(self.iterator())
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now."""
+        """Creates a snapshot of the current state."""
         return Snapshot(db=self)
 
     def get_property(self, name: bytes) -> Optional[bytes]:
-        """`leveldb.stats`, `leveldb.sstables`, `leveldb.approximate-memory-usage`, `leveldb.num-files-at-level<N>`; None for others."""
+        """Returns `leveldb.stats`, `leveldb.sstables`, `leveldb.approximate-memory-usage`,
+        `leveldb.num-files-at-level<N>`; None for other names."""
         bytes_in(name, "name")
         self._check()
         return property_of(name, self._db.metrics())
 
     def compact_range(self, *, start: Optional[bytes] = None, stop: Optional[bytes] = None) -> None:
-        """Rewrites the tables until nothing that is deleted or overwritten takes space; the whole store, whatever the range."""
+        """Compacts until deleted and overwritten records take no space; always the whole store, whatever the range."""
         optional_bytes(start, "start")
         optional_bytes(stop, "stop")
         self._check()
@@ -185,11 +187,11 @@ class DB:
         self._db.compact()
 
     def approximate_size(self, start: bytes, stop: bytes) -> int:
-        """About how many bytes of the store's files hold keys of a range."""
+        """Returns the approximate bytes of the store's files that hold keys of a range."""
         return self.approximate_sizes((bytes_in(start, "start"), bytes_in(stop, "stop")))[0]
 
     def approximate_sizes(self, *ranges: Tuple[bytes, bytes]) -> List[int]:
-        """`approximate_size` of several ranges."""
+        """Returns the `approximate_size` of several ranges."""
         self._check()
         sizes = []
         for start, stop in ranges:
@@ -199,7 +201,7 @@ class DB:
         return sizes
 
     def prefixed_db(self, prefix: bytes) -> PrefixedDB:
-        """The keys that begin with `prefix`, as a store of their own."""
+        """Returns the keys that begin with `prefix`, as a separate store."""
         return PrefixedDB(db=self, prefix=prefix)
 
     def _check(self) -> None:
@@ -208,7 +210,7 @@ class DB:
 
 
 class PrefixedDB:
-    """The keys of a store that begin with a prefix, which is added and cut off."""
+    """The keys of a store that begin with a prefix, which the caller neither passes nor sees."""
 
     def __init__(self, *, db: DB, prefix: bytes) -> None:
         if not isinstance(db, DB):
@@ -223,7 +225,7 @@ class PrefixedDB:
 
     @property
     def prefix(self) -> bytes:
-        """What its keys begin with."""
+        """The prefix of its keys."""
         return self.__prefix
 
     def __repr__(self) -> str:
@@ -232,7 +234,7 @@ class PrefixedDB:
     def get(
         self, key: bytes, default: Any = None, *, verify_checksums: bool = False, fill_cache: bool = True
     ) -> Any:
-        """The value of a key, or `default`."""
+        """Returns the value of a key, or `default`."""
         return self.db.get(self.prefix + bytes_in(key, "key"), default)
 
     def put(self, key: bytes, value: Any, *, sync: bool = False) -> None:
@@ -240,11 +242,11 @@ class PrefixedDB:
         self.db.put(self.prefix + bytes_in(key, "key"), value, sync=sync)
 
     def delete(self, key: bytes, *, sync: bool = False) -> None:
-        """Removes a key; no error if it is not there."""
+        """Deletes a key; a missing key is not an error."""
         self.db.delete(self.prefix + bytes_in(key, "key"), sync=sync)
 
     def write_batch(self, *, transaction: bool = False, sync: bool = False) -> WriteBatch:
-        """Writes that are done together."""
+        """Creates a batch of writes that commit atomically."""
         self.db._check()
         return WriteBatch(self.db, self.prefix, bool_in(transaction, "transaction"), sync)
 
@@ -265,7 +267,7 @@ class PrefixedDB:
         verify_checksums: bool = False,
         fill_cache: bool = True,
     ) -> Iterator:
-        """An iterator over keys from `start` to `stop`, or over those that begin with `prefix`."""
+        """Returns an iterator over keys from `start` to `stop`, or over keys that begin with `prefix`."""
         return iterate(
             self.db._db,
             self.prefix,
@@ -280,16 +282,16 @@ class PrefixedDB:
         )
 
     def snapshot(self) -> Snapshot:
-        """The keys as they are now."""
+        """Creates a snapshot of the keys with the prefix."""
         return Snapshot(db=self.db, prefix=self.prefix)
 
     def prefixed_db(self, prefix: bytes) -> PrefixedDB:
-        """The keys that go on with `prefix`."""
+        """Returns the keys that continue with `prefix`."""
         return PrefixedDB(db=self.db, prefix=self.prefix + bytes_in(prefix, "prefix"))
 
 
 class WriteBatch:
-    """Writes that are done together, all or none; it keeps them, and may be written again."""
+    """Writes that commit atomically. A batch keeps its writes, and may be written again."""
 
     def __init__(self, db: DB, prefix: Optional[bytes], transaction: bool, sync: Optional[bool]) -> None:
         self._db = db
@@ -305,17 +307,17 @@ class WriteBatch:
         self._operations.append((key, value if type(value) is bytes else bytes(memoryview(value))))
 
     def delete(self, key: bytes) -> None:
-        """Removes a key."""
+        """Deletes a key."""
         self._db._check()
         self._operations.append((self._prefix + bytes_in(key, "key"), None))
 
     def clear(self) -> None:
-        """Forgets all writes."""
+        """Removes all writes."""
         self._db._check()
         self._operations.clear()
 
     def write(self) -> None:
-        """Does all writes at once."""
+        """Commits all writes atomically."""
         self._db._check()
         batch = self._db._db.batch(durability=durability_of(self._sync))
         for key, value in self._operations:
@@ -326,14 +328,14 @@ class WriteBatch:
         batch.commit()
 
     def append(self, source: WriteBatch) -> None:
-        """Adds the writes of another batch."""
+        """Appends the writes of another batch."""
         if not isinstance(source, WriteBatch):
             raise TypeError(f"Argument 'source' has incorrect type (expected WriteBatch, got {type(source).__name__})")
         self._db._check()
         self._operations.extend(source._operations)
 
     def approximate_size(self) -> int:
-        """Bytes that LevelDB would keep the batch in."""
+        """Returns the size of the batch in LevelDB's encoding."""
         self._db._check()
         return 12 + sum(
             1 + _encoded(key) + (0 if value is None else _encoded(value)) for key, value in self._operations
@@ -351,12 +353,12 @@ class WriteBatch:
 
 
 def _encoded(data: bytes) -> int:
-    """Length of a length-prefixed string: seven bits of the length a byte."""
+    """Returns the length of a length-prefixed string: each byte of the prefix holds seven bits of the length."""
     return max(1, (len(data).bit_length() + 6) // 7) + len(data)
 
 
 class Snapshot:
-    """A store, or a prefix of it, as it was at one moment."""
+    """The state of a store, or of a prefix of it, at one point in time."""
 
     def __init__(self, *, db: DB, prefix: Optional[bytes] = None) -> None:
         if db.closed:
@@ -365,7 +367,7 @@ class Snapshot:
         self._prefix = prefix
 
     def close(self) -> None:
-        """Lets go of what it sees."""
+        """Releases the snapshot."""
         self._snapshot.close()
 
     release = close
@@ -379,7 +381,7 @@ class Snapshot:
     def get(
         self, key: bytes, default: Any = None, *, verify_checksums: bool = False, fill_cache: bool = True
     ) -> Any:
-        """The value that a key had, or `default`."""
+        """Returns the value of a key at the snapshot, or `default`."""
         return self._snapshot.get((self._prefix or b"") + bytes_in(key, "key"), default)
 
     def __iter__(self) -> Iterator:
@@ -399,7 +401,7 @@ class Snapshot:
         verify_checksums: bool = False,
         fill_cache: bool = True,
     ) -> Iterator:
-        """An iterator over what was there."""
+        """Returns an iterator over the snapshot's keys."""
         return iterate(
             self._snapshot,
             self._prefix,
@@ -414,7 +416,7 @@ class Snapshot:
         )
 
     def raw_iterator(self, *, verify_checksums: bool = False, fill_cache: bool = True) -> RawIterator:
-        """An iterator over all of the store, as it was, that is moved step by step."""
+        """Returns an iterator over the whole store at the snapshot, which is moved step by step."""
         return RawIterator(iterate(self._snapshot, None, False, None, None, True, False, None, True, True))
 
 
@@ -433,7 +435,7 @@ def repair_db(
     comparator: Optional[Comparator] = None,
     comparator_name: Optional[bytes] = None,
 ) -> None:
-    """Opens the store whatever its log has lost, and mends what can be mended."""
+    """Opens the store even if its log lost commits, and repairs it."""
     path = path_in(name)
     settings = settings_of(
         paranoid_checks=paranoid_checks,
@@ -456,7 +458,7 @@ def repair_db(
 
 
 def destroy_db(name: Name) -> None:
-    """Removes the store and everything in it; no error if there is none."""
+    """Removes the store and all its data; a missing store is not an error."""
     path = path_in(name)
     if _store.exists(path):
         _store.destroy_store(path, make_error=make_error)

@@ -1,4 +1,4 @@
-"""Iterators: those that stand between two entries, and those that stand on one."""
+"""Iterators with a position between two entries, and raw iterators with a position at an entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ else:
 
 
 class Iterator(_Rows):
-    """Goes over entries in both directions: it stands between two, `next` gives the one behind, `prev` the one before."""
+    """Iterates in both directions. The position is between two entries: `next` returns the entry behind it, `prev` the
+    one before it."""
 
     def seek(self, target: bytes) -> None:  # type: ignore[override]
         """Moves before the first key that is not less than `target`, within the bounds."""
@@ -28,7 +29,7 @@ class Iterator(_Rows):
 
 
 class _PrefixedIterator(Iterator):
-    """An iterator whose keys lose a prefix."""
+    """An iterator that removes a prefix from its keys."""
 
     _prefix: bytes = b""
 
@@ -48,7 +49,7 @@ def iterate(
     include_key: bool,
     include_value: bool,
 ) -> Iterator:
-    """The iterator of a store, of a prefix of it, or of a snapshot of either."""
+    """Returns the iterator of a store, of a prefix of it, or of a snapshot of either."""
     start, stop = optional_bytes(start, "start"), optional_bytes(stop, "stop")
     prefix = optional_bytes(prefix, "prefix")
     if prefix is not None and (start is not None or stop is not None):
@@ -83,14 +84,14 @@ def iterate(
 
 
 class RawIterator:
-    """Stands on an entry, or on none; moved step by step."""
+    """A raw iterator: its position is an entry or undefined, and moves step by step."""
 
     def __init__(self, rows: Iterator) -> None:
         self._rows = rows
         self._item: Optional[Tuple[bytes, bytes]] = None
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the iterator."""
         self._rows.close()
 
     def __enter__(self) -> RawIterator:
@@ -100,7 +101,7 @@ class RawIterator:
         self.close()
 
     def valid(self) -> bool:
-        """True if it stands on an entry."""
+        """True if the iterator is positioned at an entry."""
         self._rows.check()
         return self._item is not None
 
@@ -125,21 +126,21 @@ class RawIterator:
         self._item = next(self._rows, None)
 
     def prev(self) -> None:
-        """Moves to the entry before."""
+        """Moves to the previous entry."""
         self._standing()
-        self._back()  # over the one that it stands on
+        self._back()  # over the current entry
         self._step_back()
 
     def key(self) -> bytes:
-        """The key."""
+        """Returns the current key."""
         return self._standing()[0]
 
     def value(self) -> bytes:
-        """The value."""
+        """Returns the current value."""
         return self._standing()[1]
 
     def item(self) -> Tuple[bytes, bytes]:
-        """Key and value."""
+        """Returns the current key and value."""
         return self._standing()
 
     def _standing(self) -> Tuple[bytes, bytes]:
@@ -149,7 +150,7 @@ class RawIterator:
         return self._item
 
     def _step_back(self) -> None:
-        """Takes the entry before; the rows are left behind it."""
+        """Moves to the previous entry; the rows are then positioned behind it."""
         self._item = self._back()
         if self._item is not None:
             next(self._rows)

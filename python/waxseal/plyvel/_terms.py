@@ -1,4 +1,4 @@
-"""LevelDB's terms in Waxseal's: errors, arguments, options, properties."""
+"""LevelDB's terms mapped to Waxseal's: errors, arguments, options, properties."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LEVELDB_NAMES = {"wax.bytewise": "leveldb.BytewiseComparator"}
 
 
 class Error(Exception):
-    """Something went wrong in the store."""
+    """The store reported an error."""
 
 
 class IOError(Error, builtins.IOError):
-    """The operating system refused, or the store is locked."""
+    """The operating system reported an error, or the store is locked."""
 
 
 class CorruptionError(Error):
@@ -30,7 +30,7 @@ class CorruptionError(Error):
 
 
 class IteratorInvalidError(Error):
-    """The raw iterator does not stand on an entry."""
+    """The raw iterator is not positioned at an entry."""
 
 
 def make_error(
@@ -42,7 +42,7 @@ def make_error(
     key_range: Optional[Tuple[bytes, bytes]],
     verdict: Optional[int],
 ) -> Exception:
-    """The exception that plyvel has for a status."""
+    """Returns plyvel's exception for a status."""
     kind = _errors.CLASSES.get(code, _errors.InternalError)
     if kind is _errors.ClosedError:
         return RuntimeError("Database, iterator or snapshot is closed")
@@ -104,7 +104,7 @@ def settings_of(
     comparator: Any,
     comparator_name: object,
 ) -> Dict[str, Any]:
-    """LevelDB's options as Waxseal's."""
+    """Converts LevelDB's options to Waxseal's."""
     for name, value in (
         ("max_open_files", max_open_files),
         ("block_restart_interval", block_restart_interval),
@@ -132,7 +132,7 @@ def settings_of(
         if not callable(comparator):
             raise TypeError("custom comparator object must be callable")
         settings["comparator"] = (os.fsdecode(named), comparator)
-    # LevelDB takes sizes below the least of Waxseal.
+    # LevelDB accepts sizes below Waxseal's minimum.
     return _options.within_limits({name: value for name, value in settings.items() if value is not None})
 
 
@@ -140,13 +140,13 @@ def durability_of(sync: object) -> Optional[str]:
     return "sync" if bool_in(sync, "sync") else None
 
 
-#: Levels that LevelDB has.
+#: Number of levels in LevelDB.
 _LEVELS = 7
 _MEGABYTE = 1 << 20
 
 
 def property_of(name: bytes, metrics: str) -> Optional[bytes]:
-    """A property of LevelDB's, made of what Waxseal counts."""
+    """Returns a LevelDB property, computed from Waxseal's metrics."""
     memory, levels = _counts(metrics)
     count = re.fullmatch(rb"leveldb\.num-files-at-level([0-9]+)", name)
     if count:
@@ -165,7 +165,8 @@ def property_of(name: bytes, metrics: str) -> Optional[bytes]:
 
 
 def _counts(metrics: str) -> Tuple[int, Dict[int, Tuple[int, int]]]:
-    """Bytes in memory, and tables and bytes of each level, of the family `default`, which the metrics tell of first."""
+    """Returns the bytes in memory, and the tables and bytes of each level, of the family `default`, the first one in
+    the metrics."""
     memory, levels = 0, {}
     for at, line in enumerate(metrics.splitlines()):
         words = line.split()
