@@ -1,7 +1,7 @@
-//! What Python passes in: bytes, or something that has a buffer of them.
+//! Arguments from Python: bytes, or any object with a buffer.
 //!
-//! `bytes` are lent as they are, since nobody can change them. Anything else is copied first: other threads may write to it, or make
-//! it shorter, while the interpreter's lock is released.
+//! `bytes` objects are immutable and are borrowed. Any other buffer is copied first: other threads may modify or shrink
+//! it while the GIL is released.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 
-/// The bytes of an argument called `what`.
+/// Returns the bytes of an argument; error messages call it `what`.
 #[inline]
 pub(crate) fn bytes_of<'a>(argument: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
     match argument.cast::<PyBytes>() {

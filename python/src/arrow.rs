@@ -1,7 +1,7 @@
-//! Arrow streams, wrapped for Python: the capsule of the Arrow protocol.
+//! Arrow streams for Python: the capsule of the Arrow protocol.
 //!
-//! The library makes the stream; this file moves it into a capsule that whoever reads Arrow takes it from. A capsule that nobody took
-//! anything from releases the stream.
+//! The library makes the stream; this file moves it into a capsule, from which an Arrow consumer takes it. If no
+//! consumer took the stream, the capsule's destructor releases it.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// The capsule's name, as the protocol says.
+/// The capsule's name, as the protocol requires.
 const NAME: &CStr = c"arrow_array_stream";
 
 /// The struct of the Arrow C stream interface, byte for byte.
@@ -26,26 +26,27 @@ struct ArrowArrayStream {
 
 /// Moves the stream at an address into a capsule.
 ///
-/// The address is of a stream that the library made and that was not released; what stands there belongs to the capsule afterwards.
+/// The address holds a stream that the library made and that is not released; afterwards its content belongs to the
+/// capsule.
 #[pyfunction]
 pub(crate) fn stream_capsule(py: Python<'_>, address: usize) -> PyResult<Bound<'_, PyCapsule>> {
     let place = ptr::with_exposed_provenance_mut::<ArrowArrayStream>(address);
     if !place.is_aligned() || place.is_null() {
         return Err(PyValueError::new_err("no stream stands at this address"));
     }
-    // SAFETY: the package calls this with the address of a stream alone; a move leaves a released one behind, as Arrow's rules say.
+    // SAFETY: the package passes only addresses of streams; by Arrow's rules a move leaves a released stream behind.
     let stream = unsafe {
         let stream = place.read();
         (*place).release = None;
         NonNull::from(Box::leak(Box::new(stream)))
     };
-    // SAFETY: the pointer is a box's, and the destructor of the capsule ends it.
+    // SAFETY: the pointer comes from a box, which the capsule's destructor frees.
     unsafe { PyCapsule::new_with_pointer_and_destructor(py, stream.cast(), NAME, Some(destroy)) }
 }
 
-/// Releases the stream of a capsule, unless somebody has moved it out, and ends its box.
+/// Releases the stream of a capsule, unless a consumer has moved it out, and frees its box.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule is one of `stream_capsule`, whose pointer is a box's that nobody else ends.
+    // SAFETY: `stream_capsule` made the capsule; its pointer is a box that only this destructor frees.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr());
         if pointer.is_null() {

@@ -1,4 +1,4 @@
-//! Batches: writes to any column families that commit together.
+//! Batches: writes to any column families that commit atomically.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::reader::Reader;
 use crate::shared::{Shared, Store};
 use crate::write::{Keyspace, durability_of};
 
-/// A batch of the library's, ended with this object.
+/// A batch of the library, destroyed with this object.
 pub(crate) struct Handled {
     shared: Arc<Shared>,
     batch: Handle,
 }
 
 impl Handled {
-    /// A batch of a session; 0: of the store.
+    /// Creates a batch of a session, or of the store if `session` is 0.
     pub(crate) fn create(shared: &Arc<Shared>, py: Python<'_>, db: Handle, session: Handle) -> PyResult<Handled> {
         let (mut batch, mut error) = (0, 0);
-        // SAFETY: both places may be written.
+        // SAFETY: both places are writable.
         let status = unsafe {
             match session {
                 0 => c::waxseal_batch_create(db, &raw mut batch, &raw mut error),
@@ -37,7 +37,7 @@ impl Handled {
     pub(crate) fn put(&self, py: Python<'_>, family: Handle, key: &[u8], value: &[u8]) -> PyResult<()> {
         let mut error = 0;
         let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-        // SAFETY: key and value are readable, the error may be written.
+        // SAFETY: key and value are readable, the error is writable.
         let status =
             unsafe { c::waxseal_batch_put(self.batch, family, key, key_len, value, value_len, &raw mut error) };
         self.settled(py, status, error)
@@ -47,7 +47,7 @@ impl Handled {
         let mut error = 0;
         let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         let batch = self.batch;
-        // SAFETY: key and value are readable, the error may be written.
+        // SAFETY: key and value are readable, the error is writable.
         let status = unsafe {
             c::waxseal_batch_put_with_options(batch, family, options, key, key_len, value, value_len, &raw mut error)
         };
@@ -57,7 +57,7 @@ impl Handled {
     #[inline]
     fn delete(&self, py: Python<'_>, family: Handle, key: &[u8]) -> PyResult<()> {
         let mut error = 0;
-        // SAFETY: the key is readable, the error may be written.
+        // SAFETY: the key is readable, the error is writable.
         let status = unsafe { c::waxseal_batch_delete(self.batch, family, key.as_ptr(), key.len(), &raw mut error) };
         self.settled(py, status, error)
     }
@@ -67,7 +67,7 @@ impl Handled {
         let batch = self.batch;
         let (status, error) = py.detach(|| {
             let mut error = 0;
-            // SAFETY: the error may be written.
+            // SAFETY: the error is writable.
             let status = unsafe { c::waxseal_batch_commit(batch, durability, &raw mut error) };
             (status, error)
         });
@@ -88,12 +88,12 @@ impl Drop for Handled {
     }
 }
 
-/// Writes that commit together: `Batch(store, db, keyspace, durability=None, session=0)`, in the name of the session. As a context manager
-/// it commits at the end of its block, unless that is left by an exception.
+/// Writes that commit atomically, for a session: `Batch(store, db, keyspace, durability=None, session=0)`. As a context
+/// manager it commits at the end of its block, unless an exception leaves the block.
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Batch {
     handled: Handled,
-    /// The keyspace that it writes to; it keeps the store open.
+    /// The keyspace of the batch's writes; it keeps the store open.
     _keyspace: Py<Reader>,
     family: Handle,
     durability: i32,
@@ -118,7 +118,7 @@ impl Batch {
         Ok(Batch { handled: Handled::create(shared, py, db, session)?, _keyspace: kept, family, durability })
     }
 
-    /// Adds: sets a key to a value, in `family` or in the one that the batch was made for.
+    /// Adds a write that sets a key to a value, in `family` or in the batch's own family.
     #[pyo3(signature = (key, value, family=None))]
     fn put(
         &self,
@@ -131,7 +131,7 @@ impl Batch {
         self.handled.put(key.py(), self.family(family), &bytes, &value)
     }
 
-    /// Adds: sets a key to a value with options, a handle of the library.
+    /// Adds a write that sets a key to a value with options, a handle of the library.
     #[pyo3(signature = (key, value, options, family=None))]
     fn put_options(
         &self,
@@ -145,7 +145,7 @@ impl Batch {
         self.handled.put_with(key.py(), self.family(family), options, &bytes, &value)
     }
 
-    /// Adds: removes a key, in `family` or in the one that the batch was made for.
+    /// Adds a write that deletes a key, in `family` or in the batch's own family.
     #[pyo3(signature = (key, family=None))]
     fn delete(&self, key: &Bound<'_, PyAny>, family: Option<&Bound<'_, Keyspace>>) -> PyResult<()> {
         let bytes = bytes_of(key, "key")?;
@@ -161,12 +161,12 @@ impl Batch {
         self.delete(key, None)
     }
 
-    /// Makes all writes visible at once, and empties the batch for use again.
+    /// Commits all writes atomically, and empties the batch for reuse.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.handled.commit(py, self.durability)
     }
 
-    /// Forgets all writes, and a refused one.
+    /// Removes all writes, and the error of a rejected one.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.handled.shared.check(py)?;
         let status = c::waxseal_batch_clear(self.handled.batch);
@@ -178,7 +178,7 @@ impl Batch {
         Ok(c::waxseal_batch_count(self.handled.batch))
     }
 
-    /// About how many bytes the commit will take in the log.
+    /// The approximate bytes that the commit will take in the log.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.handled.shared.check(py)?;

@@ -1,7 +1,7 @@
-//! The C library, as far as this module calls it: what `waxseal.h` declares, held to it by a test.
+//! Declarations of the C functions that this module calls; a test compares them with `waxseal.h`.
 //!
-//! Handles are numbers that look like pointers and are never followed, so they are numbers here. Every function answers whatever number
-//! it is given; what must hold for a call is what its pointers point to.
+//! Handles are numbers in the shape of pointers and are never dereferenced, so their type here is a number. Every
+//! function accepts any number as a handle; a call's safety depends only on the memory behind its pointers.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -27,7 +27,7 @@ pub(crate) const WAXSEAL_DURABILITY_SYNC: i32 = 3;
 /// A handle.
 pub(crate) type Handle = usize;
 
-/// Where a call writes a handle.
+/// The place to which a call writes a handle.
 pub(crate) type HandlePlace = *mut Handle;
 
 #[repr(C)]
@@ -69,7 +69,7 @@ impl Row {
     pub(crate) const EMPTY: Row = Row { key: Slice::EMPTY, value: Slice::EMPTY };
 }
 
-/// The calls that read a value into a buffer.
+/// The type of the functions that read a value into a buffer.
 pub(crate) type GetInto = unsafe extern "C" fn(
     family: Handle,
     snapshot: Handle,

@@ -1,4 +1,4 @@
-//! Signals during long calls: what the library asks while a call of Python's main thread goes on.
+//! Signals during long calls: the interrupt function of Python's main thread.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -6,11 +6,11 @@ use std::ffi::c_void;
 use pyo3::prelude::*;
 
 thread_local! {
-    /// What the handler of a signal raised, until the call that it ended raises it.
+    /// The exception of a signal handler, until the interrupted call raises it.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Runs the handlers of signals that came. Not 0 once one of them has raised.
+/// Runs the handlers of pending signals. Returns nonzero once a handler has raised an exception.
 unsafe extern "C" fn poll(_context: *mut c_void) -> i32 {
     if RAISED.with(|raised| raised.borrow().is_some()) {
         return 1;
@@ -24,19 +24,19 @@ unsafe extern "C" fn poll(_context: *mut c_void) -> i32 {
     }
 }
 
-/// The address of the function that the library asks.
+/// Returns the address of the interrupt function for the library.
 #[pyfunction]
 pub(crate) fn interrupt_address() -> usize {
     poll as *const () as usize
 }
 
-/// What a handler raised on this thread, once.
+/// Returns, once, the exception that a handler raised on this thread.
 #[pyfunction]
 pub(crate) fn take_interrupt(py: Python<'_>) -> Option<Py<PyAny>> {
     raised().map(|error| error.into_value(py).into_any())
 }
 
-/// The same as an error.
+/// As `take_interrupt`, as an error.
 pub(crate) fn raised() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }

@@ -1,14 +1,16 @@
-//! The native half of Waxseal's Python package: the calls that are made a million times a second.
+//! The native half of Waxseal's Python package: the frequent calls.
 //!
-//! In: Python objects. Out: calls of the C library, which is all that this crate knows of the engine, and Python objects. Everything else
-//! that the package can do is called through ctypes, in the same library. What must hold:
+//! In: Python objects. Out: calls of the C library, the only part of the engine that this crate knows, and Python
+//! objects. The package makes all other calls through ctypes, with the same library. Invariants:
 //!
-//! - **The interpreter's lock is released** around every call that may wait for a disk or for another thread.
-//! - **Nothing that Python can change is lent** while the lock is released: `bytes` are lent, other buffers are copied.
-//! - **Rows that the library lends are read under the lock of their iterator**, so that nobody moves or ends it meanwhile.
-//! - **After a fork the child calls nothing**: threads and locks of the engine stayed behind. Every call asks first.
+//! - **The GIL is released** around every call that may wait for a disk or for another thread.
+//! - **Memory that Python can change is not borrowed** while the GIL is released: `bytes` are borrowed, other buffers
+//!   are copied.
+//! - **Rows that the library lends are read under the lock of their iterator**, so that no other thread moves or
+//!   destroys it meanwhile.
+//! - **A forked child calls nothing**, since it lacks the engine's threads and locks. Every call checks this first.
 //!
-//! This crate is a fence: the library's functions take pointers. Each `unsafe` block says what holds for its pointers.
+//! This crate is a fence: the library's functions take pointers. Each `unsafe` block states why its pointers are valid.
 
 #![allow(unsafe_code, reason = "the C library is called through pointers")]
 
@@ -24,7 +26,7 @@ mod write;
 
 use pyo3::prelude::*;
 
-/// Calls of the C library that are made a million times a second.
+/// Frequent calls of the C library.
 #[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]

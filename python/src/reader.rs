@@ -1,4 +1,4 @@
-//! Point reads of one column family, as it is now or as a snapshot sees it.
+//! Point reads of one column family, in its current state or at a snapshot.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -12,10 +12,10 @@ use crate::arguments::bytes_of;
 use crate::c::{self, Handle, Slice};
 use crate::shared::{Shared, Store, bytes_at};
 
-/// Values up to this size are read to the stack first, so that nothing is allocated but the answer.
+/// Values up to this size are first read to the stack, so that only the result is allocated.
 const SHORT: usize = 4096;
 
-/// Reads one column family: `Reader(store, family, snapshot=0)`, by the handles of the library.
+/// Reads one column family: `Reader(store, family, snapshot=0)`, by handles of the library.
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Reader {
     pub(crate) shared: Arc<Shared>,
@@ -31,7 +31,7 @@ impl Reader {
         Reader { shared: Arc::clone(&store.shared), family, snapshot }
     }
 
-    /// The value of a key, or `default` if it is not there.
+    /// Returns the value of a key, or `default` if the key does not exist.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -52,14 +52,14 @@ impl Reader {
         let (family, snapshot, bytes) = (self.family, self.snapshot, &*bytes);
         let (status, error) = py.detach(|| {
             let mut error = 0;
-            // SAFETY: the key is readable, the error may be written.
+            // SAFETY: the key is readable, the error is writable.
             let status = unsafe { c::waxseal_contains(family, snapshot, bytes.as_ptr(), bytes.len(), &raw mut error) };
             (status, error)
         });
         if status < 0 { Err(self.shared.failure(py, status, error)) } else { Ok(status == c::WAXSEAL_OK) }
     }
 
-    /// The values of many keys, in their order, all as they were at one moment; None for those that are not there.
+    /// Returns the values of several keys, in their order, all read at one point in time; None for missing keys.
     fn multi_get<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = keys.py();
         let keys: Vec<Bound<'_, PyAny>> = keys.try_iter()?.collect::<PyResult<_>>()?;
@@ -70,7 +70,7 @@ impl Reader {
         let (status, values, error) = py.detach(|| {
             let slices: Vec<Slice> = bytes.iter().map(|key| Slice::of(key)).collect();
             let (mut values, mut error) = (0, 0);
-            // SAFETY: the slices are readable, and so are the keys that they name; handle and error may be written.
+            // SAFETY: the slices and their keys are readable; handle and error are writable.
             let status = unsafe {
                 let (values, error) = (&raw mut values, &raw mut error);
                 c::waxseal_multi_get(family, snapshot, slices.as_ptr(), slices.len(), values, error)
@@ -88,14 +88,14 @@ impl Reader {
 }
 
 impl Reader {
-    /// The value of a key; none if it is not there.
+    /// Returns the value of a key; `None` if the key does not exist.
     #[inline]
     fn read<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let py = key.py();
         let bytes = bytes_of(key, "key")?;
         self.shared.check(py)?;
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; SHORT];
-        // What is in memory takes less time than to let others run and wait for the turn again.
+        // A read from memory takes less time than releasing the GIL and acquiring it again.
         let (status, length, error) = match self.read_by(c::waxseal_get_resident, &bytes, &mut buffer) {
             (c::WAXSEAL_NOT_RESIDENT, ..) => return self.read_file(py, &bytes),
             answer => answer,
@@ -109,20 +109,20 @@ impl Reader {
         }
     }
 
-    /// Reads a value that is not in memory: once, whatever its length is.
+    /// Reads a value that is not in memory, with one call whatever its length.
     #[cold]
     fn read_file<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let (family, snapshot) = (self.family, self.snapshot);
         let (status, value, error) = py.detach(|| {
             let (mut value, mut error) = (0, 0);
-            // SAFETY: the key is readable; value and error may be written.
+            // SAFETY: the key is readable; value and error are writable.
             let status =
                 unsafe { c::waxseal_get(family, snapshot, key.as_ptr(), key.len(), &raw mut value, &raw mut error) };
             (status, value, error)
         });
         match status {
             c::WAXSEAL_OK => {
-                // SAFETY: the library's bytes live until they are destroyed, which comes later.
+                // SAFETY: the library's bytes are valid until they are destroyed, which comes later.
                 let found = PyBytes::new(py, unsafe { bytes_at(c::waxseal_bytes_slice(value)) });
                 c::waxseal_bytes_destroy(value);
                 Ok(Some(found))
@@ -132,7 +132,8 @@ impl Reader {
         }
     }
 
-    /// Reads a value that is longer than the buffer on the stack: into the answer itself, which is as long as it was a moment ago.
+    /// Reads a value that is longer than the stack buffer directly into the result, which has the length that the
+    /// previous call returned.
     #[cold]
     fn read_long<'py>(&self, py: Python<'py>, key: &[u8], length: usize) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut length = length;
@@ -140,14 +141,14 @@ impl Reader {
             let mut answer = (c::WAXSEAL_OK, 0, 0);
             let value = PyBytes::new_with(py, length, |buffer| {
                 let place = buffer.as_mut_ptr().cast::<MaybeUninit<u8>>();
-                // SAFETY: the same bytes, seen as bytes that need not be written.
+                // SAFETY: the same bytes, viewed as possibly uninitialized.
                 let buffer = unsafe { std::slice::from_raw_parts_mut(place, buffer.len()) };
                 answer = py.detach(|| self.read_into(key, buffer));
                 Ok(())
             })?;
             match answer {
                 (c::WAXSEAL_OK, found, _) if found == length => return Ok(Some(value)),
-                // Others have made it shorter since, or longer.
+                // Another thread has made the value shorter or longer.
                 (c::WAXSEAL_OK, found, _) => return Ok(Some(PyBytes::new(py, &value.as_bytes()[..found]))),
                 (c::WAXSEAL_NOT_FOUND, _, _) => return Ok(None),
                 (c::WAXSEAL_TOO_SMALL, needed, _) => length = needed,
@@ -156,17 +157,17 @@ impl Reader {
         }
     }
 
-    /// Status, length of the value, error.
+    /// Returns the status, the length of the value and the error.
     #[inline]
     fn read_into(&self, key: &[u8], buffer: &mut [MaybeUninit<u8>]) -> (i32, usize, Handle) {
         self.read_by(c::waxseal_get_into, key, buffer)
     }
 
-    /// The same by one of the calls that read into a buffer.
+    /// As `read_into`, with a chosen function of the library.
     #[inline]
     fn read_by(&self, call: c::GetInto, key: &[u8], buffer: &mut [MaybeUninit<u8>]) -> (i32, usize, Handle) {
         let (mut length, mut error) = (0, 0);
-        // SAFETY: the key is readable, the buffer may be written for its length, and so may length and error.
+        // SAFETY: the key is readable, the buffer is writable for its length; length and error are writable.
         let status = unsafe {
             call(
                 self.family,
@@ -183,11 +184,11 @@ impl Reader {
     }
 }
 
-/// The value at a place of an answer to many keys.
+/// Returns the value at an index in the result of a multi-key read.
 fn value_at(py: Python<'_>, values: Handle, index: usize) -> Option<Bound<'_, PyBytes>> {
     let mut value = Slice { data: ptr::null(), len: 0 };
-    // SAFETY: the slice may be written.
+    // SAFETY: the slice is writable.
     let status = unsafe { c::waxseal_values_at(values, index, &raw mut value) };
-    // SAFETY: lent until the values are ended, which comes later.
+    // SAFETY: valid until the values are destroyed, which comes later.
     (status == c::WAXSEAL_OK).then(|| PyBytes::new(py, unsafe { bytes_at(value) }))
 }

@@ -1,11 +1,11 @@
-//! Iterators: a place between two rows, moved in both directions.
+//! Iterators: a position between two rows, moved in both directions.
 //!
-//! In: bounds, and which parts of a row are wanted. Out: rows, as Python objects. Rows come from the library in packed batches, the *window*,
-//! which the library lends until the iterator is moved again; `at` says between which two of them the iterator stands. Only at the edge of the
-//! window the library is called, with the interpreter's lock released. What must hold:
+//! In: bounds, and the requested parts of a row. Out: rows, as Python objects. The library returns rows in packed
+//! batches, the *window*, valid until the library's iterator is moved again; `at` is the iterator's position between
+//! two rows of the window. The library is called only at the edge of the window, with the GIL released. Invariants:
 //!
-//! - The window is looked at and replaced under the lock of the state alone.
-//! - The `Place` leads back to where the iterator stands whenever the window is empty.
+//! - The window is read and replaced under the lock of the state only.
+//! - If the window is empty, the `Place` is the position from which the next fetch continues.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -18,13 +18,14 @@ use crate::c::{self, Handle};
 use crate::reader::Reader;
 use crate::shared::{Shared, bytes_at};
 
-/// Rows of the first window, so that short scans read little; each further one may have as many again, up to the most.
+/// Number of rows in the first window, so that short scans read little. Each further window may have a multiple of the
+/// previous one's rows, up to a maximum.
 const FIRST_ROWS: usize = 16;
 const MOST_ROWS: usize = 4096;
-/// Bytes after which a window ends.
+/// Number of bytes at which a window ends.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// Which way a step goes, in the order of keys.
+/// Direction of a step, in key order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     On,
@@ -41,30 +42,31 @@ impl Way {
     }
 }
 
-/// Where the iterator stands when no window says it.
+/// Position of the iterator without a window.
 enum Place {
-    /// Where the library's iterator stands: the next step in either direction is its own.
+    /// The position of the library's iterator: a step in either direction is a step of that iterator.
     Itself,
     Start,
     End,
-    /// Before the first row whose key is not less.
+    /// Before the first row whose key is not less than this key.
     Before(Vec<u8>),
-    /// Behind the row of this key, which is there.
+    /// Behind the existing row with this key.
     Behind(Vec<u8>),
 }
 
-/// Rows that are at hand, in the order in which they were stepped over.
+/// Fetched rows, in the order of their steps.
 struct Window {
     rows: c::Rows,
     way: Way,
-    /// Rows before the iterator's place.
+    /// Number of rows before the iterator's position.
     at: usize,
-    /// A row that came alone, and where its parts begin; the rows have no offsets then.
+    /// A single copied row, and the offsets of its parts; `rows` then has no offsets.
     own: Vec<u8>,
     offsets: [usize; 3],
 }
 
-// SAFETY: the pointers lead into the library's iterator, which any thread may read, and which is moved and ended under the state's lock.
+// SAFETY: the pointers refer to the library's iterator, which any thread may read, and which is moved and destroyed
+// under the state's lock.
 unsafe impl Send for Window {}
 
 impl Window {
@@ -72,7 +74,7 @@ impl Window {
         Window { rows: c::Rows::EMPTY, way: Way::On, at: 0, own: Vec::new(), offsets: [0; 3] }
     }
 
-    /// Key and value of a row.
+    /// Returns key and value of a row.
     #[inline]
     fn row(&self, index: usize) -> (&[u8], &[u8]) {
         debug_assert!(index < self.rows.count, "a row outside the window");
@@ -87,14 +89,14 @@ impl Window {
         }
     }
 
-    /// The rows that the library lends, stepped over in `way`; the iterator stands before the first of them.
+    /// Takes rows that the library lends, fetched in direction `way`; the position is before the first of them.
     fn lend(&mut self, rows: c::Rows, way: Way) {
         (self.rows, self.way, self.at) = (rows, way, 0);
     }
 
-    /// A single row that the library lends, copied.
+    /// Copies a single row that the library lends.
     fn copy(&mut self, row: c::Row, way: Way) {
-        // SAFETY: lent until the next move.
+        // SAFETY: valid until the next move.
         let (key, value) = unsafe { (bytes_at(row.key), bytes_at(row.value)) };
         self.own.clear();
         self.own.extend_from_slice(key);
@@ -104,7 +106,7 @@ impl Window {
     }
 }
 
-/// What moves.
+/// The state that moves change.
 struct State {
     iter: Handle,
     window: Window,
@@ -113,11 +115,11 @@ struct State {
     closed: bool,
 }
 
-/// How a call of the library ended: there are rows, there are none, or it failed.
+/// The result of a fetch: rows, no rows, or a failure.
 type Moved = Result<bool, (i32, Handle)>;
 
 impl State {
-    /// Takes one step within the window. The row that was stepped over, if there is one.
+    /// Takes one step within the window. Returns the index of the row that it passed; `None` at the edge of the window.
     #[inline]
     fn step(&mut self, way: Way) -> Option<usize> {
         let window = &mut self.window;
@@ -132,7 +134,7 @@ impl State {
         Some(window.at)
     }
 
-    /// Steps over all rows of the window, and says how many there were.
+    /// Steps over all rows of the window, and returns their number.
     fn leap(&mut self, way: Way) -> usize {
         let window = &mut self.window;
         let left = if way == window.way { window.rows.count - window.at } else { window.at };
@@ -140,12 +142,12 @@ impl State {
         left
     }
 
-    /// True if the next step in this direction leads out of the window.
+    /// True if the next step in this direction leaves the window.
     fn is_at_edge(&self, way: Way) -> bool {
         self.window.at == if way == self.window.way { self.window.rows.count } else { 0 }
     }
 
-    /// Fetches rows that lie in this direction. The window was left at its edge.
+    /// Fetches rows in this direction. The position is at the edge of the window.
     fn fetch(&mut self, way: Way) -> Moved {
         let place = self.place_at_edge(way);
         let moved = match place {
@@ -165,7 +167,7 @@ impl State {
                 self.window = Window::empty();
                 self.place = if way == Way::On { Place::End } else { Place::Start };
             }
-            // The next step leads on behind what is damaged, in whichever direction.
+            // The next step, in either direction, continues behind the damage.
             Err(_) => {
                 self.window = Window::empty();
                 self.place = Place::Itself;
@@ -174,7 +176,7 @@ impl State {
         moved
     }
 
-    /// The place of an iterator that stands at the edge of its window, and wants to go on over it.
+    /// Returns the position of an iterator at the edge of its window, from which a fetch in direction `way` continues.
     fn place_at_edge(&mut self, way: Way) -> Place {
         let window = &self.window;
         if window.rows.count == 0 || way == window.way {
@@ -184,14 +186,14 @@ impl State {
         if way == Way::Back { Place::Before(key) } else { Place::Behind(key) }
     }
 
-    /// A window of rows that follow where the library's iterator stands.
+    /// Fetches a window of rows from the position of the library's iterator.
     fn pack(&mut self, way: Way) -> Moved {
         let rows_wanted = self.portion;
         self.portion = (self.portion * 4).min(MOST_ROWS);
         let mut rows = c::Rows::EMPTY;
         let call = if way == Way::On { c::waxseal_iter_next_rows } else { c::waxseal_iter_prev_rows };
         let mut error = 0;
-        // SAFETY: rows and error may be written.
+        // SAFETY: rows and error are writable.
         let status = unsafe { call(self.iter, rows_wanted, WINDOW_BYTES, &raw mut rows, &raw mut error) };
         let there = answered(status, error)?;
         if there {
@@ -200,10 +202,10 @@ impl State {
         Ok(there)
     }
 
-    /// Moves the library's iterator, and makes a window of the row that it comes to.
+    /// Moves the library's iterator, and makes a window of the row at its new position.
     fn single(&mut self, way: Way, call: unsafe extern "C" fn(Handle, *mut c::Row, c::HandlePlace) -> i32) -> Moved {
         let (mut row, mut error) = (c::Row::EMPTY, 0);
-        // SAFETY: row and error may be written.
+        // SAFETY: row and error are writable.
         let status = unsafe { call(self.iter, &raw mut row, &raw mut error) };
         let there = answered(status, error)?;
         if there {
@@ -214,7 +216,7 @@ impl State {
 
     fn seek(&mut self, key: &[u8], row: &mut c::Row) -> Moved {
         let mut error = 0;
-        // SAFETY: the key is readable, row and error may be written.
+        // SAFETY: the key is readable, row and error are writable.
         let status = unsafe { c::waxseal_iter_seek(self.iter, key.as_ptr(), key.len(), row, &raw mut error) };
         answered(status, error)
     }
@@ -244,7 +246,7 @@ impl State {
         }
     }
 
-    /// Forgets the window: the iterator stands at this place.
+    /// Clears the window and sets the position.
     fn stand(&mut self, place: Place) {
         self.window = Window::empty();
         self.place = place;
@@ -256,13 +258,13 @@ fn answered(status: i32, error: Handle) -> Moved {
     if status < 0 { Err((status, error)) } else { Ok(status == c::WAXSEAL_OK) }
 }
 
-/// Goes over the rows of a reader: `Rows(reader, start, stop, include_start, include_stop, reverse, include_key, include_value, skip, prefix)`.
-/// It stands between two rows: `next` gives the one behind, `prev` the one before; with `reverse` they change their roles. `skip` bytes are cut off
-/// the keys.
+/// Iterates over the rows of a reader: `Rows(reader, start, stop, include_start, include_stop, reverse, include_key,
+/// include_value, skip, prefix)`. The position is between two rows: `next` returns the row behind it, `prev` the row
+/// before it; with `reverse` they change roles. The first `skip` bytes of the keys are removed.
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Rows {
     shared: Arc<Shared>,
-    /// What the rows are of; it keeps the store open.
+    /// The reader of the rows; it keeps the store open.
     _reader: Py<Reader>,
     state: Mutex<State>,
     reverse: bool,
@@ -306,7 +308,7 @@ impl Rows {
             let range = c::Range { lower: bound(start, include_start), upper: bound(stop, include_stop) };
             let (mut iter, mut error) = (0, 0);
             let (place, fault) = (&raw mut iter, &raw mut error);
-            // SAFETY: prefix, range and its keys are readable; handle and error may be written.
+            // SAFETY: prefix, range and its keys are readable; handle and error are writable.
             let mut status = unsafe {
                 match prefix {
                     Some(key) => c::waxseal_iter_create_prefix(family, snapshot, key.as_ptr(), key.len(), place, fault),
@@ -336,7 +338,7 @@ impl Rows {
         self.moved(py, Way::On.turned(self.reverse))
     }
 
-    /// The row before. Raises StopIteration if there is none.
+    /// Returns the previous row. Raises StopIteration if there is none.
     fn prev<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.moved(py, Way::Back.turned(self.reverse))?.ok_or_else(|| PyStopIteration::new_err(()))
     }
@@ -360,7 +362,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Ends the iterator, and lets go of its view. Ending twice is nothing.
+    /// Closes the iterator and releases its view. A second call does nothing.
     fn close(&self, py: Python<'_>) {
         let mut state = self.locked(py);
         if !state.closed {
@@ -372,12 +374,12 @@ impl Rows {
         }
     }
 
-    /// Raises if the iterator or its store was closed.
+    /// Raises if the iterator or its store is closed.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.open(py).map(drop)
     }
 
-    /// Steps over all rows that follow, and says how many there were.
+    /// Steps over all following rows, and returns their number.
     fn count(&self, py: Python<'_>) -> PyResult<usize> {
         let way = Way::On.turned(self.reverse);
         let mut count = 0;
@@ -409,7 +411,7 @@ impl Rows {
 }
 
 impl Rows {
-    /// Takes one step. The row that was stepped over, if there is one.
+    /// Takes one step. Returns the row that it passed; `None` at the end.
     #[inline]
     fn moved<'py>(&self, py: Python<'py>, way: Way) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
@@ -418,7 +420,7 @@ impl Rows {
                 let (key, value) = state.window.row(row);
                 let key = self.include_key.then(|| PyBytes::new(py, key.get(self.skip..).unwrap_or_default()));
                 let value = self.include_value.then(|| PyBytes::new(py, value));
-                // A tuple may start the collection of garbage, and with it any code: nothing is locked then.
+                // Creating a tuple may start the garbage collector, which may run any code: no lock is held here.
                 drop(state);
                 return Ok(Some(match (key, value) {
                     (Some(key), Some(value)) => PyTuple::new(py, [key, value])?.into_any(),
@@ -433,19 +435,19 @@ impl Rows {
         }
     }
 
-    /// Fetches rows with the interpreter's lock released. False if there are none in this direction.
+    /// Fetches rows with the GIL released. Returns false if there are none in this direction.
     #[cold]
     fn fetched(&self, py: Python<'_>, way: Way) -> PyResult<bool> {
         py.check_signals()?; // whoever steps may run no Python between two windows
         let moved = py.detach(|| {
             let mut state = self.lock();
-            // Threads may share an iterator: another one may have been quicker.
+            // Threads may share an iterator: another thread may have fetched rows already.
             if state.closed || !state.is_at_edge(way) { Ok(true) } else { state.fetch(way) }
         });
         moved.map_err(|(status, error)| self.shared.failure(py, status, error))
     }
 
-    /// The state of an iterator that can be moved.
+    /// Locks the state of an open iterator.
     #[inline]
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         self.shared.check(py)?;
@@ -457,7 +459,8 @@ impl Rows {
         Ok(state)
     }
 
-    /// The state, also of an iterator that was closed. Another thread that has it may wait for the interpreter's lock.
+    /// Locks the state, even of a closed iterator. Releases the GIL to wait, since the thread that holds the lock may
+    /// wait for the GIL.
     #[inline]
     fn locked(&self, py: Python<'_>) -> MutexGuard<'_, State> {
         loop {
@@ -483,7 +486,7 @@ impl Drop for Rows {
     }
 }
 
-/// One end of a range.
+/// Returns one end of a range.
 fn bound(key: Option<&[u8]>, included: bool) -> c::Bound {
     let kind = match (key, included) {
         (None, _) => c::WAXSEAL_UNBOUNDED,

@@ -1,4 +1,5 @@
-//! What all objects of one open store share: whether it is closed, in which process it lives, and how its errors become exceptions.
+//! The state that all objects of one open store share: whether it is closed, its process, and the conversion of its
+//! errors to exceptions.
 
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
@@ -10,25 +11,25 @@ use pyo3::types::PyBytes;
 use crate::c::{self, Handle, Slice};
 use crate::interrupt;
 
-/// How many forks lie between this process and the first one that loaded the module.
+/// Number of forks between the process that loaded the module first and this process.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Tells the module that this process is the child of a fork; Python calls it there.
+/// Tells the module that the process is a forked child; Python calls it there.
 #[pyfunction]
 pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The state of one open store, behind every object that was made from it.
+/// The state of one open store, shared by every object made from it.
 pub(crate) struct Shared {
     closed: AtomicBool,
     born: u64,
-    /// Makes an exception of a status and its story.
+    /// The function that makes an exception of a status and its details.
     make_error: Py<PyAny>,
 }
 
 impl Shared {
-    /// An exception if the store was closed, or belongs to the parent of this process.
+    /// Fails if the store is closed, or belongs to the parent of this process.
     #[inline]
     pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.closed.load(Ordering::Acquire) {
@@ -44,19 +45,20 @@ impl Shared {
         Ok(())
     }
 
-    /// False in a child of the process that opened the store: its handles must not be touched, not even to end them.
+    /// False in a forked child of the process that opened the store: the child must not use the store's handles, not
+    /// even to destroy them.
     pub(crate) fn is_here(&self) -> bool {
         self.born == FORKS.load(Ordering::Relaxed)
     }
 
-    /// The exception of a status that this module found out by itself.
+    /// Returns the exception of a status that this module detected.
     #[cold]
     pub(crate) fn error(&self, py: Python<'_>, status: i32, message: &str) -> PyErr {
         let none = py.None();
         self.make(py, (status, message, &none, &none, &none, &none, &none))
     }
 
-    /// The exception of a call that failed. Its error object is ended.
+    /// Returns the exception of a failed call, and destroys its error object.
     #[cold]
     pub(crate) fn failure(&self, py: Python<'_>, status: i32, error: Handle) -> PyErr {
         if status == c::WAXSEAL_INTERRUPTED
@@ -90,31 +92,32 @@ impl Shared {
     }
 }
 
-/// A text of an error object, copied.
+/// Copies a text of an error object.
 fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: not null; the library's texts end with a zero byte and live as long as the error, which is ended later.
+    // SAFETY: not null; the library's texts are zero-terminated and valid until the error is destroyed, which comes
+    // later.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 fn key_range<'py>(py: Python<'py>, error: Handle) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
     let (mut smallest, mut largest) = (Slice::EMPTY, Slice::EMPTY);
-    // SAFETY: both places may be written.
+    // SAFETY: both places are writable.
     let status = unsafe { c::waxseal_error_key_range(error, &raw mut smallest, &raw mut largest) };
     if status != c::WAXSEAL_OK {
         return None;
     }
-    // SAFETY: both slices live as long as the error.
+    // SAFETY: both slices are valid as long as the error.
     let (smallest, largest) = unsafe { (bytes_at(smallest), bytes_at(largest)) };
     Some((PyBytes::new(py, smallest), PyBytes::new(py, largest)))
 }
 
-/// Bytes that the library lends.
+/// Returns bytes that the library lends.
 ///
 /// # Safety
-/// The slice is alive for `'a`.
+/// The slice is valid for `'a`.
 #[inline]
 pub(crate) unsafe fn bytes_at<'a>(slice: Slice) -> &'a [u8] {
     if slice.len == 0 {
@@ -124,7 +127,7 @@ pub(crate) unsafe fn bytes_at<'a>(slice: Slice) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(slice.data, slice.len) }
 }
 
-/// An open store, as far as its objects have to know of it.
+/// The part of an open store that its objects need.
 #[pyclass(frozen, module = "waxseal._native")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<Shared>,
@@ -138,24 +141,24 @@ impl Store {
         Store { shared: Arc::new(Shared { closed: AtomicBool::new(false), born, make_error }) }
     }
 
-    /// True once the store was closed.
+    /// True once the store is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// True in the process that opened the store, false in its children.
+    /// True in the process that opened the store, false in its forked children.
     #[getter]
     fn here(&self) -> bool {
         self.shared.is_here()
     }
 
-    /// Marks the store as closed. False if it was.
+    /// Marks the store as closed. Returns false if it already was.
     fn close(&self) -> bool {
         !self.shared.closed.swap(true, Ordering::AcqRel)
     }
 
-    /// Raises if the store was closed, or belongs to the parent of this process.
+    /// Raises if the store is closed, or belongs to the parent of this process.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.shared.check(py)
     }

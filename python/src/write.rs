@@ -10,10 +10,10 @@ use crate::c::{self, Handle};
 use crate::reader::Reader;
 use crate::shared::Store;
 
-/// A portion of `put_many` is committed when it has so many bytes.
+/// Number of bytes at which a portion of `put_many` is committed.
 const PORTION_BYTES: usize = 4 << 20;
 
-/// Reads and writes one column family: `Keyspace(store, family, db)`, by the handles of the library.
+/// Reads and writes one column family: `Keyspace(store, family, db)`, by handles of the library.
 #[pyclass(frozen, subclass, extends = Reader, module = "waxseal._native")]
 pub(crate) struct Keyspace {
     db: Handle,
@@ -26,7 +26,7 @@ impl Keyspace {
         PyClassInitializer::from(Reader::new(store, family, 0)).add_subclass(Keyspace { db })
     }
 
-    /// Sets a key to a value. `durability` is "none", "os" or "sync"; None: the store's.
+    /// Sets a key to a value. `durability` is "none", "os" or "sync"; None means the store's default.
     #[pyo3(signature = (key, value, durability=None))]
     fn put(
         slf: &Bound<'_, Self>,
@@ -42,7 +42,7 @@ impl Keyspace {
         let answer = py.detach(|| {
             with_durability(durability, |options, error| {
                 let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-                // SAFETY: key and value are readable, the error may be written.
+                // SAFETY: key and value are readable, the error is writable.
                 unsafe {
                     match options {
                         None => c::waxseal_put(family, key, key_len, value, value_len, error),
@@ -54,7 +54,7 @@ impl Keyspace {
         settled(reader, py, answer)
     }
 
-    /// Removes a key; no error if it is not there. `durability` as of `put`.
+    /// Deletes a key; a missing key is not an error. `durability` as of `put`.
     #[pyo3(signature = (key, durability=None))]
     fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, durability: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, reader) = (slf.py(), slf.as_super().get());
@@ -64,7 +64,7 @@ impl Keyspace {
         let (family, key) = (reader.family, &*key);
         let answer = py.detach(|| {
             with_durability(durability, |options, error| {
-                // SAFETY: the key is readable, the error may be written.
+                // SAFETY: the key is readable, the error is writable.
                 unsafe {
                     match options {
                         None => c::waxseal_delete(family, key.as_ptr(), key.len(), error),
@@ -87,8 +87,8 @@ impl Keyspace {
         Keyspace::delete(slf, key, None)
     }
 
-    /// Sets many keys, from an iterable of pairs, and says how many there were. They are committed in portions of a few megabytes, each
-    /// whole or not at all; an exception of the iterable leaves out the portion that it came in.
+    /// Sets many keys, from an iterable of pairs, and returns their number. Commits them in atomic portions of a few
+    /// megabytes. An exception of the iterable discards the current portion.
     #[pyo3(signature = (pairs, durability=None))]
     fn put_many(
         slf: &Bound<'_, Self>,
@@ -118,7 +118,7 @@ impl Keyspace {
     }
 }
 
-/// Key and value of a pair.
+/// Returns the key and the value of a pair.
 #[inline]
 fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     match pair.cast::<PyTuple>() {
@@ -128,7 +128,7 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<
     }
 }
 
-/// Runs a write with options for its durability, or with none. Status and error.
+/// Runs a write, with options if it has a durability of its own. Returns status and error.
 #[inline]
 fn with_durability(durability: i32, write: impl FnOnce(Option<Handle>, c::HandlePlace) -> i32) -> (i32, Handle) {
     let mut error = 0;
@@ -136,7 +136,7 @@ fn with_durability(durability: i32, write: impl FnOnce(Option<Handle>, c::Handle
         return (write(None, &raw mut error), error);
     }
     let mut options = 0;
-    // SAFETY: both places may be written.
+    // SAFETY: both places are writable.
     let made = unsafe { c::waxseal_write_options_create(&raw mut options, &raw mut error) };
     if made != c::WAXSEAL_OK {
         return (made, error);
@@ -152,7 +152,7 @@ fn settled(reader: &Reader, py: Python<'_>, (status, error): (i32, Handle)) -> P
     if status < 0 { Err(reader.shared.failure(py, status, error)) } else { Ok(()) }
 }
 
-/// The number of a durability that was said in a word.
+/// Returns the number of a durability word.
 #[inline]
 pub(crate) fn durability_of(word: Option<&Bound<'_, PyAny>>) -> PyResult<i32> {
     match word {
