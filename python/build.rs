@@ -1,7 +1,7 @@
-//! Links the extension to the C library, which lies beside it in the package.
+//! Links the extension to the C library, which is installed next to it in the package.
 //!
-//! `WAXSEAL_LIB_DIR` names the folder of `libwaxseal.so`; the package's build sets it. Without it, as when the workspace is checked,
-//! the library's symbols stay open, as Python's do: the extension compiles, and cannot be loaded.
+//! `WAXSEAL_LIB_DIR` names the directory of `libwaxseal.so`; the package's build sets it. Without it, as in a check of
+//! the workspace, the library's symbols stay undefined, as Python's do: the extension compiles, but cannot be loaded.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,8 @@
-"""Reads the C library's header and writes what Python's ctypes has to know of it: `waxseal/_abi.py`. The package's build runs it.
+"""Generates the package's ctypes declarations, `waxseal/_abi.py`, from the C library's header. The package's build runs
+it.
 
-In: `waxseal.h`, which is generated too, so its shape is known: constants, opaque types, structs, function types, functions. What is
-not understood is an error, never left out.
+In: `waxseal.h`, whose shape is known because it is generated: constants, opaque types, structs, function types,
+functions. Any other declaration is an error and is never omitted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Function(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a header declares, in its order."""
+    """The declarations of a header, in order."""
 
     constants: Dict[str, str]
     opaque: List[str]
@@ -58,7 +59,7 @@ class Header(NamedTuple):
 
 
 def read(text: str) -> Header:
-    """Takes a header apart."""
+    """Parses a header."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     text = re.sub(r"//[^\n]*", " ", text)
     constants = {name: value for name, value in re.findall(r"^#define (WAXSEAL_\w+) (.+?)\s*$", text, re.M)}
@@ -72,7 +73,7 @@ def read(text: str) -> Header:
 
 
 def _statements(text: str) -> List[str]:
-    """Declarations, each without its semicolon; braces are kept whole."""
+    """Splits text into declarations without their semicolons; braces stay together."""
     found, depth, begin = [], 0, 0
     for at, sign in enumerate(text):
         if sign == "{":
@@ -87,7 +88,7 @@ def _statements(text: str) -> List[str]:
 
 def _take(header: Header, statement: str) -> None:
     if re.match(r"(typedef )?struct Arrow", statement):
-        return  # Arrow's own, which the package declares by hand
+        return  # Arrow's own types, which the package declares by hand
     if match := re.fullmatch(r"typedef struct (\w+) (\w+)", statement):
         header.opaque.append(match[2])
     elif match := re.fullmatch(r"(?:typedef )?struct ?(\w*) ?\{(.*)\} ?(\w*)", statement):
@@ -106,7 +107,7 @@ def _fields(body: str) -> List[str]:
 
 
 def _parameters(text: str) -> List[Parameter]:
-    """Parameters, split at commas that are not inside the parentheses of a function type."""
+    """Splits parameters at commas outside of parentheses."""
     if text.strip() in ("", "void"):
         return []
     parts, depth = [""], 0
@@ -131,7 +132,7 @@ def _parameter(text: str) -> Parameter:
 
 
 class Types:
-    """How C's types read in ctypes."""
+    """Converts C types to ctypes expressions."""
 
     def __init__(self, header: Header) -> None:
         self.structs = {name for name, _ in header.structs}
@@ -139,7 +140,7 @@ class Types:
         self.callbacks = {callback.name for callback in header.callbacks}
 
     def of(self, text: str) -> str:
-        """The ctypes expression of a type."""
+        """Returns the ctypes expression of a type."""
         if match := re.fullmatch(r"(.+?) ?\(\*\)\((.*)\)", text):
             return self.function(match[1], _parameters(match[2]))
         if match := re.fullmatch(r"(\w+)\[(\w+)\]", text):
@@ -163,12 +164,12 @@ class Types:
         return "C.POINTER(" * stars + inner + ")" * stars
 
     def lent(self, text: str) -> str:
-        """The same where the library lends bytes: they come as an address, since their length stands beside them."""
+        """As `of`, but bytes that the library lends become an address, since a separate argument holds their length."""
         kind = self.of(text)
         return "C.c_void_p" if kind == "C.c_char_p" else kind
 
     def function(self, result: str, parameters: List[Parameter]) -> str:
-        """The ctypes expression of a function type."""
+        """Returns the ctypes expression of a function type."""
         types = [self.of(result)] + [self.lent(parameter.type) for parameter in parameters]
         return f"C.CFUNCTYPE({', '.join(types)})"
 
@@ -181,7 +182,7 @@ class Types:
 
 
 def write(header: Header) -> str:
-    """The module's text."""
+    """Returns the text of the module."""
     types = Types(header)
     lines = [
         '"""What waxseal.h declares, as ctypes sees it. Written by declare.py: change the header, not this."""',
@@ -223,7 +224,7 @@ def _constant(value: str) -> str:
 
 
 def _ordered(declared: Dict[str, List[str]]) -> List[str]:
-    """Names, each after those that it mentions."""
+    """Returns names in dependency order: each after the names in its declaration."""
     done: List[str] = []
 
     def visit(name: str, on_the_way: Tuple[str, ...]) -> None:

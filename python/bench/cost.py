@@ -1,7 +1,8 @@
-"""One path of the package many times over, to be counted: `valgrind --tool=callgrind python python/bench/cost.py get 12`.
+"""Runs one operation of the package many times, for counting: `valgrind --tool=callgrind python python/bench/cost.py
+get 12`.
 
-In: a path, and how often 1,000 keys are gone through. Out: nothing; callgrind says how many instructions were the engine's, the C
-library's and the extension's. docs/costs.md.
+In: an operation, and the number of passes over 1,000 keys. Out: nothing; callgrind reports the instructions of the
+engine, the C library and the extension. See docs/costs.md.
 """
 
 import sys

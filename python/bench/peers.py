@@ -1,11 +1,12 @@
-"""Waxseal beside plyvel, rocksdict and lmdb, in one process: get, put, batch put, rows, and a scan into Arrow.
+"""Compares Waxseal with plyvel, rocksdict and lmdb in one process: get, put, batch put, rows, and a scan into Arrow.
 
     pip install waxseal plyvel rocksdict lmdb pyarrow
     python bench/peers.py [--quick] [--cpu] [--json FILE] [--engine PATH]
 
-Rounds alternate between the stores, so that what slows the machine slows all of them; each gate is a ratio of paired rounds with its
-interval. `--engine` names the program `waxseal-bench`, which measures the engine's own point read of the same content. Every gate ends with a
-line `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`; the exit code is 0, 6 or 7.
+Rounds alternate between the stores, so that a slow phase of the machine affects all of them. Each gate is a ratio of
+paired rounds with its interval. `--engine` names the program `waxseal-bench`, which measures the engine's own point
+read of the same content. Every gate prints a line `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`; the exit
+code is 0, 6 or 7.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Row = Tuple[bytes, bytes]
 
 
 class Waxseal:
-    """The store at hand."""
+    """Waxseal."""
 
     name = "waxseal"
 
@@ -139,7 +140,8 @@ class Rocksdict:
 
 
 class Lmdb:
-    """LMDB, which never waits for the disk here: as the others, its writes survive the process and not the machine."""
+    """LMDB, configured not to wait for the disk: like the others, its writes survive a crash of the process but not of
+    the machine."""
 
     name = "lmdb"
 
@@ -191,7 +193,7 @@ class Lmdb:
 
 
 def arrow_of(rows: Any) -> Any:
-    """A table of rows, for stores that give rows alone."""
+    """Builds an Arrow table from rows, for stores without Arrow support."""
     import pyarrow
 
     keys, values = [], []
@@ -203,14 +205,14 @@ def arrow_of(rows: Any) -> Any:
 
 
 def make_rows(count: int, seed: int) -> List[Row]:
-    """Rows in random order, whose values halve when they are compressed."""
+    """Returns rows in random order, whose values compress to half their size."""
     random_ = random.Random(seed)
     keys = [b"%0*d" % (KEY_BYTES, number) for number in range(count)]
     random_.shuffle(keys)
     return [(key, random_.randbytes(VALUE_BYTES // 2) + b"x" * (VALUE_BYTES - VALUE_BYTES // 2)) for key in keys]
 
 
-#: What a round is measured by: time on the wall, or that of the thread alone, on a machine that others use too.
+#: The clock of a round: wall time, or the thread's CPU time on a shared machine.
 clock = time.perf_counter_ns
 
 
@@ -249,7 +251,8 @@ Step = Tuple[str, int, Callable[[Any], None]]
 
 
 def measure(stores: List[Any], count: int, rounds: int) -> Dict[str, Dict[str, List[float]]]:
-    """Nanoseconds per operation: of each step, of each store, of each round. Reads come first, while the stores are at rest."""
+    """Returns nanoseconds per operation, by step, store and round. Reads come first, while the stores have no
+    background work."""
     rows = make_rows(count, SEED)
     for store in stores:
         store.load(rows)
@@ -275,8 +278,8 @@ def measure(stores: List[Any], count: int, rounds: int) -> Dict[str, Dict[str, L
         if steps is writes:
             for store in stores:
                 if hasattr(store, "renew"):
-                    store.renew()  # a reader that stays open would hold what is overwritten
-        for number in range(rounds + 1):  # the first one warms up
+                    store.renew()  # an open reader would pin overwritten pages
+        for number in range(rounds + 1):  # the first round is a warm-up
             order = stores[number % len(stores) :] + stores[: number % len(stores)]
             for step, operations, work in steps(random.Random(SEED + number)):
                 for store in order:
@@ -287,7 +290,7 @@ def measure(stores: List[Any], count: int, rounds: int) -> Dict[str, Dict[str, L
 
 
 def interval(samples: List[float]) -> Tuple[float, float, float]:
-    """Median, and the order statistics that hold it at about 95 %."""
+    """Returns the median, and the order statistics that enclose it with about 95 % confidence."""
     ordered = sorted(samples)
     count = len(ordered)
     reach = max(1, round(0.98 * count**0.5))
@@ -296,7 +299,7 @@ def interval(samples: List[float]) -> Tuple[float, float, float]:
 
 
 def gate(name: str, metric: str, samples: List[float], unit: str, threshold: float) -> Dict[str, Any]:
-    """Judges samples that are to stay at or below a threshold."""
+    """Compares samples with an upper threshold."""
     value, low, high = interval(samples)
     verdict = "PASS" if high <= threshold else "FAIL" if low > threshold else "INCONCLUSIVE"
     print(f"{verdict} {name} {metric} {value:.3g} {unit} {threshold:g}")
@@ -315,7 +318,7 @@ def gate(name: str, metric: str, samples: List[float], unit: str, threshold: flo
 
 
 def engine_get(program: str, count: int, operations: int, folder: Path) -> Optional[float]:
-    """Nanoseconds of the engine's own point read, without Python."""
+    """Returns nanoseconds of the engine's own point read, without Python."""
     command = [program, "run", "--engine", "waxseal", "--bench", "fillrandom,settle,readrandom,readrandom"]
     command += ["--num", str(count), "--ops", str(operations), "--threads", "1", "--key", str(KEY_BYTES)]
     command += ["--value", str(VALUE_BYTES), "--seed", str(SEED), "--dir", str(folder / "engine"), "--json"]
@@ -329,7 +332,7 @@ def engine_get(program: str, count: int, operations: int, folder: Path) -> Optio
 
 
 def main() -> int:
-    """Measures, prints, judges."""
+    """Measures, prints, and checks the gates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="within a minute")
     parser.add_argument("--json", metavar="FILE", help="the results, for programs")

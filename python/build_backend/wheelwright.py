@@ -1,10 +1,10 @@
-"""How the package is built: the C library and the tool first, then maturin makes the wheel around them.
+"""The package's build backend: builds the C library and the tool first, then maturin builds the wheel around them.
 
-In: the repository, or an sdist, which is a part of the repository with this package's `pyproject.toml` at its top. Out: a wheel that
-carries `waxseal/_lib/{libwaxseal.so.0, waxseal.h, waxseal}`, and an sdist that carries every source of them. The extension module
-finds the library beside itself, so nothing outside the wheel is needed to use it.
+In: the repository, or an sdist, which is a part of the repository with this package's `pyproject.toml` in its root.
+Out: a wheel that contains `waxseal/_lib/{libwaxseal.so.0, waxseal.h, waxseal}`, and an sdist with all their sources.
+The extension module finds the library next to itself, so the wheel needs no file outside of it.
 
-`WAXSEAL_LIB_DIR` names a folder with `libwaxseal.so` and `waxseal` that were built before; then nothing is built but the extension.
+`WAXSEAL_LIB_DIR` names a directory with an existing `libwaxseal.so` and `waxseal`; then only the extension is built.
 """
 
 import io
@@ -21,7 +21,8 @@ PACKAGE = Path(__file__).resolve().parent.parent
 ROOT = PACKAGE.parent
 LIBRARY_FOLDER = "WAXSEAL_LIB_DIR"
 
-# What the library and the tool are made of, beside the package itself. Manifests name tests and benches, so those come along.
+# Sources of the library and the tool, besides the package itself. Tests and benches are included, since manifests name
+# them.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs", "crates"]
 LEFT_OUT = {"__pycache__", "_lib"}
 NOT_SHIPPED = ["crates/bench", "crates/leveldb", "xtask"]
@@ -71,10 +72,11 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def _furnish():
-    """Puts the library, its header and the tool into the package, and tells the extension's build where the library is."""
+    """Copies the library, its header and the tool into the package, and passes the library's location to the
+    extension's build."""
     folder = os.environ.get(LIBRARY_FOLDER)
     if folder is None:
-        # Stripped while it is linked: a wheel with debug information is fifteen times as large.
+        # Stripped at link time: a wheel with debug information is fifteen times as large.
         command = ["cargo", "build", "--profile", "dist", "--config", 'profile.dist.strip="debuginfo"']
         subprocess.run([*command, "-p", "waxseal-ffi", "-p", "waxseal-cli"], cwd=ROOT, check=True)
         folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"
@@ -86,19 +88,19 @@ def _furnish():
     shutil.copy2(folder / "libwaxseal.so", lib / "libwaxseal.so.0")
     shutil.copy2(folder / "waxseal", lib / "waxseal")
     shutil.copy2(ROOT / "crates" / "ffi" / "include" / "waxseal.h", lib / "waxseal.h")
-    # What ctypes has to know of the library is made of the header that it is built with.
+    # The ctypes declarations are generated from the header that the library is built with.
     subprocess.run([sys.executable, PACKAGE / "declare.py"], check=True)
 
 
 def _version():
-    """The version of the workspace, which is everybody's."""
+    """Returns the workspace's version, which all packages share."""
     section = (ROOT / "Cargo.toml").read_text().split("[workspace.package]")[1]
     line = next(line for line in section.splitlines() if line.startswith("version"))
     return line.split('"')[1]
 
 
 def _project_at_the_top():
-    """`pyproject.toml` as it reads one folder further up."""
+    """Returns `pyproject.toml` adapted to the parent directory."""
     text = (PACKAGE / "pyproject.toml").read_text()
     if not (PACKAGE / "Cargo.toml").exists() or "manifest-path" in text:
         return text
@@ -123,7 +125,7 @@ def _package_info(version):
 def _add(archive, top, path):
     relative = path.relative_to(ROOT)
     if path.is_dir():
-        # What cargo built bears a tag; a module may be called `target` too.
+        # Cargo's build directories contain a tag file; a module may also be called `target`.
         if path.name in LEFT_OUT or str(relative) in NOT_SHIPPED or (path / "CACHEDIR.TAG").exists():
             return
         for child in sorted(path.iterdir()):
@@ -135,7 +137,7 @@ def _add(archive, top, path):
 
 
 def _without_members(manifest):
-    """The workspace without the packages that are not shipped."""
+    """Returns the workspace manifest without the packages that are not shipped."""
     lines = manifest.splitlines(keepends=True)
     kept = [line for line in lines if line.strip(' ",\n') not in NOT_SHIPPED]
     if len(kept) != len(lines) - len(NOT_SHIPPED):
@@ -151,7 +153,7 @@ def _add_text(archive, name, text):
 
 
 def _anonymous(info):
-    """Neither who built it nor when: the same sources give the same archive."""
+    """Removes user and time from an archive entry, so that the same sources produce the same archive."""
     info.uid = info.gid = info.mtime = 0
     info.uname = info.gname = ""
     info.mode = 0o755 if info.mode & 0o100 else 0o644

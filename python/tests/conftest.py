@@ -1,4 +1,4 @@
-"""What the tests share: stores in folders of their own, and the backend that all of them run on."""
+"""Shared fixtures: stores in separate directories, and the backend of the whole run."""
 
 import os
 from typing import Iterator

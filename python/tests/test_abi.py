@@ -1,4 +1,4 @@
-"""What Python knows of the C library is what its header says."""
+"""The package's declarations of the C library match its header."""
 
 import importlib.util
 import re
@@ -86,7 +86,7 @@ def test_the_extension_has_the_constants_and_structs_of_the_header(header, exten
 
 
 def test_bad_arguments_are_statuses():
-    """Whatever number stands where a handle is asked for, the answer is a status."""
+    """For any number in place of a handle, the result is a status."""
     for handle in (0, 1, 2**63, 2**64 - 1, 0xDEADBEEF):
         for name in ("waxseal_sync", "waxseal_flush", "waxseal_close"):
             if handle or name != "waxseal_close":

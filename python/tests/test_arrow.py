@@ -1,4 +1,4 @@
-"""Scans through the Arrow capsule protocol, read by those who read Arrow."""
+"""Scans through the Arrow capsule protocol, read by Arrow consumers."""
 
 import gc
 

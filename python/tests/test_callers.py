@@ -1,4 +1,4 @@
-"""The script of tests/callers, carried out in Python: the answers are those that Rust gives, line by line."""
+"""The script of tests/callers, executed in Python: its results equal those of Rust, line by line."""
 
 import subprocess
 import sys

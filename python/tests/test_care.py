@@ -1,4 +1,4 @@
-"""Verify, scrub, repair and salvage, with the functions that they call."""
+"""Verify, scrub, repair and salvage, with their callbacks."""
 
 import os
 
@@ -139,7 +139,7 @@ def test_progress_and_its_end(path):
         assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
         assert db.verify(progress=lambda done, total, found: False).cancelled
         with pytest.raises(waxseal.Error):
-            db.verify(progress=lambda *said: db.flush() or True)  # not from inside
+            db.verify(progress=lambda *said: db.flush() or True)  # refused inside a callback
         with pytest.raises(waxseal.InvalidArgument):
             db.verify(progress=lambda *said: db.close())
         assert not db.closed

@@ -1,4 +1,4 @@
-"""What a closed store releases, and how often a value is read."""
+"""The resources that closing a store releases, and the number of reads per value."""
 
 import os
 
@@ -8,7 +8,7 @@ import waxseal
 
 
 def held(path):
-    """Descriptors and mappings of this process that lead to a store."""
+    """Returns descriptors and mappings of this process for a store's files."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -51,7 +51,7 @@ def test_a_reader_releases_every_file(path):
 
 
 def read_bytes():
-    """Bytes that this process has asked the system for."""
+    """Returns the bytes that this process has allocated from the system."""
     with open("/proc/self/io") as counts:
         return int(next(line for line in counts if line.startswith("rchar")).split()[1])
 

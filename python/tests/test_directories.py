@@ -1,5 +1,5 @@
-"""Directories that hold something else than a store, where nothing is created, changed or removed; and stores whose directory is
-renamed or loses its lock while they are open."""
+"""Directories that hold other files than a store, where no file is created, changed or removed; and stores whose
+directory is renamed or loses its lock while they are open."""
 
 import os
 

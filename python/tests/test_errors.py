@@ -1,4 +1,4 @@
-"""Errors are exceptions with their reasons, and damage on the disk is told."""
+"""Errors become exceptions with their details, and damage on disk is reported."""
 
 import errno
 import os
@@ -37,7 +37,7 @@ def test_modes(path):
     with waxseal.open(path, "c") as db:
         db[b"a"] = b"1"
         assert db.mode == "c" and db.path == path
-        with waxseal.open(path, "r") as reader:  # also beside one that writes
+        with waxseal.open(path, "r") as reader:  # while another handle has it open for writing
             assert reader[b"a"] == b"1"
             db[b"b"] = b"2"
             reader.refresh()
@@ -125,7 +125,7 @@ def test_options_are_checked(path):
 
 
 def damage(path, inside=None):
-    """Overwrites bytes in the middle of the largest table, or of a value in it: more than its sums can set right."""
+    """Overwrites bytes in the middle of the largest table, or of a value in it: more than checksums can correct."""
     tables = [os.path.join(path, name) for name in os.listdir(path) if name.endswith(".tbl")]
     table = max(tables, key=os.path.getsize)
     with open(table, "r+b") as file:

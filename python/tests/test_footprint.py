@@ -1,4 +1,4 @@
-"""How much of the disk a store takes while it is new."""
+"""Disk usage of a new store."""
 
 import os
 
@@ -8,7 +8,7 @@ KIB = 1024
 
 
 def allocated(path: str) -> int:
-    """Bytes of allocated blocks of all files in a directory."""
+    """Returns the bytes of allocated blocks of all files in a directory."""
     return sum(entry.stat().st_blocks * 512 for entry in os.scandir(path))
 
 

@@ -1,4 +1,5 @@
-"""Ctrl-C, and any signal whose handler raises, ends a long call: it raises, at once, and the store goes on."""
+"""Ctrl-C, and any signal whose handler raises, interrupts a long call: the call raises at once, and the store stays
+usable."""
 
 import gc
 import os
@@ -16,12 +17,12 @@ PATIENCE = 20.0
 
 
 class Rang(Exception):
-    """What the handler of the alarm raises."""
+    """The exception of the alarm's handler."""
 
 
 @pytest.fixture
 def store(path):
-    """A store whose passes take a while: they are asked at a pace, or for so many rows."""
+    """A store with slow passes: they have a rate limit, or many rows."""
     with waxseal.open(path, memtable_bytes=1 << 20) as db:
         db.put_many((b"%08d" % n, os.urandom(900)) for n in range(40_000))
         db.flush()
@@ -30,13 +31,13 @@ def store(path):
 
 @pytest.fixture
 def alarm():
-    """Has a signal come after so many seconds, again and again."""
+    """Sends a signal repeatedly, after the given number of seconds."""
 
     def ring(_signal, _frame):
         raise Rang
 
     before = signal.signal(signal.SIGALRM, ring)
-    # Again and again: one that comes while an object is finalized is lost, as everywhere in Python.
+    # Repeatedly: a signal during the finalization of an object is lost, as everywhere in Python.
     yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds, 2.0 if seconds else 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
@@ -44,7 +45,7 @@ def alarm():
 
 @pytest.fixture
 def statuses(monkeypatch):
-    """What the library answered, call by call."""
+    """Records the library's statuses, call by call."""
     answered, guarded = [], _interrupt.guarded
 
     def listening(*arguments):
@@ -57,7 +58,7 @@ def statuses(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def without_collections():
-    """Garbage of other tests is gone: what a signal's handler raises in the middle of a finalizer reaches nobody."""
+    """Collects garbage of other tests: an exception of a signal handler inside a finalizer would be lost."""
     gc.collect()
     gc.disable()
     yield
@@ -101,7 +102,7 @@ def test_ctrl_c_ends_a_scrub_however_it_comes(store):
 
 @pytest.mark.parametrize("name", ["verify", "digest", "compact", "settle", "flush", "repair"])
 def test_a_signal_ends_the_call_that_it_meets(store, alarm, statuses, name):
-    """These end soon: the signal is sent until it has met one of them."""
+    """These calls are short: the signal is sent repeatedly until it has interrupted one."""
 
     def write():
         store.put_many((b"%08d" % n, b"x" * 900) for n in range(10_000))

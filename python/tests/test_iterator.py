@@ -1,4 +1,4 @@
-"""Iterators: plyvel's keywords, any bounds, both directions, a view of their own."""
+"""Iterators: plyvel's keywords, any bounds, both directions, a separate view each."""
 
 import bisect
 import random

@@ -1,4 +1,4 @@
-"""Closing, forks, threads and the end of the interpreter: nothing crashes, hangs or loses."""
+"""Closing, forks, threads and the end of the interpreter: no crash, no hang, no loss."""
 
 import copy
 import gc
@@ -15,7 +15,7 @@ import waxseal
 
 
 def run(script, *arguments, code=0):
-    """Runs a script in an interpreter of its own, and gives back what it printed."""
+    """Runs a script in a new interpreter, and returns its output."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(script), *arguments],
         capture_output=True,
@@ -195,7 +195,7 @@ def test_threads_share_an_iterator(db):
 
 
 def test_an_iterator_used_by_its_own_garbage():
-    """Making a row may start a collection, which may run code that moves the same iterator."""
+    """Creating a row may start a garbage collection, which may run code that moves the same iterator."""
     script = """
         import gc, waxseal
         db = waxseal.memory()

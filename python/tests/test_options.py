@@ -1,4 +1,4 @@
-"""Every setting that the library has can be said in Python, and is heard."""
+"""Every option of the library is available in Python, and takes effect."""
 
 import inspect
 import re
@@ -78,7 +78,7 @@ def test_fine_settings_are_heard(path):
         ({"durability": 2}, TypeError),
         ({"cache_bytes": -1}, ValueError),
         ({"comparator": ("order", 7)}, TypeError),
-        # What the engine alone knows to be wrong.
+        # Values that only the engine recognizes as invalid.
         ({"memtable_bytes": 1}, waxseal.InvalidArgument),
         ({"block_bytes": 1}, waxseal.InvalidArgument),
         ({"subcompactions": 65}, waxseal.InvalidArgument),

@@ -1,4 +1,4 @@
-"""Families in an order of their own, which a function of Python's says."""
+"""Families with a custom order, defined by a Python function."""
 
 import random
 
@@ -23,7 +23,7 @@ def test_a_store_in_an_order_of_its_own(path):
         db.flush()
         assert list(db) == sorted(keys, reverse=True)
         assert list(db.iterator(start=b"0003", include_value=False)) == [b"0003", b"0002", b"0001", b"0000"]
-        for call in (db.iterator, db.scan):  # keys with one prefix need not stand together
+        for call in (db.iterator, db.scan):  # keys with one prefix need not be adjacent
             with pytest.raises(waxseal.InvalidArgument, match="prefix"):
                 call(prefix=b"199")
         assert db.popitem()[0] == b"0000"

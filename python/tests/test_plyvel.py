@@ -1,6 +1,7 @@
-"""`waxseal.plyvel` answers as plyvel does.
+"""`waxseal.plyvel` behaves as plyvel does.
 
-`PLYVEL=plyvel pytest tests/test_plyvel.py` runs the same tests against plyvel itself: what they ask for is what it does.
+`PLYVEL=plyvel pytest tests/test_plyvel.py` runs the same tests against plyvel, to confirm that they describe its
+behavior.
 """
 
 import bisect
@@ -123,7 +124,7 @@ def test_a_batch_at_an_exception(db):
 
 
 class Gap:
-    """The model of an iterator: a place between two of the keys in its bounds."""
+    """The model of an iterator: a position between two of the keys in its bounds."""
 
     def __init__(self, keys, start, stop, include_start, include_stop, reverse):
         low = 0 if start is None else (bisect.bisect_left if include_start else bisect.bisect_right)(keys, start)

@@ -1,4 +1,4 @@
-"""Sessions, registrations, the log, and what is known of a key."""
+"""Sessions, registrations, the log of events, and explanations of keys."""
 
 import warnings
 from datetime import datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The sdist is a workspace of its own that holds all that the package is built from."""
+"""The sdist is a complete workspace with all sources of the package."""
 
 import importlib.util
 import json
@@ -19,7 +19,7 @@ def sdist(tmp_path_factory):
     backend = PACKAGE / "build_backend" / "wheelwright.py"
     if not (backend.exists() and (PACKAGE.parent / "crates" / "bench").exists()):
         pytest.skip("the repository is not here")
-    sys.modules.setdefault("maturin", types.ModuleType("maturin"))  # it makes wheels; an sdist needs nothing of it
+    sys.modules.setdefault("maturin", types.ModuleType("maturin"))  # builds wheels only; unused for an sdist
     spec = importlib.util.spec_from_file_location("wheelwright", backend)
     wheelwright = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(wheelwright)

@@ -1,4 +1,4 @@
-"""Values with their seals, entries beside them, digests."""
+"""Values with their seals, entries of providers, digests."""
 
 import time
 from datetime import datetime, timedelta, timezone

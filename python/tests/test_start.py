@@ -1,4 +1,4 @@
-"""The start that the README shows: a file that runs."""
+"""The README's first example is a file that runs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Table files, what is fenced and barred, and what the open of a store found."""
+"""Table files, quarantined tables, fences, and the recovery of a store."""
 
 import os
 
@@ -59,7 +59,7 @@ def test_what_an_open_found(path):
     with waxseal.open(path) as db:
         assert db.recovery() == waxseal.Recovery(0, 0, None, None, 0)
         db[b"a"] = b"1"
-        # What another process would find that came after a crash.
+        # The state that another process would find after a crash.
         copy = path + "-copy"
         os.mkdir(copy)
         for name in os.listdir(path):

@@ -1,4 +1,4 @@
-"""The package's types are what it does: mypy and its stubtest say so."""
+"""The package's types match its behavior: mypy and its stubtest confirm it."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ def test_types_are_as_they_say(tmp_path):
 
 
 def test_stubs_are_what_is_there(tmp_path):
-    # What declares the library's structs for ctypes has their fields at run time alone.
+    # The ctypes structs of the library have their fields only at run time.
     (tmp_path / "allowed").write_text(r"waxseal\._abi\.waxseal_.*\..*" + "\n" + r"waxseal\._arrow\.ArrowArrayStream\..*" + "\n")
     checked = mypy("mypy.stubtest", "waxseal", "--allowlist", "allowed", "--ignore-unused-allowlist", folder=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
