@@ -18,8 +18,8 @@ use crate::c::{self, Handle};
 use crate::reader::Reader;
 use crate::shared::{Shared, bytes_at};
 
-/// Number of rows in the first window, so that short scans read little. Each further window may have a multiple of the
-/// previous one's rows, up to a maximum.
+/// Maximum number of rows in the first window, so that short scans read little. The maximum quadruples with each further
+/// window, up to `MOST_ROWS`.
 const FIRST_ROWS: usize = 16;
 const MOST_ROWS: usize = 4096;
 /// Number of bytes at which a window ends.
@@ -438,7 +438,7 @@ impl Rows {
     /// Fetches rows with the GIL released. Returns false if there are none in this direction.
     #[cold]
     fn fetched(&self, py: Python<'_>, way: Way) -> PyResult<bool> {
-        py.check_signals()?; // whoever steps may run no Python between two windows
+        py.check_signals()?; // a caller may run no Python code between two windows
         let moved = py.detach(|| {
             let mut state = self.lock();
             // Threads may share an iterator: another thread may have fetched rows already.

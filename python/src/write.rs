@@ -108,7 +108,7 @@ impl Keyspace {
             count += 1;
             bytes += key.len() + value.len();
             if bytes >= PORTION_BYTES {
-                py.check_signals()?; // the iterable may run no Python
+                py.check_signals()?; // the iterable may run no Python code
                 batch.commit(py, durability)?;
                 bytes = 0;
             }

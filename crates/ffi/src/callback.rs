@@ -44,7 +44,7 @@ impl Caller {
 
     /// Sets the store, once it is open.
     pub(crate) fn is(&self, store: StoreId) {
-        let _ = self.0.store.set(store); // once
+        let _ = self.0.store.set(store); // a second call has no effect
     }
 
     /// Returns the store, once it is open.
@@ -54,7 +54,7 @@ impl Caller {
 
     /// Records that a comparator failed.
     pub(crate) fn fail(&self, comparator: &str) {
-        let _ = self.0.failed.set(comparator.to_owned()); // the first one counts
+        let _ = self.0.failed.set(comparator.to_owned()); // the first failure is kept
     }
 
     /// Returns the comparator that failed.

@@ -185,7 +185,7 @@ pub(crate) fn unwound() -> Option<Failure> {
 
 /// Binds the caller to its opened store, unless a comparator failed before.
 pub(crate) fn opened(caller: &Caller, store: StoreId) -> Result<()> {
-    let _failed = failed(); // nobody fails between the two
+    let _failed = failed(); // no comparator fails between `is` and the check
     caller.is(store);
     check_opening(caller)
 }

@@ -26,7 +26,7 @@ fn open_by(
     let db = db.needed("store")?;
     let (builder, caller) = configured(options, builder()?)?;
     let opened = open(builder);
-    check_opening(&caller)?; // what it answers is not to be trusted then
+    check_opening(&caller)?; // after a failed comparison the result is unreliable
     let opened = opened?;
     crate::comparator::opened(&caller, opened.store())?;
     db.set(issue(opened)?);

@@ -141,7 +141,7 @@ impl Failure {
             ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
             ErrorKind::Closed => WAXSEAL_CLOSED,
             ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
-            _ => WAXSEAL_INTERNAL, // a kind that this library was not built with
+            _ => WAXSEAL_INTERNAL, // a kind unknown to this library
         }
     }
 }

@@ -24,7 +24,7 @@ fn take_one(
     let snapshot = snapshot.needed("snapshot")?;
     let taken = with(db, |db| {
         let taken = take(db);
-        taken.seqno()?; // there may be no moment: the store may be closing
+        taken.seqno()?; // fails if the store is closing
         Ok(taken)
     })?;
     snapshot.set(issue(taken)?);

@@ -87,7 +87,7 @@ impl Batch {
             copy.extend_from_slice(&self.bytes);
             self.bytes = Arc::new(copy);
         }
-        let bytes = Arc::make_mut(&mut self.bytes); // alone by now: copies nothing
+        let bytes = Arc::make_mut(&mut self.bytes); // not shared here, so this copies nothing
         bytes.try_reserve(more).map_err(refused)?;
         Ok(bytes)
     }

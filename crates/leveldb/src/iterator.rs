@@ -49,7 +49,7 @@ impl Held {
     pub(crate) fn end(&self) {
         self.show(None);
         let ended = lock(&self.iterator).take();
-        drop(ended); // a comparator's destructor may run, without our lock
+        drop(ended); // may run a comparator's destructor, hence after the unlock
     }
 
     /// Moves the iterator. On a failure it is not valid and keeps the first error.
@@ -57,7 +57,7 @@ impl Held {
     pub(crate) fn go(&self, step: impl FnOnce(&mut Cursor) -> Result<()>) {
         let mut held = lock(&self.iterator);
         let Some(Iter { cursor: Some(cursor), failure }) = &mut *held else { return };
-        self.show(None); // until it has arrived, should it not
+        self.show(None); // not valid if the step panics
         if let Err(error) = step(cursor) {
             failure.get_or_insert(error.into());
         }

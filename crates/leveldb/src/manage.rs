@@ -75,7 +75,7 @@ fn exchange(dir: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     fs.rename(dir, old).inspect_err(|_| forget())?;
     fs.rename(fresh, dir).inspect_err(|_| {
         if fs.rename(old, dir).is_ok() {
-            forget(); // else both stay beside it, for whoever finds out why
+            forget(); // otherwise both stay, for a manual repair
         }
     })
 }

@@ -63,7 +63,7 @@ impl Plan {
             cache: wanted(options.cache).map(cache).transpose()?,
             compression: match options.compression {
                 Some(0) => Compression::None,
-                None | Some(1 | 2) => Compression::default(), // Snappy, Zstandard: as small as ours, or faster
+                None | Some(1 | 2) => Compression::default(), // LZ4: as small as Snappy, faster than Zstandard
                 Some(other) => return Err(Failure::invalid(format_args!("compression {other}"))),
             },
             said: options.clone(),

@@ -24,7 +24,7 @@ impl Buffer {
     /// Creates a buffer with capacity for approximately `bytes`, if the allocation succeeds.
     pub(super) fn with_room(bytes: usize) -> Buffer {
         let mut lines = Vec::new();
-        let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // else it is asked for again when it is needed
+        let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // `grow` retries a failed allocation
         Buffer { lines, len: 0 }
     }
 

@@ -108,7 +108,7 @@ impl Batch {
             match column {
                 Column::Key => {
                     filling.data.extend(row.key)?;
-                    filling.offsets.push(filling.data.len() as i32)?; // a batch ends long before
+                    filling.offsets.push(filling.data.len() as i32)?; // the batch's byte limit prevents an overflow
                     self.bytes += row.key.len();
                 }
                 Column::Value => {

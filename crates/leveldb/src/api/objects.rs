@@ -38,7 +38,7 @@ extern "C" fn leveldb_comparator_destroy(comparator: *mut leveldb_comparator_t) 
     raw::quietly((), || {
         COMPARATORS.remove(ticket(comparator), |held| {
             let taken = lock(held).take();
-            drop(taken); // the caller's destructor runs without our lock
+            drop(taken); // runs the caller's destructor after the unlock
         });
     });
 }
@@ -63,7 +63,7 @@ extern "C" fn leveldb_filterpolicy_destroy(policy: *mut leveldb_filterpolicy_t) 
     raw::quietly((), || {
         POLICIES.remove(ticket(policy), |held| {
             let taken = lock(held).take();
-            drop(taken); // the caller's destructor runs without our lock
+            drop(taken); // runs the caller's destructor after the unlock
         });
     });
 }
@@ -108,7 +108,7 @@ extern "C" fn leveldb_env_get_test_directory(env: *mut leveldb_env_t) -> *mut c_
         }
         let wanted = std::env::var_os("TEST_TMPDIR").filter(|path| !path.is_empty());
         let path = wanted.map_or_else(|| PathBuf::from(format!("/tmp/leveldbtest-{}", raw::user())), PathBuf::from);
-        let _ = RealFs.create_dir_all(&path); // whoever uses it will see
+        let _ = RealFs.create_dir_all(&path); // a failure shows at the first use of the directory
         raw::malloced(OsStr::as_bytes(path.as_os_str()))
     })
 }
