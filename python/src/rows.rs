@@ -18,8 +18,8 @@ use crate::c::{self, Handle};
 use crate::reader::Reader;
 use crate::shared::{Shared, bytes_at};
 
-/// Maximum number of rows in the first window, so that short scans read little. The maximum quadruples with each further
-/// window, up to `MOST_ROWS`.
+/// Maximum number of rows in the first window, so that short scans read little. The maximum quadruples with each
+/// further window, up to `MOST_ROWS`.
 const FIRST_ROWS: usize = 16;
 const MOST_ROWS: usize = 4096;
 /// Number of bytes at which a window ends.
