@@ -361,7 +361,8 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match error.kind() {
             ErrorKind::Io(kind) => *kind,
-            ErrorKind::Corruption(_) => io::ErrorKind::NotFound,
+            ErrorKind::Corruption(damage) if damage.verdict == Verdict::Missing => io::ErrorKind::NotFound,
+            ErrorKind::Corruption(_) => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
@@ -401,6 +402,14 @@ mod tests {
         let error = Error::io("opening 000007.tbl", io::Error::from_raw_os_error(OUT_OF_DESCRIPTORS)).to_string();
         assert!(error.starts_with("opening 000007.tbl: ") && error.contains("RLIMIT_NOFILE"), "{error}");
         assert!(error.contains("`open_tables`"), "{error}");
+    }
+
+    #[test]
+    fn an_io_error_tells_a_missing_file_from_damaged_bytes() {
+        let kind =
+            |verdict| io::Error::from(Error::corruption(Damage { verdict, ..Damage::default() }, "damaged")).kind();
+        assert_eq!(kind(Verdict::Missing), io::ErrorKind::NotFound);
+        assert_eq!(kind(Verdict::Seal), io::ErrorKind::InvalidData);
     }
 
     #[test]
