@@ -4,21 +4,35 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use waxseal::env::ManualClock;
+use waxseal::exchange::ExportOptions;
 use waxseal::meta::{EXPIRY, Expiry};
-use waxseal::{Builder, CfOptions, Db, Durability, ErrorKind, Result, Seal, WriteOptions};
+use waxseal::{Builder, CfOptions, ColumnFamily, Db, Durability, ErrorKind, Result, Seal, Snapshot, WriteOptions};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// In the year 2026.
 const NOW: Duration = Duration::from_secs(1_790_000_000);
 
-fn in_memory() -> (Db, Arc<ManualClock>) {
+fn at_now() -> Arc<ManualClock> {
     let clock = Arc::new(ManualClock::default());
-    clock.advance_nanos(NOW.as_nanos() as u64);
+    advance(&clock, NOW);
+    clock
+}
+
+fn in_memory() -> (Db, Arc<ManualClock>) {
+    let clock = at_now();
     (Builder::in_memory().clock(clock.clone()).open().unwrap(), clock)
 }
 
 fn advance(clock: &ManualClock, by: Duration) {
     clock.advance_nanos(by.as_nanos() as u64);
+}
+
+fn keys(cf: &ColumnFamily) -> Vec<String> {
+    cf.iter().keys().map(|key| String::from_utf8_lossy(&key.unwrap()).into_owned()).collect()
+}
+
+fn keys_at(snapshot: &Snapshot, cf: &ColumnFamily) -> Vec<String> {
+    snapshot.range(cf, ..).map(|row| String::from_utf8_lossy(&row.unwrap().0).into_owned()).collect()
 }
 
 #[test]
@@ -164,5 +178,124 @@ fn the_space_of_expired_records_comes_back() -> Result<()> {
         let records: u64 = metrics.families.iter().flat_map(|of| &of.levels).map(|level| level.records).sum();
         assert_eq!((records, metrics.expired), (0, 20_000));
     }
+    Ok(())
+}
+
+/// A reader beside the writer judges by its own clock, and never by an earlier time than the writer's compactions did.
+#[test]
+fn a_read_only_store_sees_records_expire() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, late) = (at_now(), at_now());
+    let writer = Db::builder(dir.path().join("store")).clock(clock.clone()).open()?;
+    let [near, far] = ["near", "far"].map(|name| writer.column_family(name).unwrap());
+    for cf in [&near, &far] {
+        cf.put_with("hour", "1", WriteOptions::new().expires_in(HOUR))?;
+        cf.put_with("day", "2", WriteOptions::new().expires_in(24 * HOUR))?;
+    }
+    writer.flush()?;
+    far.put_with("logged", "3", WriteOptions::new().expires_in(HOUR))?;
+    let readers = [&clock, &late]
+        .map(|clock| Db::builder(dir.path().join("store")).clock(clock.clone()).open_read_only().unwrap());
+    let read = |reader: &Db, name: &str| keys(&reader.column_family(name).unwrap());
+    let snapshots = [0, 1].map(|n| readers[n].snapshot());
+    advance(&clock, HOUR);
+    assert_eq!((read(&readers[0], "near"), read(&readers[0], "far")), (vec!["day".to_owned()], vec!["day".to_owned()]));
+    assert_eq!(readers[0].column_family("far")?.get("logged")?, None);
+    assert_eq!(read(&readers[1], "far"), ["day", "hour", "logged"]);
+    near.compact()?;
+    assert!(writer.metrics().expired >= 1); // two if the background has looked at `far` by now
+    assert_eq!(read(&readers[1], "near"), ["day", "hour"], "nothing changes before a refresh");
+    for (n, reader) in readers.iter().enumerate() {
+        reader.refresh()?;
+        assert_eq!(
+            (read(reader, "near"), read(reader, "far")),
+            (vec!["day".to_owned()], vec!["day".to_owned()]),
+            "{n}"
+        );
+        let cf = reader.column_family("far")?;
+        assert_eq!((cf.get("hour")?, cf.get("day")?.as_deref()), (None, Some(&b"2"[..])));
+        assert_eq!(reader.digest(&cf, ..)?, writer.digest(&far, ..)?);
+        assert_eq!(keys_at(&snapshots[n], &cf), ["day", "hour", "logged"], "a snapshot keeps what it saw");
+    }
+    advance(&clock, 23 * HOUR);
+    assert!(read(&readers[0], "far").is_empty());
+    assert_eq!(read(&readers[1], "far"), ["day"]);
+    writer.close()
+}
+
+/// Whatever the default of the family that they come into.
+#[test]
+fn ingested_records_keep_their_own_expiry() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = at_now();
+    let open = |name: &str| Db::builder(dir.path().join(name)).clock(clock.clone()).open();
+    let (giver, taker) = (open("giver")?, open("taker")?);
+    let from = giver.column_family("default")?;
+    for n in 0..1000u32 {
+        from.put_with(format!("a{n:04}"), [1; 50], WriteOptions::new().expires_in(2 * HOUR))?;
+    }
+    from.put("stays", "1")?;
+    from.put_with("past", "2", WriteOptions::new().expires_in(Duration::ZERO))?;
+    let sealed = giver.snapshot();
+    let exported = from.export(dir.path().join("out"), ExportOptions::new())?;
+    assert_eq!(exported.records, 1001, "what has expired does not leave");
+    let options = CfOptions { default_ttl: Some(HOUR), ..CfOptions::default() };
+    let to = taker.create_column_family("to", options.clone())?;
+    let beside = taker.create_column_family("beside", options)?;
+    assert_eq!(to.import(dir.path().join("out"))?.records, 1001);
+    assert_eq!(taker.digest(&to, ..)?, sealed.digest(&from, ..)?);
+    beside.put("default", "3")?;
+    assert_eq!(beside.iter().count(), 1);
+    advance(&clock, HOUR);
+    assert_eq!((to.iter().count(), beside.get("default")?), (1001, None));
+    let expiry = |key: &str| Ok::<_, waxseal::Error>(to.get_meta(key, EXPIRY)?.map(|meta| meta.bytes));
+    assert_eq!(expiry("a0000")?, Some(Expiry::at((NOW + 2 * HOUR).as_micros() as u64).to_vec()));
+    assert_eq!(expiry("stays")?, None);
+    advance(&clock, HOUR);
+    assert_eq!(keys(&to), ["stays"]);
+    // The table that came in says when its records expire: it is looked at again without a write.
+    taker.settle()?;
+    let metrics = taker.metrics().families.into_iter().find(|family| family.name == "to").unwrap();
+    assert_eq!(metrics.levels.iter().map(|level| level.records).sum::<u64>(), 1);
+    assert_eq!(keys(&to), ["stays"]);
+    Ok(())
+}
+
+/// Record by record, as a follower writes what its leader gave: under the leader's seals, which cover the expiry.
+#[test]
+fn replicated_records_keep_their_own_expiry() -> Result<()> {
+    let ((leader, _), (follower, clock)) = (in_memory(), in_memory());
+    let from = leader.column_family("default")?;
+    from.put_with("long", "1", WriteOptions::new().expires_in(2 * HOUR))?;
+    from.put_with("short", "2", WriteOptions::new().expires_in(HOUR / 2))?;
+    from.put("stays", "3")?;
+    let to = follower.create_column_family("to", CfOptions { default_ttl: Some(HOUR), ..CfOptions::default() })?;
+    let mut batch = follower.batch();
+    for key in ["long", "short", "stays"] {
+        let (sealed, expiry) = (from.get_sealed(key)?.unwrap(), from.get_meta(key, EXPIRY)?);
+        let mut options = WriteOptions::new();
+        if let Some(expiry) = expiry {
+            let bare = to.put_sealed(key, &sealed.value, sealed.seal);
+            assert!(bare.is_err_and(|error| error.kind() == &ErrorKind::Invalid), "the seal covers the expiry");
+            options = options.entry(EXPIRY, expiry.bytes);
+        }
+        to.put_sealed_with(key, &sealed.value, sealed.seal, options)?;
+        batch.put_sealed(&to, "in a batch", "4", Seal::of("in a batch", "4"));
+    }
+    batch.commit(Durability::Os)?;
+    to.delete("in a batch")?;
+    assert_eq!(follower.digest(&to, ..)?, leader.digest(&from, ..)?);
+    for flushed in [false, true] {
+        if flushed {
+            follower.flush()?;
+        }
+        assert_eq!(keys(&to), ["long", "short", "stays"]);
+    }
+    advance(&clock, HOUR / 2);
+    assert_eq!(keys(&to), ["long", "stays"]);
+    advance(&clock, HOUR);
+    assert_eq!(keys(&to), ["long", "stays"], "the default of the family passed");
+    advance(&clock, HOUR / 2);
+    assert_eq!(keys(&to), ["stays"]);
     Ok(())
 }

@@ -212,8 +212,8 @@ impl Writer {
     }
 
     /// Sets another creator, so that golden files do not change with every version.
-    #[cfg(test)]
-    pub(super) fn created_by(mut self, creator: &'static str) -> Writer {
+    #[must_use]
+    pub fn created_by(mut self, creator: &'static str) -> Writer {
         self.creator = creator;
         self
     }

@@ -5,6 +5,7 @@ mod at_once;
 mod closing;
 mod damage;
 mod directories;
+mod expiring;
 mod footprint;
 mod gate;
 mod integrity;

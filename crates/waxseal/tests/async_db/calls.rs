@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
+use waxseal::env::ManualClock;
 use waxseal::registry::Operation;
 use waxseal::{
-    AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, Db, Durability, ErrorKind, KeyStream, RangeStream, Result,
-    Seal, Slice, WriteOptions,
+    AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, CfOptions, Db, Durability, ErrorKind, KeyStream,
+    RangeStream, Result, Seal, Slice, WriteOptions,
 };
 
 use crate::support::*;
@@ -243,6 +245,61 @@ fn damage_is_told_as_by_the_synchronous_face() {
         assert!(corrupt > 0 && rows.iter().any(|row| row.is_err()));
         db.close().await.unwrap();
     });
+}
+
+#[test]
+fn records_expire_as_in_the_synchronous_face() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    on_each(|path| async move {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance_nanos(1_790_000_000_000_000_000); // in the year 2026
+        let db = Db::builder(&path).clock(clock.clone()).open_async().await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        let options = CfOptions { default_ttl: Some(HOUR), ..CfOptions::default() };
+        let sessions = db.create_column_family("sessions", options).await.unwrap();
+        let in_hours = |hours: u32| WriteOptions::new().expires_in(HOUR * hours);
+        cf.put_with("a", "1", in_hours(1)).await.unwrap();
+        cf.put_with("b", "2", in_hours(2)).await.unwrap();
+        cf.put("c", "3").await.unwrap();
+        let mut batch = db.batch();
+        batch.put_with(&cf, "d", "4", in_hours(1)).put(&sessions, "default", "5");
+        batch.put_with(&sessions, "longer", "6", in_hours(2));
+        batch.put_sealed(&sessions, "sealed", "7", Seal::of("sealed", "7"));
+        batch.commit(Durability::Os).await.unwrap();
+        let early = WriteOptions::new().expires_at(SystemTime::UNIX_EPOCH + HOUR);
+        assert_eq!(cf.put_with("c", "8", early).await.unwrap_err().kind(), &ErrorKind::Invalid);
+        let (snapshot, mut stream) = (db.snapshot(), cf.iter());
+        let digest = snapshot.digest(&cf, ..).await.unwrap();
+        assert_eq!(stream.next().await.unwrap().unwrap().0, "a");
+        clock.advance_nanos(HOUR.as_nanos() as u64);
+        for flushed in [false, true] {
+            if flushed {
+                db.flush().await.unwrap(); // the values are in files then, and the lanes read them
+            }
+            assert_eq!((cf.get("a").await.unwrap(), cf.contains("d").await.unwrap()), (None, false));
+            let values = cf.multi_get(["a", "b", "c", "d"]).await.unwrap();
+            assert_eq!(values.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true, false]);
+            assert!(cf.get_sealed("a").await.unwrap().is_none());
+            assert_eq!(keys_of(cf.iter()).await, ["b", "c"]);
+            assert_eq!(keys_of(sessions.iter()).await, ["longer", "sealed"]);
+            assert_eq!(keys_of(snapshot.range(&cf, ..)).await, ["a", "b", "c", "d"]);
+            assert_eq!(snapshot.digest(&cf, ..).await.unwrap(), digest);
+        }
+        assert_eq!(keys_of(stream).await, ["b", "c", "d"], "a stream judges by the time at which it was made");
+        drop(snapshot);
+        cf.compact().await.unwrap();
+        assert_eq!(db.metrics().expired, 2);
+        db.close().await.unwrap();
+    });
+}
+
+/// The keys that a stream still has.
+async fn keys_of(mut stream: RangeStream) -> Vec<String> {
+    let mut keys = Vec::new();
+    while let Some(row) = stream.next().await {
+        keys.push(String::from_utf8_lossy(&row.unwrap().0).into_owned());
+    }
+    keys
 }
 
 #[test]
