@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::arguments::bytes_of;
 use crate::c::{self, Handle};
+use crate::interrupt;
 use crate::reader::Reader;
 use crate::shared::{Shared, Store};
 use crate::write::{Keyspace, durability_of};
@@ -76,7 +77,7 @@ impl Handled {
 
     #[inline]
     fn settled(&self, py: Python<'_>, status: i32, error: Handle) -> PyResult<()> {
-        if status < 0 { Err(self.shared.failure(py, status, error)) } else { Ok(()) }
+        if status < 0 { Err(self.shared.failure(py, status, error)) } else { interrupt::check() }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) const WAXSEAL_NOT_RESIDENT: i32 = 3;
 pub(crate) const WAXSEAL_CLOSED: i32 = -9;
 pub(crate) const WAXSEAL_INTERRUPTED: i32 = -14;
 
+pub(crate) const WAXSEAL_COMPARE_FAILED: i32 = i32::MIN;
+
 pub(crate) const WAXSEAL_VERDICT_NONE: i32 = 0;
 
 pub(crate) const WAXSEAL_UNBOUNDED: i32 = 0;

@@ -1,7 +1,9 @@
-//! Signals during long calls: the interrupt function of Python's main thread.
+//! Signals during calls: what the library asks while a call of Python's main thread goes on, and what a signal's handler raised inside of
+//! a comparator. It is kept here until the call that it met is over, which raises it.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 
@@ -10,7 +12,10 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Runs the handlers of pending signals. Returns nonzero once a handler has raised an exception.
+/// How many threads have such an exception: none, nearly always, so that calls look here first.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs the handlers of signals that came. Not 0 once one of them has raised.
 unsafe extern "C" fn poll(_context: *mut c_void) -> i32 {
     if RAISED.with(|raised| raised.borrow().is_some()) {
         return 1;
@@ -18,13 +23,30 @@ unsafe extern "C" fn poll(_context: *mut c_void) -> i32 {
     match Python::attach(|py| py.check_signals()) {
         Ok(()) => 0,
         Err(error) => {
-            RAISED.with(|raised| raised.replace(Some(error)));
+            keep(error);
             1
         }
     }
 }
 
-/// Returns the address of the interrupt function for the library.
+/// Keeps an exception for the end of this thread's call; the first one of several.
+#[cold]
+pub(crate) fn keep(error: PyErr) {
+    RAISED.with_borrow_mut(|raised| {
+        if raised.is_none() {
+            *raised = Some(error);
+            KEPT.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+}
+
+/// The same, for Python.
+#[pyfunction]
+pub(crate) fn keep_interrupt(error: Bound<'_, PyAny>) {
+    keep(PyErr::from_value(error));
+}
+
+/// The address of the function that the library asks.
 #[pyfunction]
 pub(crate) fn interrupt_address() -> usize {
     poll as *const () as usize
@@ -38,5 +60,18 @@ pub(crate) fn take_interrupt(py: Python<'_>) -> Option<Py<PyAny>> {
 
 /// As `take_interrupt`, as an error.
 pub(crate) fn raised() -> Option<PyErr> {
-    RAISED.with(|raised| raised.borrow_mut().take())
+    if KEPT.load(Ordering::Relaxed) == 0 { None } else { taken() }
+}
+
+#[cold]
+fn taken() -> Option<PyErr> {
+    let taken = RAISED.take()?;
+    KEPT.fetch_sub(1, Ordering::Relaxed);
+    Some(taken)
+}
+
+/// Raises what a handler raised during the call that has just answered, if one did.
+#[inline]
+pub(crate) fn check() -> PyResult<()> {
+    raised().map_or(Ok(()), Err)
 }

@@ -19,6 +19,7 @@ mod arrow;
 mod batch;
 mod c;
 mod interrupt;
+mod order;
 mod reader;
 mod rows;
 mod shared;
@@ -34,7 +35,9 @@ mod _native {
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
-    use crate::interrupt::{interrupt_address, take_interrupt};
+    use crate::interrupt::{interrupt_address, keep_interrupt, take_interrupt};
+    #[pymodule_export]
+    use crate::order::compare_address;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]

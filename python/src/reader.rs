@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::arguments::bytes_of;
 use crate::c::{self, Handle, Slice};
+use crate::interrupt;
 use crate::shared::{Shared, Store, bytes_at};
 
 /// Values up to this size are first read to the stack, so that only the result is allocated.
@@ -56,7 +57,11 @@ impl Reader {
             let status = unsafe { c::waxseal_contains(family, snapshot, bytes.as_ptr(), bytes.len(), &raw mut error) };
             (status, error)
         });
-        if status < 0 { Err(self.shared.failure(py, status, error)) } else { Ok(status == c::WAXSEAL_OK) }
+        if status < 0 {
+            return Err(self.shared.failure(py, status, error));
+        }
+        interrupt::check()?;
+        Ok(status == c::WAXSEAL_OK)
     }
 
     /// Returns the values of several keys, in their order, all read at one point in time; None for missing keys.
@@ -83,6 +88,7 @@ impl Reader {
         let found = (0..keys.len()).map(|index| value_at(py, values, index));
         let list = PyList::new(py, found.collect::<Vec<_>>());
         c::waxseal_values_destroy(values);
+        interrupt::check()?;
         list
     }
 }
@@ -91,6 +97,13 @@ impl Reader {
     /// Returns the value of a key; `None` if the key does not exist.
     #[inline]
     fn read<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.look(key)?;
+        interrupt::check()?;
+        Ok(found)
+    }
+
+    #[inline]
+    fn look<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let py = key.py();
         let bytes = bytes_of(key, "key")?;
         self.shared.check(py)?;

@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::arguments::bytes_of;
 use crate::c::{self, Handle};
+use crate::interrupt;
 use crate::reader::Reader;
 use crate::shared::{Shared, bytes_at};
 
@@ -327,7 +328,9 @@ impl Rows {
         let place = if reverse { Place::End } else { Place::Start };
         let state = State { iter, window: Window::empty(), place, portion: FIRST_ROWS, closed: false };
         let shared = Arc::clone(&reader.shared);
-        Ok(Rows { shared, _reader: kept, state: Mutex::new(state), reverse, include_key, include_value, skip })
+        let rows = Rows { shared, _reader: kept, state: Mutex::new(state), reverse, include_key, include_value, skip };
+        interrupt::check()?;
+        Ok(rows)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -444,7 +447,9 @@ impl Rows {
             // Threads may share an iterator: another thread may have fetched rows already.
             if state.closed || !state.is_at_edge(way) { Ok(true) } else { state.fetch(way) }
         });
-        moved.map_err(|(status, error)| self.shared.failure(py, status, error))
+        let there = moved.map_err(|(status, error)| self.shared.failure(py, status, error))?;
+        interrupt::check()?;
+        Ok(there)
     }
 
     /// Locks the state of an open iterator.

@@ -61,9 +61,7 @@ impl Shared {
     /// Returns the exception of a failed call, and destroys its error object.
     #[cold]
     pub(crate) fn failure(&self, py: Python<'_>, status: i32, error: Handle) -> PyErr {
-        if status == c::WAXSEAL_INTERRUPTED
-            && let Some(raised) = interrupt::raised()
-        {
+        if let Some(raised) = interrupt::raised() {
             c::waxseal_error_destroy(error);
             return raised;
         }

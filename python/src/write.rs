@@ -7,6 +7,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::arguments::bytes_of;
 use crate::batch::Handled;
 use crate::c::{self, Handle};
+use crate::interrupt;
 use crate::reader::Reader;
 use crate::shared::Store;
 
@@ -149,7 +150,7 @@ fn with_durability(durability: i32, write: impl FnOnce(Option<Handle>, c::Handle
 
 #[inline]
 fn settled(reader: &Reader, py: Python<'_>, (status, error): (i32, Handle)) -> PyResult<()> {
-    if status < 0 { Err(reader.shared.failure(py, status, error)) } else { Ok(()) }
+    if status < 0 { Err(reader.shared.failure(py, status, error)) } else { interrupt::check() }
 }
 
 /// Returns the number of a durability word.

@@ -157,10 +157,10 @@ def open(
     `durability` is the durability of writes without their own: "os" (the default) survives a crash of the process,
     "sync" a crash of the machine. docs/tuning.md describes the other options; None means the default.
 
-    `comparator` is the key order of the family `default`: a name, and a function of two keys that returns a negative
-    number, 0 or a positive number. `comparators` are those of other families, as pairs or as a mapping from name to
-    function. An order must never change: the store is laid out by it. If the function raises, every call on the store
-    raises `CallbackError` from then on; acknowledged writes are present after a reopen.
+    `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
+    `comparators` are those that other families have, as pairs or as a mapping from name to function. An order is for all time: the store is laid out by it. A function that raises
+    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again. What the handler of a
+    signal raises in such a function (Ctrl-C) is raised by the call of the store, and ends nothing: the function is asked again.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")

@@ -4,8 +4,9 @@ Python runs signal handlers on its main thread only, and only while that thread 
 calls this module about every 10 ms during a call of the main thread (`waxseal_set_interrupt`). This module keeps the
 handler's exception, the call ends early, and raises it.
 
-A handler may also run at the first instruction of a callback through ctypes, outside of any `try`. ctypes passes its
-exception to `sys.unraisablehook` and returns 0 from the callback. `guarded` catches that exception too.
+A handler may also run at the first instruction of a function that the library calls through ctypes, outside of any `try`. ctypes passes what
+it raises to `sys.unraisablehook` and goes on with any number. `guarded` catches that too. Such a number is no order of two keys, so the
+library is told to ask a comparator again, whoever made the call: `watch_comparators`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,22 @@ def _poll(_context: Any) -> int:
 _hook = _abi.waxseal_interrupt_fn(_poll)
 
 
+def is_main_thread() -> bool:
+    """True on the thread on which Python runs the handlers of signals."""
+    return threading.get_ident() == _main
+
+
+def keep(error: BaseException) -> None:
+    """Keeps what a handler raised in a function that the library called on the main thread; its call ends, and raises it."""
+    global _raised
+    from ._backend import backend, name
+
+    if name == "native":
+        backend.keep_interrupt(error)
+    elif _raised is None:
+        _raised = error
+
+
 def _set(library: Any) -> None:
     """Installs the interrupt function for this thread."""
     global _is_set, _native
@@ -56,7 +73,7 @@ def _set(library: Any) -> None:
 def taken() -> Optional[BaseException]:
     """Returns, once, the exception that a handler raised during a call of this thread."""
     global _raised
-    if threading.get_ident() != _main:
+    if not is_main_thread():
         return None
     raised, _raised = _raised, None
     if raised is None and _native is not None:
@@ -71,21 +88,38 @@ def raise_taken() -> None:
         raise raised
 
 
+def _nothing() -> int:
+    return 0
+
+
+#: Takes back the answer of the comparison that runs on this thread.
+compare_again: Callable[[], int] = _nothing
+
+
+def watch_comparators(again: Callable[[], int]) -> None:
+    """From now on a comparator that ctypes calls, and that is left without an answer, is asked again, in calls by any route."""
+    global compare_again
+    if compare_again is _nothing:
+        compare_again = again
+        sys.unraisablehook = _unraisable(sys.unraisablehook)
+
+
 def _unraisable(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def hook(unraisable: Any) -> None:
         global _raised
-        text = str(getattr(unraisable, "err_msg", None) or "")
-        if threading.get_ident() == _main and "ctypes callback" in text:
-            _raised = _raised or unraisable.exc_value
-        else:
-            before(unraisable)
+        if "ctypes callback" in str(getattr(unraisable, "err_msg", None) or ""):
+            compare_again()
+            if is_main_thread():
+                _raised = _raised or unraisable.exc_value
+                return
+        before(unraisable)
 
     return hook
 
 
 def guarded(library: Any, function: Callable[..., int], *arguments: Any) -> int:
-    """Calls a function of the library. On the main thread a signal may end the call."""
-    if threading.get_ident() != _main:
+    """Calls a function of the library. On the main thread a signal may end it."""
+    if not is_main_thread():
         return function(*arguments)
     if not _is_set:
         _set(library)

@@ -7,10 +7,25 @@ from typing_extensions import Buffer, Self, disjoint_base
 
 _Row = TypeVar("_Row")
 
-__all__ = ["Batch", "Keyspace", "Reader", "Rows", "Store", "forked", "interrupt_address", "stream_capsule", "take_interrupt"]
+__all__ = [
+    "Batch",
+    "Keyspace",
+    "Reader",
+    "Rows",
+    "Store",
+    "compare_address",
+    "forked",
+    "interrupt_address",
+    "keep_interrupt",
+    "stream_capsule",
+    "take_interrupt",
+]
+
+def compare_address() -> int: ...
 
 def forked() -> None: ...
 def interrupt_address() -> int: ...
+def keep_interrupt(error: BaseException) -> None: ...
 def stream_capsule(address: int) -> object: ...
 def take_interrupt() -> BaseException | None: ...
 @final

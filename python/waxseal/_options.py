@@ -7,7 +7,7 @@ import os
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from . import _abi
+from . import _abi, _interrupt
 from ._c import Owned, bytes_at, call, function, made
 from ._errors import CALLBACK, Error, MakeError, make_error
 
@@ -172,25 +172,52 @@ class Order:
         self.name = name.encode("utf-8")
         #: The first exception of the function; the store is unusable from then on.
         self.raised: Optional[BaseException] = None
-        self.hook = _abi.waxseal_compare_fn(self._calling(compare))
+        self._compare = compare
+        #: What the library calls, and the context that it hands on.
+        self.hook, self.context = self._entry()
 
     def arguments(self) -> Tuple[Any, ...]:
-        """Returns the library's arguments: keys with different bytes may be equal, and there is no context to
-        destroy."""
-        return self.name, len(self.name), self.hook, False, None, _NO_DESTROY
+        """What the library wants to know: keys of other bytes may be equal, and nothing is to be ended."""
+        return self.name, len(self.name), self.hook, False, self.context, _NO_DESTROY
 
-    def _calling(self, compare: Comparator) -> Callable[..., int]:
-        def hook(_context: Any, a: int, a_len: int, b: int, b_len: int) -> int:
-            try:
-                found = compare(bytes_at(a, a_len), bytes_at(b, b_len))
-                return (found > 0) - (found < 0)
-            except BaseException as error:
-                self.raised = self.raised or error
-                return int(_abi.WAXSEAL_COMPARE_FAILED)
+    def _entry(self) -> Tuple[Any, Optional[int]]:
+        from ._backend import backend, name
 
-        return hook
+        if name == "native":
+            self._said = self._answer  # alive as long as the order: its address is the context
+            return _abi.waxseal_compare_fn(backend.compare_address()), id(self._said)
+        _interrupt.watch_comparators(function("waxseal_compare_again"))
+        return _abi.waxseal_compare_fn(self._called), None
+
+    def _called(self, _context: Any, a: int, a_len: int, b: int, b_len: int) -> int:
+        """Called through ctypes, which has no answer if this raises: `_interrupt` has the library ask again then."""
+        return self._answer(bytes_at(a, a_len), bytes_at(b, b_len))
+
+    def _answer(self, a: bytes, b: bytes) -> int:
+        """The order of two keys. Raises only what the handler of a signal raises outside of the caller's function."""
+        try:
+            return _sign(self._compare(a, b))
+        except BaseException as error:
+            return self._once_more(a, b, error)
+
+    def _once_more(self, a: bytes, b: bytes, first: BaseException) -> int:
+        """What a signal's handler raised in the caller's function is not the function's. That would raise it again."""
+        try:
+            if not _interrupt.is_main_thread():
+                raise first
+            found = _sign(self._compare(a, b))
+        except BaseException:
+            self.raised = self.raised or first
+            return _FAILED
+        _interrupt.keep(first)
+        return found
 
 
+def _sign(found: Any) -> int:
+    return (found > 0) - (found < 0)
+
+
+_FAILED = int(_abi.WAXSEAL_COMPARE_FAILED)
 _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 
 

@@ -2152,8 +2152,17 @@ int32_t waxseal_family_options_set_comparator(waxseal_family_options_t *options,
                                               waxseal_error_t **error);
 
 /**
- * Sets the options of a family, which replace those recorded in the store. The open creates the family if it does not
- * exist. `family_options` may be null, and is copied in its current state.
+ * Takes back the answer of the comparison that runs on this thread: the store asks its comparator again about the same two keys. After 16
+ * answers that were taken back the comparator has failed, as by `WAXSEAL_COMPARE_FAILED`.
+ *
+ * For languages in which a function may be left without an answer, as by the handler of a signal, and returns any number then.
+ * Thread-safe: it is for the calling thread, that of the comparison, before it returns, and without effect elsewhere. Never fails.
+ */
+int32_t waxseal_compare_again(void);
+
+/**
+ * The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
+ * null, and is copied as it is now.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
  */

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use face::{Comparator, Order, StoreId};
 
-use crate::call::answer;
+use crate::call::{answer, status_of};
 use crate::callback::{Caller, Context, waxseal_destroy_fn};
 use crate::error::{Failure, Result, WAXSEAL_CALLBACK, waxseal_error_t};
 use crate::family_options::{set_order, waxseal_family_options_t};
@@ -38,7 +38,15 @@ pub const WAXSEAL_COMPARE_FAILED: i32 = i32::MIN;
 pub type waxseal_compare_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, a: *const u8, a_len: usize, b: *const u8, b_len: usize) -> i32>;
 
-/// A comparator that a caller supplied, for any number of stores.
+/// So many answers may be taken back, one after the other, before the comparator has failed: each signal takes back one.
+const MOST_ATTEMPTS: usize = 16;
+
+thread_local! {
+    /// The comparison that runs on this thread is to be repeated.
+    static AGAIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A comparator that a caller gave, for any stores.
 pub(crate) struct Given {
     name: String,
     function: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize) -> i32,
@@ -91,10 +99,7 @@ impl Comparator for GivenOf {
         if self.has_failed.load(Memory::Acquire) {
             return Ordering::Greater;
         }
-        let Given { function, context, .. } = &*self.given;
-        // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
-        // the function.
-        let said = self.caller.calls(|| unsafe { function(context.get(), a.as_ptr(), a.len(), b.as_ptr(), b.len()) });
+        let said = self.ask(a, b);
         if said == WAXSEAL_COMPARE_FAILED {
             self.fail();
             return Ordering::Greater;
@@ -108,8 +113,22 @@ impl Comparator for GivenOf {
 }
 
 impl GivenOf {
-    /// Marks the store as failed before the wrong result is returned, so that a thread that sees effects of that result
-    /// also sees the mark.
+    /// What the function says, once it does not take that back.
+    fn ask(&self, a: &[u8], b: &[u8]) -> i32 {
+        let Given { function, context, .. } = &*self.given;
+        let outer = AGAIN.replace(false); // of a comparator that called another store
+        let mut attempts = (0..MOST_ATTEMPTS).map(|_| {
+            // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
+            let call = || unsafe { function(context.get(), a.as_ptr(), a.len(), b.as_ptr(), b.len()) };
+            let said = self.caller.calls(call);
+            (!AGAIN.replace(false)).then_some(said)
+        });
+        let said = attempts.find_map(|said| said).unwrap_or(WAXSEAL_COMPARE_FAILED);
+        AGAIN.set(outer);
+        said
+    }
+
+    /// Before the wrong answer is given, the store is known to have failed: who sees what came of it sees that, too.
     #[cold]
     fn fail(&self) {
         let mut failed = failed();
@@ -246,4 +265,17 @@ pub unsafe extern "C" fn waxseal_family_options_set_comparator(
     let (name, error) = unsafe { (lent(name, name_len), out(error)) };
     let context = Context::new(context, destroy);
     answer(error, || set_order(options, Given::new(name, compare, equal_means_same_bytes, context)?))
+}
+
+/// Takes back the answer of the comparison that runs on this thread: the store asks its comparator again about the same two keys. After 16
+/// answers that were taken back the comparator has failed, as by `WAXSEAL_COMPARE_FAILED`.
+///
+/// For languages in which a function may be left without an answer, as by the handler of a signal, and returns any number then.
+/// Thread-safe: it is for the calling thread, that of the comparison, before it returns, and without effect elsewhere. Never fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_compare_again() -> i32 {
+    status_of(|| {
+        AGAIN.set(true);
+        Ok(())
+    })
 }

@@ -3,9 +3,10 @@
 
 #include "harness.h"
 
-/* The context of a comparator: how often it was asked and ended, and how often it may be asked before it fails. */
+/* The context of a comparator: how often it was asked and ended, how often it may be asked before it fails, and how many of its next answers
+ * are wrong and taken back. */
 static struct {
-    long asked, ended, fails_after;
+    long asked, ended, fails_after, takes_back;
 } state;
 
 static int32_t backwards(void *context, const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len) {
@@ -14,6 +15,11 @@ static int32_t backwards(void *context, const uint8_t *a, size_t a_len, const ui
     long asked = __atomic_add_fetch(&state.asked, 1, __ATOMIC_SEQ_CST);
     CHECK(context == &state);
     if (state.fails_after && asked > state.fails_after) return WAXSEAL_COMPARE_FAILED;
+    if (state.takes_back > 0) {
+        state.takes_back--;
+        CHECK_OK(waxseal_compare_again());
+        return 0;
+    }
     if (order == 0) order = (a_len > b_len) - (a_len < b_len);
     return -order;
 }
@@ -24,7 +30,7 @@ static void ended(void *context) {
 }
 
 static void forget(void) {
-    state.asked = state.ended = state.fails_after = 0;
+    state.asked = state.ended = state.fails_after = state.takes_back = 0;
 }
 
 /* A store whose family `back` is in the order above. */
@@ -250,6 +256,46 @@ static void a_comparator_that_fails_fails_streams(void) {
     }
 }
 
+/* An answer that is taken back does not count; the comparator is asked again, but not for ever. */
+static void an_answer_is_taken_back(void) {
+    waxseal_family_t *back = NULL;
+    waxseal_db_t *db;
+    waxseal_iter_t *iter = NULL;
+    waxseal_row_t row;
+    const char *path = fresh_path();
+    forget();
+    db = opened(path, &back);
+    CHECK_OK(waxseal_compare_again()); /* no comparison runs */
+    CHECK_OK(waxseal_put(back, LIT("a"), LIT("1"), &error));
+    state.takes_back = 15;
+    CHECK_OK(waxseal_put(back, LIT("b"), LIT("2"), &error));
+    CHECK_NUMBER(0, state.takes_back);
+    state.takes_back = 1;
+    CHECK_OK(waxseal_iter_create(back, NULL, NULL, &iter, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_iter_seek(iter, LIT("0"), &row, &error));
+    CHECK_NUMBER(0, state.takes_back);
+    CHECK_OK(waxseal_iter_destroy(iter));
+    state.takes_back = 1;
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK_OK(waxseal_iter_create(back, NULL, NULL, &iter, &error));
+    CHECK_OK(waxseal_iter_next(iter, &row, &error));
+    CHECK_BYTES("b", row.key);
+    CHECK_OK(waxseal_iter_next(iter, &row, &error));
+    CHECK_BYTES("a", row.key);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_iter_next(iter, &row, &error));
+    CHECK_OK(waxseal_iter_destroy(iter));
+    CHECK_OK(waxseal_put(back, LIT("c"), LIT("3"), &error));
+    state.takes_back = 16;
+    CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_put(back, LIT("e"), LIT("3"), &error));
+    CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_put(back, LIT("d"), LIT("4"), &error));
+    CHECK_OK(waxseal_family_destroy(back));
+    waxseal_close(db, NULL);
+    state.takes_back = 0;
+    db = opened(path, &back);
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(back, NULL, LIT("a"), &error));
+    end_store(db, back);
+}
+
 /* Another store, with another comparator, knows nothing of it. */
 static void one_store_fails_alone(void) {
     waxseal_family_t *back = NULL, *family = NULL;
@@ -279,6 +325,7 @@ int main(void) {
     RUN(a_comparator_that_fails_loses_nothing);
     RUN(a_comparator_fails_an_open);
     RUN(a_comparator_that_fails_fails_streams);
+    RUN(an_answer_is_taken_back);
     RUN(one_store_fails_alone);
     return done();
 }
