@@ -55,6 +55,27 @@ def test_what_is_registered(db, users):
         db.register(b"users")
 
 
+def test_the_log_names_the_options_of_a_registration(db, users):
+    db.register("cluster:", "Registry.Add", scope="subtree")
+    db.register("users", "*", scope="subtree", mode="sync", values="old_new", retention=timedelta(days=7))
+    db.register("users.john", "Row.Delete", history=True)
+    found = {name: db.query_latest(name, "Registry.Add").fields["options"] for name in ("users", "users.john")}
+    assert found["users"] == {
+        "scope": "subtree",
+        "mode": "sync",
+        "values": "old_new",
+        "history": False,
+        "retention": timedelta(days=7),
+    }
+    assert found["users.john"] == {
+        "scope": "exact",
+        "mode": "deferred",
+        "values": "none",
+        "history": True,
+        "retention": None,
+    }
+
+
 def test_a_pair_that_cannot_occur_is_refused_with_the_reason(db, users):
     for target, operation, why in (
         ("users", "Node.Decommission", "reserved name"),

@@ -62,7 +62,8 @@ class Event:
     time: int
     #: The sequence number of its commit.
     seqno: int
-    #: Further fields by name: numbers, texts, bytes; a list for a name that occurs several times.
+    #: What else there is to say, by name: numbers, texts, bytes; a name that stands there twice has a list. The `options` of a
+    #: registration are a dict with the names and words of `register`.
     fields: Dict[str, Any]
     #: In a lineage: number of steps between this event and the requested file.
     back: int
@@ -174,7 +175,29 @@ def _field(field: Any) -> Any:
         names = ("first", "last", "records", "bytes", "sum")
         replicas = more.decode("utf-8", "replace").split(",") if more else []
         return {"keyspace": data.decode("utf-8", "replace"), "replicas": replicas, **dict(zip(names, numbers))}
+    if kind == _abi.WAXSEAL_FIELD_OPTIONS:
+        return _chosen(numbers)
     return data
+
+
+def _chosen(numbers: List[int]) -> Dict[str, Any]:
+    """The options of a registration, by the names and words of `register`."""
+    scope, mode, values, history, retention = numbers
+    return {
+        "scope": _word(_SCOPES, scope),
+        "mode": _word(_MODES, mode),
+        "values": _word(_VALUES, values),
+        "history": bool(history),
+        "retention": _retention_of(retention),
+    }
+
+
+def _retention_of(micros: int) -> Optional[timedelta]:
+    """After how long events may be dropped; None: never, or later than a timedelta can say."""
+    try:
+        return None if micros == _abi.WAXSEAL_FOREVER else timedelta(microseconds=micros)
+    except OverflowError:
+        return None
 
 
 def events_of(handle: C.c_void_p) -> List[Event]:
@@ -223,7 +246,6 @@ def registrations_of(handle: C.c_void_p) -> List[Registration]:
         found, one = [], _abi.waxseal_registration_t()
         for at in range(_c.function("waxseal_registrations_count")(handle)):
             _c.function("waxseal_registrations_get")(handle, at, C.byref(one))
-            forever = one.retention_micros == _abi.WAXSEAL_FOREVER
             found.append(
                 Registration(
                     target=text_of(one.target),
@@ -232,7 +254,7 @@ def registrations_of(handle: C.c_void_p) -> List[Registration]:
                     mode=_word(_MODES, one.mode),
                     values=_word(_VALUES, one.values),
                     history=one.history,
-                    retention=None if forever else timedelta(microseconds=one.retention_micros),
+                    retention=_retention_of(one.retention_micros),
                 )
             )
         return found

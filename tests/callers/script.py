@@ -9,7 +9,23 @@ MICROSECOND = timedelta(microseconds=1)
 EPOCH = waxseal._registry._EPOCH
 
 
+def kept(options):
+    """Options of a registration as the store keeps them (docs/format.md, section 9.7)."""
+    modes, values = ("sync", "async", "deferred"), ("none", "new", "old_new", "hash")
+    scope, mode = ("exact", "subtree").index(options["scope"]), modes.index(options["mode"])
+    data = [1, 1, 1, scope, 2, 1, mode, 3, 1, values.index(options["values"]), 5, 1, int(options["history"])]
+    if options["retention"] is not None:
+        number, varint = options["retention"] // MICROSECOND, []
+        while number >= 0x80:
+            varint.append(number & 0x7F | 0x80)
+            number >>= 7
+        data += [7, len(varint) + 1, *varint, number]
+    return bytes(data)
+
+
 def shown(value):
+    if isinstance(value, dict) and "scope" in value:
+        return kept(value).hex()
     if value is None:
         return "absent"
     if isinstance(value, tuple):

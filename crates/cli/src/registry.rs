@@ -262,7 +262,7 @@ impl Row {
     }
 
     fn line(&self) -> String {
-        format!("{}\t{}\t{}", self.target, self.operation, options::line(&self.options))
+        format!("{}\t{}\t{}", self.target, self.operation, self.options)
     }
 
     fn json(&self) -> Map<String, Value> {

@@ -750,7 +750,14 @@ struct ArrowArrayStream {
 #define WAXSEAL_FIELD_TOKENS 9
 
 /**
- * The length of a field's array of numbers.
+ * The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred values=new`); in `numbers` a
+ * `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and after how many microseconds events may be dropped,
+ * or `WAXSEAL_FOREVER`. Options that this version cannot read are `WAXSEAL_FIELD_BYTES`.
+ */
+#define WAXSEAL_FIELD_OPTIONS 10
+
+/**
+ * How many numbers a field has room for.
  */
 #define WAXSEAL_FIELD_NUMBERS 5
 

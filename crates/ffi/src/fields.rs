@@ -1,7 +1,9 @@
 //! The fields of an event in a flat form for C: a number, a name, a kind, and members that hold the value of any kind
 //! of field.
 
-use face::registry::{Field, FileRef, Image, Payload, TokenRange};
+use face::registry::{Field, FileRef, Image, Payload, RegisterOptions, TokenRange};
+
+use crate::registry::forever;
 
 /// A number: `numbers[0]`.
 pub const WAXSEAL_FIELD_NUMBER: i32 = 0;
@@ -24,6 +26,10 @@ pub const WAXSEAL_FIELD_SPAN: i32 = 8;
 /// A token range: keyspace in `bytes`, comma-separated replicas in `more`; first and last token, records, bytes and sum
 /// in `numbers`.
 pub const WAXSEAL_FIELD_TOKENS: i32 = 9;
+/// The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred values=new`); in `numbers` a
+/// `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and after how many microseconds events may be dropped,
+/// or `WAXSEAL_FOREVER`. Options that this version cannot read are `WAXSEAL_FIELD_BYTES`.
+pub const WAXSEAL_FIELD_OPTIONS: i32 = 10;
 
 /// The length of a field's array of numbers.
 pub const WAXSEAL_FIELD_NUMBERS: usize = 5;
@@ -105,7 +111,7 @@ fn said(field: &Field) -> (String, Said) {
         Field::Retries(it) => ("retries", number(it)),
         Field::Authenticated(it) => ("authenticated", text(it)),
         Field::Via(it) => ("via", text(&it.to_string())),
-        Field::Options(it) => ("options", bytes(it)),
+        Field::Options(it) => ("options", of_options(it)),
         Field::Previous(it) => ("previous", bytes(it)),
         Field::KeyColumn(it) => ("key_column", text(it)),
         Field::EngineKey(it) => ("engine_key", bytes(it)),
@@ -121,6 +127,13 @@ fn of_image(image: &Image) -> Said {
         Image::Value(value) => Said::new(WAXSEAL_FIELD_VALUE, value, &[], &[]),
         Image::Seal(seal) => Said::new(WAXSEAL_FIELD_SEAL, &seal.to_bytes(), &[], &[seal.number()]),
     }
+}
+
+fn of_options(kept: &[u8]) -> Said {
+    let Ok(options) = RegisterOptions::decode(kept) else { return Said::new(WAXSEAL_FIELD_BYTES, kept, &[], &[]) };
+    let RegisterOptions { scope, mode, values, retention, history } = options;
+    let numbers = [scope as u64, mode as u64, values as u64, history.into(), forever(retention)];
+    Said::new(WAXSEAL_FIELD_OPTIONS, kept, options.to_string().as_bytes(), &numbers)
 }
 
 fn of_file(file: &FileRef) -> Said {

@@ -400,7 +400,12 @@ pub extern "C" fn waxseal_registrations_count(registrations: *const waxseal_regi
     value_of(0, || with(registrations, |registrations| Ok(registrations.0.len())))
 }
 
-/// The registration at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+/// A retention in microseconds.
+pub(crate) fn forever(retention: Option<Duration>) -> u64 {
+    retention.and_then(|retention| u64::try_from(retention.as_micros()).ok()).unwrap_or(WAXSEAL_FOREVER)
+}
+
+/// The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
 ///
 /// Thread-safe.
 #[unsafe(no_mangle)]
@@ -414,7 +419,6 @@ pub unsafe extern "C" fn waxseal_registrations_get(
     status_of(|| {
         with(registrations, |registrations| {
             let Some((target, operation, options)) = registrations.0.get(at) else { return Ok(false) };
-            let retention = options.retention.and_then(|retention| u64::try_from(retention.as_micros()).ok());
             registration.set(waxseal_registration_t {
                 target: waxseal_slice_t::of(target.as_bytes()),
                 operation: waxseal_slice_t::of(operation.as_bytes()),
@@ -422,7 +426,7 @@ pub unsafe extern "C" fn waxseal_registrations_get(
                 mode: options.mode as i32,
                 values: options.values as i32,
                 history: options.history,
-                retention_micros: retention.unwrap_or(WAXSEAL_FOREVER),
+                retention_micros: forever(options.retention),
             });
             Ok(true)
         })

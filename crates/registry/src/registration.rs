@@ -3,6 +3,7 @@
 //! A pair of target and operation occurs in the registry once; registering it again changes its options. Logging begins
 //! with the seqno of the row.
 
+use std::fmt;
 use std::time::Duration;
 
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
@@ -65,6 +66,56 @@ pub struct Options {
     pub retention: Option<Duration>,
     /// Old versions of the registered rows are kept for the log instead of being dropped.
     pub history: bool,
+}
+
+impl Scope {
+    /// Its word: `exact` or `subtree`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Exact => "exact",
+            Scope::Subtree => "subtree",
+        }
+    }
+}
+
+impl Mode {
+    /// Its word: `sync`, `async` or `deferred`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Sync => "sync",
+            Mode::Async => "async",
+            Mode::Deferred => "deferred",
+        }
+    }
+}
+
+impl Values {
+    /// Its word: `none`, `new`, `old-new` or `hash`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Values::None => "none",
+            Values::New => "new",
+            Values::OldNew => "old-new",
+            Values::Hash => "hash",
+        }
+    }
+}
+
+/// In words, without what is not chosen: `subtree deferred values=new history retention=60s`.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.scope.word(), self.mode.word())?;
+        if self.values != Values::None {
+            write!(f, " values={}", self.values.word())?;
+        }
+        if self.history {
+            f.write_str(" history")?;
+        }
+        match self.retention {
+            Some(retention) => write!(f, " retention={}s", retention.as_secs()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Options {
