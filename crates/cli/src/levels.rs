@@ -44,8 +44,7 @@ pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Resul
 
 /// Returns the levels of one family that hold tables, and always level 0.
 pub(crate) fn levels_of(db: &Db, cf: &str) -> Vec<LevelMetrics> {
-    let mut families = db.metrics().families.into_iter();
-    let mut levels = families.find(|family| family.name == cf).map(|family| family.levels).unwrap_or_default();
+    let mut levels = db.family_metrics(cf).map(|family| family.levels).unwrap_or_default();
     levels.retain(|level| level.level == 0 || level.tables > 0);
     levels
 }

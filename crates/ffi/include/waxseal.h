@@ -2695,8 +2695,8 @@ int32_t waxseal_set_interrupt(waxseal_interrupt_fn function, void *context);
  * `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
  * `WAXSEAL_NOT_FOUND` for an unknown name.
  *
- * Thread-safe. Costs as much as reading all metrics. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8,
- * `WAXSEAL_CLOSED`.
+ * Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
+ * need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metric(const waxseal_db_t *db,
                        const uint8_t *name,

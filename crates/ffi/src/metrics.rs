@@ -131,7 +131,20 @@ fn of_family(family: &FamilyMetrics, all: &mut Vec<(String, u64)>) {
     }
 }
 
-/// Formats the metrics as one JSON object.
+/// The number of this name. One of a family costs a look at that family: a caller may ask for each of many families.
+fn number_of(db: &Db, name: &str) -> Option<u64> {
+    let Some(rest) = name.strip_prefix("family.") else {
+        return fixed(&db.metrics()).into_iter().find(|(known, _)| *known == name).map(|(_, number)| number);
+    };
+    // Names of families may have dots, as their numbers have.
+    rest.match_indices('.').find_map(|(at, _)| {
+        let mut numbers = Vec::new();
+        of_family(&db.family_metrics(rest.get(..at)?)?, &mut numbers);
+        numbers.into_iter().find(|(known, _)| known == name).map(|(_, number)| number)
+    })
+}
+
+/// One JSON object, name by name.
 fn json(numbers: &[(String, u64)]) -> String {
     let mut text = String::from("{");
     for (index, (name, number)) in numbers.iter().enumerate() {
@@ -154,8 +167,8 @@ fn json(numbers: &[(String, u64)]) -> String {
 /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
 /// `WAXSEAL_NOT_FOUND` for an unknown name.
 ///
-/// Thread-safe. Costs as much as reading all metrics. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8,
-/// `WAXSEAL_CLOSED`.
+/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
+/// need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metric(
     db: *const waxseal_db_t,
@@ -168,8 +181,8 @@ pub unsafe extern "C" fn waxseal_metric(
     let (name, number, error) = unsafe { (lent(name, name_len), out(number), out(error)) };
     answer(error, || {
         let (number, name) = (number.needed("number")?, name.text("name")?);
-        let found = with(db, |db| Ok(numbers(db).into_iter().find(|(known, _)| known == name)))?;
-        Ok(found.map(|(_, found)| number.set(found)).is_some())
+        let found = with(db, |db| Ok(number_of(db, name)))?;
+        Ok(found.map(|found| number.set(found)).is_some())
     })
 }
 
@@ -286,6 +299,38 @@ mod tests {
                 all.iter().any(|(known, _)| *known == format!("family..{name}")),
                 "{name} of a family has no name in C"
             );
+        }
+    }
+
+    #[test]
+    fn each_name_finds_its_number() {
+        let db = Db::memory().unwrap();
+        for name in ["a", "a.b", "a.b.level.0", "a.frozen", ".", "é.ü"] {
+            let family = db.column_family(name).unwrap();
+            (0..1 + name.len() as u32).for_each(|n| family.put(n.to_le_bytes(), name).unwrap());
+        }
+        db.flush().unwrap();
+        let all = numbers(&db);
+        assert!(all.len() > 300);
+        for (name, number) in &all {
+            let found = number_of(&db, name);
+            assert!(
+                found == Some(*number) || name.starts_with("memory.") || name.starts_with("wal."),
+                "{name}: {found:?}"
+            );
+        }
+        for wrong in [
+            "",
+            "family.",
+            "family.a",
+            "family.a.",
+            "family.a.b.c",
+            "family.z.frozen",
+            "family",
+            "a.frozen",
+            "é.frozen",
+        ] {
+            assert_eq!(number_of(&db, wrong), None, "{wrong}");
         }
     }
 

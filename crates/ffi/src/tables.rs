@@ -1,5 +1,7 @@
 //! The table files of a column family, its quarantined tables and its fenced key ranges.
 
+use std::collections::HashSet;
+
 use face::registry::{Case, Item};
 use face::{ColumnFamily, TableInfo};
 
@@ -99,7 +101,7 @@ pub unsafe extern "C" fn waxseal_barred_tables(
     error: *mut *mut waxseal_error_t,
 ) -> i32 {
     self::tables(family, tables, error, |family| {
-        let barred = family.barred_tables()?;
+        let barred: HashSet<u64> = family.barred_tables()?.into_iter().collect();
         Ok(family.tables()?.into_iter().filter(|table| barred.contains(&table.number)).collect())
     })
 }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::{Db, Family};
+use waxseal_lsm::db::Db;
 use waxseal_lsm::env::work::{Mode as Work, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
@@ -464,8 +464,7 @@ pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a
     if let Some(name) = &plan.family {
         return Ok(Cow::Borrowed(name));
     }
-    let of_id = |one: &Family| one.id() == family;
-    let found = db.families().into_iter().find(of_id).map(|family| Cow::Owned(family.name().into()));
+    let found = db.family_by_id(family).map(|family| Cow::Owned(family.name().into()));
     found.ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
 }
 

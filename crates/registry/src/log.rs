@@ -231,10 +231,12 @@ impl<'a> Reading<'a> {
                 }
             }
             Target::Family(_) | Target::Cluster => {
-                for family in db.families() {
-                    let asked = matches!(target, Target::Cluster)
-                        || matches!(target, Target::Family(name) if name == family.name());
-                    if !asked || is_system_name(family.name()) {
+                let asked = match target {
+                    Target::Family(name) => db.family(name).into_iter().collect(),
+                    _ => db.families(),
+                };
+                for family in asked {
+                    if is_system_name(family.name()) {
                         continue;
                     }
                     match family.order().is_bytewise() {

@@ -208,7 +208,7 @@ impl Hooks {
     /// Returns false if no event can have an old value that is kept as a version: nothing was registered since the
     /// store was opened, and the log is empty.
     fn may_hold_old_values(&self) -> Result<bool> {
-        let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
+        let Some(log) = self.db.family_by_id(LOG_ID) else { return Ok(false) };
         let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
         rows.first()?;
         Ok(self.db.rules() as u32 != 0 || rows.valid())

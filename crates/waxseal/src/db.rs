@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::{self as engine, At, Family, Metrics, RecoveryReport};
+use waxseal_lsm::db::{self as engine, At, Family, FamilyMetrics, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::is_system_name;
@@ -509,8 +509,23 @@ impl Db {
         self.inner.engine.metrics()
     }
 
-    /// Returns how many seals were computed, given by callers, adopted, and found damaged since the store was opened.
-    /// `None` if it was opened plain.
+    /// The counters and sizes of one column family, one of the store's own too; `metrics` looks at the tables of all. None if there is no
+    /// family of this name.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// db.column_family("users")?.put("john", "33")?;
+    /// assert!(db.family_metrics("users").unwrap().memtable_bytes > 0);
+    /// assert!(db.family_metrics("others").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn family_metrics(&self, name: &str) -> Option<FamilyMetrics> {
+        self.inner.engine.family_metrics(name)
+    }
+
+    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened plain.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

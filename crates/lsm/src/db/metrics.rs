@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compact::shape;
+use super::family::Family;
 use super::memory::MemoryMetrics;
 use super::retire::LogBound;
 use super::watch::IntegrityMetrics;
@@ -281,6 +282,42 @@ impl Db {
     pub fn metrics(&self) -> Metrics {
         self.inner().metrics()
     }
+
+    /// The numbers of one family, by its name: `metrics` looks at the tables of all. None if there is no such family.
+    pub fn family_metrics(&self, name: &str) -> Option<FamilyMetrics> {
+        self.inner().families().named(name).map(of_family)
+    }
+}
+
+/// The numbers of a family. Costs a look at each of its tables.
+fn of_family(family: &Family) -> FamilyMetrics {
+    let view = family.view();
+    let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
+    let levels = (0..LEVELS).map(|level| {
+        let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
+        for table in view.levels.level(level).tables() {
+            metrics.tables += 1;
+            metrics.bytes += table.meta().size;
+            metrics.records += table.meta().ledger.count();
+            metrics.tombstones += table.meta().ledger.deletes.count;
+        }
+        metrics
+    });
+    let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
+    let mut values = ValueMetrics::default();
+    for living in collect::living(tables).values() {
+        values.files += 1;
+        values.bytes += living.file.size;
+        values.values += living.count;
+        values.garbage += living.garbage();
+    }
+    FamilyMetrics {
+        name: family.name().to_owned(),
+        memtable_bytes: view.active.memtable.bytes() as u64,
+        frozen: view.frozen.len(),
+        levels: levels.collect(),
+        values,
+    }
 }
 
 impl Inner {
@@ -295,35 +332,7 @@ impl Inner {
 
     fn metrics(&self) -> Metrics {
         let families = self.families();
-        let families = families.by_id.values().map(|family| {
-            let view = family.view();
-            let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
-            let levels = (0..LEVELS).map(|level| {
-                let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
-                for table in view.levels.level(level).tables() {
-                    metrics.tables += 1;
-                    metrics.bytes += table.meta().size;
-                    metrics.records += table.meta().ledger.count();
-                    metrics.tombstones += table.meta().ledger.deletes.count;
-                }
-                metrics
-            });
-            let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
-            let mut values = ValueMetrics::default();
-            for living in collect::living(tables).values() {
-                values.files += 1;
-                values.bytes += living.file.size;
-                values.values += living.count;
-                values.garbage += living.garbage();
-            }
-            FamilyMetrics {
-                name: family.name().to_owned(),
-                memtable_bytes: view.active.memtable.bytes() as u64,
-                frozen: view.frozen.len(),
-                levels: levels.collect(),
-                values,
-            }
-        });
+        let families = families.by_id.values().map(of_family);
         let (counters, open_tables) = (&self.counters, self.open_tables.now());
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Metrics {

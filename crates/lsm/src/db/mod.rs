@@ -285,6 +285,11 @@ impl Db {
         self.inner().families().named(name).cloned()
     }
 
+    /// The family with this id, if there is one: a look-up, where `families` costs a copy of all.
+    pub fn family_by_id(&self, id: u32) -> Option<Family> {
+        self.inner().families().by_id.get(&id).cloned()
+    }
+
     /// The keeper of companions that batches are built with.
     pub fn companions(&self) -> &dyn Companions {
         &*self.inner().companions

@@ -366,8 +366,7 @@ impl Salvage<'_> {
             None if id == 0 => ("default".to_owned(), None),
             None => (self.name_of_found(id), None),
         };
-        let is_system = |family: &Family| system_number(id).is_some() && family.id() == id;
-        let family = match self.db.family(&name).or_else(|| self.db.families().into_iter().find(is_system)) {
+        let family = match self.db.family(&name).or_else(|| self.system_family(id)) {
             Some(family) => family,
             None => {
                 let options = options.unwrap_or_else(|| CfOptions { order: order.clone(), ..CfOptions::default() });
@@ -558,8 +557,12 @@ impl Salvage<'_> {
         if let Some(into) = self.families.get(&id) {
             return into.family.options().key_ends_in_seqno;
         }
-        let of_that_id = |family: &Family| system_number(id).is_some() && family.id() == id;
-        self.db.families().iter().any(|family| of_that_id(family) && family.options().key_ends_in_seqno)
+        self.system_family(id).is_some_and(|family| family.options().key_ends_in_seqno)
+    }
+
+    /// The system family with this id, if it is the id of one and the new store has it.
+    fn system_family(&self, id: u32) -> Option<Family> {
+        system_number(id).and_then(|_| self.db.family_by_id(id))
     }
 
     fn order_of(&self, id: u32) -> Order {

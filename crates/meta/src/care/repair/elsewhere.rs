@@ -4,7 +4,7 @@
 //! Holds:  damaged data from other places is ignored. Read failures are kept in `unread` and failures of the source in
 //!         `unanswered`, since that place may have the lost records; the other places are still tried.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Mending<'_, '_> {
     /// reports tables that were added outside the log.
     pub(super) fn in_log(&mut self) -> (Vec<OwnedRecord>, bool) {
         let (id, gaps) = (self.table.family().id(), self.spans());
-        let known: Vec<u32> = self.db.families().iter().map(Family::id).collect();
+        let known: HashSet<u32> = self.db.families().iter().map(Family::id).collect();
         let read = || {
             let (seen, found) = self.db.read_log_into(&mut |seen: &mut Seen, family, record| {
                 seen.oldest = Some(seen.oldest.map_or(record.seqno, |oldest| oldest.min(record.seqno)));
