@@ -1,6 +1,8 @@
 """Verify, scrub, repair and salvage, with their callbacks."""
 
 import os
+import re
+import shutil
 
 import pytest
 
@@ -162,6 +164,33 @@ def test_a_scrub_goes_on(path):
                 db.scrub(resume=wrong)
         with pytest.raises(waxseal.InvalidArgument):
             db.scrub(source=lambda wanted: [])  # a source, and nothing to repair
+
+
+def test_salvage_of_a_directory_with_tables_of_two_stores(path):
+    other = path + "-other"
+    for where, key in ((path, b"own"), (other, b"other")):
+        with waxseal.open(where) as db:
+            db[key] = b"v"
+            db.flush()
+    for name in os.listdir(other):
+        if name.endswith(".tbl"):
+            shutil.copy(os.path.join(other, name), os.path.join(path, "0009" + name[-6:]))
+    for name in os.listdir(path):
+        if not name.endswith(".tbl"):
+            os.unlink(os.path.join(path, name))
+    with pytest.raises(waxseal.Error, match="several stores") as refused:
+        waxseal.salvage(path, path + "-refused")
+    ids = re.findall(r"[0-9a-f]{32}", str(refused.value))
+    assert len(set(ids)) == 2
+    for store in ids:
+        target = f"{path}-{store}"
+        report = waxseal.salvage(path, target, stores=[store], accept_loss=True)
+        left = [damage.file for damage in report.damage if damage.outcome == "left_alone"]
+        assert left and report.as_dict()["left_alone"] == len(left)
+        with waxseal.open(target, "w") as db:
+            assert len({b"own", b"other"} & set(db)) == 1
+    with pytest.raises(waxseal.Error, match="32 hexadecimal digits"):
+        waxseal.salvage(path, path + "-unnamed", stores=["own"])
 
 
 def test_salvage(path, damaged):

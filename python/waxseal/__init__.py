@@ -212,9 +212,11 @@ def salvage(
     *,
     progress: Optional[ProgressFunction] = None,
     accept_loss: Optional[bool] = None,
+    stores: Optional[Iterable[str]] = None,
 ) -> Report:
-    """Copies all readable records of a store that cannot be opened to a new one. The report lists the losses. The new
-    store fences them, unless losses are accepted."""
+    """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
+    fenced in the new store. Without a manifest, files of another store are left alone: damage with the outcome "left_alone". Where nothing
+    tells which store is meant, the error lists their ids, and `stores` names those to take."""
     there, here = os.fsencode(source), os.fsencode(target)
-    look = Pass(at_path(source), progress=progress, accept_loss=accept_loss)
+    look = Pass(at_path(source), progress=progress, accept_loss=accept_loss, stores=stores)
     return look.run("waxseal_salvage", there, len(there), here, len(here), None)

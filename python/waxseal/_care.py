@@ -24,6 +24,7 @@ _OUTCOMES = {
     _abi.WAXSEAL_OUTCOME_FENCED: "fenced",
     _abi.WAXSEAL_OUTCOME_BARRED: "barred",
     _abi.WAXSEAL_OUTCOME_ACCEPTED: "accepted",
+    _abi.WAXSEAL_OUTCOME_LEFT_ALONE: "left_alone",
 }
 _RUNGS = {
     _abi.WAXSEAL_RUNG_READ_AGAIN: "read_again",
@@ -183,6 +184,7 @@ class Pass:
         *,
         progress: Optional[ProgressFunction] = None,
         families: Optional[Iterable[str]] = None,
+        stores: Optional[Iterable[str]] = None,
         bytes_per_second: Optional[int] = None,
         most_bytes: Optional[int] = None,
         resume: Optional[bytes] = None,
@@ -197,9 +199,10 @@ class Pass:
         self._options = _c.made("waxseal_care_options_create", destroy="waxseal_care_options_destroy", make=make)
         self._kept: List[object] = []
         self._raised: Optional[BaseException] = None
-        for name in families or ():
-            encoded = name.encode("utf-8")
-            _c.call("waxseal_care_options_add_family", self._options.handle, encoded, len(encoded), make=make)
+        for function, names in {"family": families, "store": stores}.items():
+            for name in names or ():
+                encoded = name.encode("utf-8")
+                _c.call(f"waxseal_care_options_add_{function}", self._options.handle, encoded, len(encoded), make=make)
         numbers = {"bytes_per_second": bytes_per_second, "most_bytes": most_bytes, "max_retries": max_retries}
         for name, value in numbers.items():
             if value is not None:

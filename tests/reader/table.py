@@ -17,7 +17,7 @@ ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5,
 
 Handle = namedtuple("Handle", "offset stored_len raw_len crc")
 Record = namedtuple("Record", "key seqno kind value companions")
-Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes")
+Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes store")
 
 NO_BLOCK = Handle(0, 0, 0, 0)
 
@@ -111,6 +111,7 @@ class Table:
             least=found[7].varint(),
             greatest=found[7].varint(),
             sizes=sizes,
+            store=found[20].take(16) if 20 in found else None,
         )
 
     def read_index(self):

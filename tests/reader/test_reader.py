@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import random
+import struct
 import tempfile
 import unittest
 
@@ -13,7 +14,7 @@ import waxread
 from codec import COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
-from manifest import Manifest
+from stores import named_in
 from sums import block_seed, crc, hash, mix
 from table import Record, Table
 from values import Values, entry_bytes, pointer
@@ -139,60 +140,25 @@ class CutIndexOfAnEarlierBuild(CutIndex):
     GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/collected.txt")
 
 
-class Expiring(unittest.TestCase):
-    """A manifest and its tables, as the engine wrote them: what the manifest says of expiries is what the records say."""
+class StoreOfAFile(unittest.TestCase):
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/owned.txt")
 
-    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/expiring.txt")
-    END = 1_893_456_000_000_000  # the year 2030
-
-    def setUp(self):
-        self.files = {}
+    def test_a_table_names_its_store(self):
         with open(self.GOLDEN) as file:
-            for line in file:
-                if line.startswith("# "):
-                    name, length = line[2:].removesuffix(" bytes\n").split(", ")
-                    data = self.files[name] = bytearray(int(length))
-                else:
-                    row = bytes.fromhex(line[8:55])
-                    at = int(line[:6], 16)
-                    data[at : at + len(row)] = row
+            data = bytes.fromhex("".join(line[8:55] for line in file if not line.startswith("#")))
+        self.assertEqual(Table(data, "000001.tbl").properties.store, b"uid of a store..")
 
-    def manifest(self, files):
-        with tempfile.TemporaryDirectory() as directory:
-            for name, data in files.items():
-                with open(os.path.join(directory, name), "wb") as file:
-                    file.write(data)
-            manifest = Manifest(directory)
-            manifest.check()
-            return manifest
-
-    def expiries(self, table):
-        """When the values of a table expire: the eight bytes of provider 1 in their lists of entries."""
-        for record in table.records():
-            for kind, body in record.companions:
-                c = Cursor(body, table.file)
-                if kind == COMPANION_LIST and record.kind == PUT and c.varint() == 1:
-                    self.assertEqual((c.varint(), c.varint()), (1, 8))  # sealed, version 0; length
-                    yield c.u64()
-
-    def test_the_manifest_says_what_the_records_say(self):
-        manifest, found = self.manifest(self.files), {}
-        for entry in manifest.tables.values():
-            table = Table(bytes(self.files[f"{entry.number:06}.tbl"]), f"{entry.number:06}.tbl")
-            table.check_contents()
-            self.assertEqual((table.uid, table.digest), (entry.uid, entry.digest))
-            if expiries := list(self.expiries(table)):
-                found[entry.number] = (len(expiries), min(expiries), max(expiries))
-        self.assertEqual(found, {2: (3, self.END, self.END + 86_400_000_000)})
-        self.assertEqual({of: manifest.expiries[of] for _, _, of in manifest.tables if of in manifest.expiries}, found)
-
-    def test_what_was_dropped_as_expired(self):
-        manifest = self.manifest(self.files)
-        self.assertEqual(manifest.expiries[3], (2, self.END + 7, self.END + 7))
-        self.assertEqual(manifest.expired_through, self.END + 7)
-        self.assertEqual(manifest.expired[0][PUT][0], 2)
-        default_ttl = manifest.families[0][2][18]
-        self.assertEqual(default_ttl.varint(), 3_600_000_000)
+    def test_a_first_page_names_a_store_and_its_parents(self):
+        block = b"s" * 16 + struct.pack("<I", 2) + b"p" * 16 + build.words(9, 70) + b"q" * 16 + build.words(5, 30)
+        page = bytearray(bytes(2048) + build.checked(block)).ljust(4096, b"\0")
+        expected = ("s" * 16, [("p" * 16, 9, 70), ("q" * 16, 5, 30)])
+        found = named_in(bytes(page))
+        self.assertEqual((found.store.decode(), [(a.store.decode(), a.number, a.seqno) for a in found.ancestors]), expected)
+        self.assertIsNone(named_in(bytes(4096)), "an earlier build's")
+        for bit in range(2048 * 8, (2048 + len(block) + 8) * 8):
+            page[bit // 8] ^= 1 << (bit & 7)
+            self.assertIsNone(named_in(bytes(page)), f"bit {bit}")
+            page[bit // 8] ^= 1 << (bit & 7)
 
 
 class LargeValues(unittest.TestCase):

@@ -8,6 +8,8 @@
     waxread.py verify DIR            checks every sum, link, digest, bound, count and filter line
     waxread.py export DIR [--json]   an export (EXCHANGE and its tables): key TAB value of every live record, in hex;
                                      --json: one object that counts
+    waxread.py stores DIR            of each table, manifest, segment and ring: name TAB the uid of the store that it names, - if none,
+                                     and those that this one descends from. Needs no manifest
 
 The store is closed, or a copy that nobody writes to. Exit codes: 0 fine, 1 usage, 3 damage, 4 a file that cannot be read,
 7 something this reader does not know (then nothing is claimed about the store).
@@ -23,6 +25,7 @@ from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_n
 from exchange import FORMS, Export
 from log import Log
 from manifest import Manifest, covers
+from stores import list_stores
 from table import NO_BLOCK, Record, Table
 from values import Values, entry_bytes, pointer
 
@@ -207,12 +210,15 @@ def show_export(directory, as_json):
 def main(arguments):
     words = [word for word in arguments if not word.startswith("--")]
     options = set(arguments) - set(words)
-    if len(words) != 2 or words[0] not in ("list", "verify", "export") or options - {"--json"}:
+    if len(words) != 2 or words[0] not in ("list", "verify", "export", "stores") or options - {"--json"}:
         print(__doc__, file=sys.stderr)
         return 1
     try:
         if words[0] == "verify":
             return verify(words[1])
+        if words[0] == "stores":
+            list_stores(words[1])
+            return 0
         show = show_export if words[0] == "export" else list_records
         show(words[1], "--json" in options)
         return 0

@@ -15,6 +15,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::{Env, Fs, MemoryFs, Open};
+use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::memtable::Memtable;
 use waxseal_lsm::merge::MergeCursor;
 use waxseal_lsm::options::{self, Compression, MIB};
@@ -57,6 +58,7 @@ fn table(count: u64, first: u64, stride: u64) -> Arc<Table> {
         base_seqno: 1,
         seal_column: false,
         created_micros: 0,
+        store: None,
     };
     let uid = Uid([1; 16]);
     let mut writer = Writer::new(file.clone(), uid, settings, Arc::new(Plain));
@@ -164,7 +166,8 @@ impl Appender {
         let settings = options::Settings { wal_mapped: mapped, ..options::Settings::default() };
         let number = AtomicU64::new(1);
         let numbers = Arc::new(move || number.fetch_add(1, Ordering::Relaxed));
-        let (wal, _) = Wal::create(&Env::real(), dir, &settings, 0, 1, numbers).expect("a fresh log");
+        let (wal, _) =
+            Wal::create(&Env::real(), (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).expect("a fresh log");
         Appender { wal, group: Vec::new(), appended: 0 }
     }
 

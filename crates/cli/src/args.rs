@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use waxseal::care::StoreUid;
+
 use crate::expiry::Expiry;
 use crate::failure::Failure;
 
@@ -158,6 +160,10 @@ pub(crate) enum Verb {
         /// Do not mark lost ranges: reads of the new store return the records found, possibly older versions.
         #[arg(long)]
         accept_loss: bool,
+        /// Take the files of this store, by the id that the refusal prints; repeat it for several. For a directory without a manifest that
+        /// has files of several stores.
+        #[arg(long = "store", value_name = "ID", value_parser = store_id)]
+        stores: Vec<StoreUid>,
     },
     /// Print count and checksum of the family's records, or of a range.
     ///
@@ -458,6 +464,11 @@ pub(crate) fn load_format(src: &Path, said: Option<Format>) -> Result<Format, Fa
 /// Returns the format that `dump` writes.
 pub(crate) fn dump_format(dest: &Path, said: Option<Format>) -> Format {
     said.or_else(|| by_extension(dest)).unwrap_or(if dest == "-" { Format::Jsonl } else { Format::Dir })
+}
+
+/// A store's id, as messages print it.
+fn store_id(digits: &str) -> Result<StoreUid, &'static str> {
+    StoreUid::parse(digits).ok_or("a store's id has 32 hexadecimal digits")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use waxseal::care::{Finding, Outcome, Token};
+use waxseal::care::{Finding, Outcome, StoreUid, Token};
 use waxseal::{Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
 
 use crate::args::{self, Args, Span};
@@ -57,10 +57,16 @@ pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Res
     print(Verb::Repair, &report, existing_store(args)?, output)
 }
 
-pub(crate) fn salvage(args: &Args, dest: &Path, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn salvage(
+    args: &Args,
+    dest: &Path,
+    accept_loss: bool,
+    stores: &[StoreUid],
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let dir = salvageable(args)?;
     let mut watch = progress::watch("salvage");
-    let options = SalvageOptions { accept_loss, progress: Some(&mut watch) };
+    let options = SalvageOptions { accept_loss, stores: stores.to_vec(), progress: Some(&mut watch) };
     let report = Db::builder(dir).salvage(dest, options)?;
     print(Verb::Salvage, &report, dest, output)
 }
@@ -150,7 +156,7 @@ fn exit_of(report: &Report) -> Exit {
 
 /// Returns true if the damage was repaired, or its loss was accepted.
 fn is_settled(finding: &Finding) -> bool {
-    matches!(finding.outcome, Outcome::Repaired(_) | Outcome::Accepted)
+    matches!(finding.outcome, Outcome::Repaired(_) | Outcome::Accepted | Outcome::LeftAlone)
 }
 
 /// Converts the report to JSON, with keys in the tool's format for bytes.

@@ -84,7 +84,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Verify => care::verify(args, output),
         Verb::Scrub(scrub) => care::scrub(args, scrub, output),
         Verb::Repair { accept_loss } => care::repair(args, *accept_loss, output),
-        Verb::Salvage { dest, accept_loss } => care::salvage(args, dest, *accept_loss, output),
+        Verb::Salvage { dest, accept_loss, stores } => care::salvage(args, dest, *accept_loss, stores, output),
         Verb::Digest(span) => care::digest(args, span, output),
         Verb::Export(export) => exchange::export(args, export, output),
         Verb::Import { src } => exchange::import(args, src, output),

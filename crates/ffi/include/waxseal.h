@@ -530,7 +530,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_OUTCOME_OTHER 5
 
 /**
- * No repair step was tried, or none succeeded.
+ * A salvage left the file alone: it is another store's.
+ */
+#define WAXSEAL_OUTCOME_LEFT_ALONE 6
+
+/**
+ * Nothing was tried, or nothing helped.
  */
 #define WAXSEAL_RUNG_NONE 0
 
@@ -3653,7 +3658,19 @@ int32_t waxseal_care_options_add_family(waxseal_care_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * Sets the callback that receives the progress of any pass and may stop it; null for none.
+ * A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
+ * with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
+ * name.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
+ */
+int32_t waxseal_care_options_add_store(waxseal_care_options_t *options,
+                                       const uint8_t *id,
+                                       size_t id_len,
+                                       waxseal_error_t **error);
+
+/**
+ * Who hears of the progress of any pass, and may end it; null: nobody.
  *
  * One thread at a time.
  */

@@ -206,7 +206,8 @@ pub unsafe extern "C" fn waxseal_salvage(
         closed(Db::builder(from.path()?), store_options, options, Pass::Salvage, report, |builder, care, caller| {
             let mut progress = |progress| care.tell(caller, progress);
             let accept_loss = care.accept_loss.unwrap_or(false);
-            builder.salvage(&to, SalvageOptions { accept_loss, progress: Some(&mut progress) })
+            let stores = care.stores.clone().unwrap_or_default();
+            builder.salvage(&to, SalvageOptions { accept_loss, stores, progress: Some(&mut progress) })
         })
     })
 }

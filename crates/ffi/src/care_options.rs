@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use face::care::{Progress, Token};
+use face::care::{Progress, StoreUid, Token};
 use face::interrupt;
 
 use crate::call::{answer, status_of};
@@ -57,6 +57,7 @@ unsafe impl<F: Send> Send for Hook<F> {}
 #[derive(Clone, Default)]
 pub(crate) struct Care {
     pub(crate) families: Option<Vec<String>>,
+    pub(crate) stores: Option<Vec<StoreUid>>,
     pub(crate) progress: Option<Hook<waxseal_progress_fn>>,
     pub(crate) bytes_per_second: Option<u64>,
     pub(crate) most_bytes: Option<u64>,
@@ -86,6 +87,7 @@ impl Care {
         let mends = pass == Pass::Repair || (pass == Pass::Scrub && self.repair == Some(true));
         let known = [
             (self.families.is_some(), pass == Pass::Verify, "families"),
+            (self.stores.is_some(), pass == Pass::Salvage, "a store's id"),
             (self.bytes_per_second.is_some(), pass == Pass::Scrub, "a pace"),
             (self.most_bytes.is_some(), pass == Pass::Scrub, "a number of bytes to stop after"),
             (self.resume.is_some(), pass == Pass::Scrub, "a place to go on"),
@@ -197,7 +199,29 @@ pub unsafe extern "C" fn waxseal_care_options_add_family(
     })
 }
 
-/// Sets the callback that receives the progress of any pass and may stop it; null for none.
+/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
+/// with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
+/// name.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_care_options_add_store(
+    options: *mut waxseal_care_options_t,
+    id: *const u8,
+    id_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (id, error) = unsafe { (lent(id, id_len), out(error)) };
+    answer(error, || {
+        let digits = id.text("id")?;
+        let store = StoreUid::parse(digits)
+            .ok_or_else(|| Failure::invalid(format!("a store's id has 32 hexadecimal digits: {digits:?}")))?;
+        change(options, |care| care.stores.get_or_insert_default().push(store))
+    })
+}
+
+/// Who hears of the progress of any pass, and may end it; null: nobody.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

@@ -23,6 +23,8 @@ pub const WAXSEAL_OUTCOME_BARRED: i32 = 3;
 pub const WAXSEAL_OUTCOME_ACCEPTED: i32 = 4;
 /// An outcome for which this header has no number.
 pub const WAXSEAL_OUTCOME_OTHER: i32 = 5;
+/// A salvage left the file alone: it is another store's.
+pub const WAXSEAL_OUTCOME_LEFT_ALONE: i32 = 6;
 
 /// No repair step was tried, or none succeeded.
 pub const WAXSEAL_RUNG_NONE: i32 = 0;
@@ -163,6 +165,7 @@ fn damage_of(finding: &Finding) -> waxseal_damage_t {
         Outcome::Fenced => (WAXSEAL_OUTCOME_FENCED, WAXSEAL_RUNG_NONE),
         Outcome::Barred => (WAXSEAL_OUTCOME_BARRED, WAXSEAL_RUNG_NONE),
         Outcome::Accepted => (WAXSEAL_OUTCOME_ACCEPTED, WAXSEAL_RUNG_NONE),
+        Outcome::LeftAlone => (WAXSEAL_OUTCOME_LEFT_ALONE, WAXSEAL_RUNG_NONE),
         _ => (WAXSEAL_OUTCOME_OTHER, WAXSEAL_RUNG_NONE),
     };
     waxseal_damage_t {

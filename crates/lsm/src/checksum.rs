@@ -104,7 +104,15 @@ pub fn crc(seed: u32, parts: &[&[u8]]) -> u32 {
 pub struct Uid(pub [u8; 16]);
 
 impl Uid {
-    /// Returns the two little-endian halves.
+    /// Reads 32 hexadecimal digits, as `Debug` writes them; none for any other text.
+    pub fn parse(text: &str) -> Option<Uid> {
+        if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|number| Uid(number.to_be_bytes()))
+    }
+
+    /// The two little-endian halves.
     pub fn words(&self) -> (u64, u64) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.0;
         (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u64::from_le_bytes([i, j, k, l, m, n, o, p]))

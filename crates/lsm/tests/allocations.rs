@@ -107,6 +107,7 @@ fn table_packed(
         base_seqno: 1,
         seal_column: false,
         created_micros: 0,
+        store: None,
     };
     let uid = Uid([1; 16]);
     let keeper: Arc<dyn Companions> = Arc::new(Keeper);

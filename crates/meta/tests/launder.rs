@@ -130,6 +130,7 @@ impl Pass {
         let job = Job {
             env: &self.env,
             dir: Path::new(DIR),
+            store: None,
             companions: &companions,
             family: 0,
             options: &self.options,

@@ -13,6 +13,7 @@ use waxseal_lsm::db::{At, Bounds, Db, Family, ListCursor, OwnedRecord, Parts, Si
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{DirEntry, Env, File, Fs, Lock, Machine, Mapped, Open};
 use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::identity;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
@@ -1810,6 +1811,7 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
         base_seqno: meta.least_seqno,
         seal_column: options.seals.is_column(options.compression),
         created_micros: 0,
+        store: None,
     };
     let path = Path::new("/other.tbl");
     let file = sim.open(path, Open::Create).unwrap();
@@ -2016,10 +2018,13 @@ fn what_one_table_lacks_and_another_holds_is_not_lost() {
         sim.write_all(Path::new(DIR).join("000091.tbl"), &newer).unwrap();
         sim
     };
+    // Another store wrote the twin: both are asked for.
+    let store = |sim: &SimFs| identity::named_in(&sim.env(0), Path::new(DIR)).unwrap()[0].1.store;
+    let stores = vec![store(&sim), store(&twin.0)];
     let (one, others) = (&[20, 21, 50][..], &[80][..]);
     for (older, newer, repaired) in [(one, &[][..], 3), (&[][..], one, 3), (one, others, 4)] {
         for accept_loss in [false, true] {
-            let how = SalvageOptions { accept_loss, ..Default::default() };
+            let how = SalvageOptions { accept_loss, stores: stores.clone(), ..Default::default() };
             let (saved, report) = salvaged_by(&of_tables(older, newer), &options, &model, how);
             assert_eq!(saved.content(), model, "{report}");
             assert_eq!((report.lost, report.repaired), (0, repaired), "{report}");
@@ -2027,7 +2032,8 @@ fn what_one_table_lacks_and_another_holds_is_not_lost() {
         }
     }
     // What both lack is lost.
-    let (saved, report) = salvaged(&of_tables(one, &[50]), &options, &model);
+    let how = SalvageOptions { stores, ..Default::default() };
+    let (saved, report) = salvaged_by(&of_tables(one, &[50]), &options, &model, how);
     assert!(saved.read(&key(50)).unwrap_err().is_corruption() && report.lost > 0, "{report}");
     saved.refused();
 }

@@ -108,6 +108,7 @@ fn write_all(
         base_seqno: rows.iter().map(|row| row.1).min().unwrap(),
         seal_column: false,
         created_micros: 0,
+        store: None,
     });
     let file = sim.open(&path, Open::Create).unwrap();
     let mut writer = how(Writer::new(file, Uid([number; 16]), settings, Arc::new(Sealer::new())));

@@ -15,6 +15,7 @@ use crate::family::ColumnFamily;
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 
+pub use waxseal_lsm::checksum::Uid as StoreUid;
 pub use waxseal_lsm::db::Remedy;
 pub use waxseal_lsm::fence::Fence;
 pub use waxseal_lsm::record::Kind;
@@ -203,8 +204,9 @@ impl Builder {
         care::verify_closed(&ready.path, ready.settings, ready.parts, options)
     }
 
-    /// Reads the undamaged records of this store and writes them to a new store in `to`: see [`Db::salvage`]. Errors:
-    /// `Invalid` if `to` exists and is not empty, `Locked`, `Io`.
+    /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors: `Invalid` if
+    /// `to` is not new or empty, or if no manifest is left and files of several stores are there ([`SalvageOptions::stores`] names one),
+    /// `Locked`, `Io`.
     pub fn salvage(self, to: impl AsRef<Path>, options: SalvageOptions<'_>) -> Result<Report> {
         let ready = self.prepare()?;
         if ready.keeper.is_none() {

@@ -85,6 +85,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
     let job = Job {
         env: &env,
         dir: Path::new(DIR),
+        store: None,
         companions: &keeper,
         family: 0,
         options: &options,

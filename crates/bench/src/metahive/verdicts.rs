@@ -172,6 +172,7 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
         base_seqno: 1,
         seal_column: false,
         created_micros: 0,
+        store: None,
     };
     let uid = waxseal_lsm::checksum::Uid(std::array::from_fn(|_| random.word() as u8));
     let mut writer = Writer::new(file, uid, settings, Arc::new(Plain));

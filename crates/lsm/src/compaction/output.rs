@@ -58,7 +58,9 @@ pub struct Job<'a> {
     pub env: &'a Env,
     /// The store's directory.
     pub dir: &'a Path,
-    /// The record protector.
+    /// The store that the tables are written for.
+    pub store: Option<Uid>,
+    /// The keeper of companions.
     pub companions: &'a Arc<dyn Companions>,
     /// The family's id.
     pub family: u32,
@@ -649,6 +651,7 @@ impl Outputs<'_> {
             base_seqno: job.base_seqno,
             seal_column: job.options.seals.is_column(job.compression),
             created_micros: job.env.clock.wall_micros(),
+            store: job.store,
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
         let writer = writer.carrying(self.carried.clone()).packing_with(job.dictionary.clone());

@@ -14,6 +14,7 @@ use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::env::{Env, Open, read_into};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
@@ -59,7 +60,7 @@ fn check_empty(dir: &Path, env: &Env) -> Result<()> {
 impl Inner {
     fn checkpoint(&self, dir: &Path, env: &Env) -> Result<()> {
         let started = self.now_nanos();
-        let (mut state, tables) = self.picture()?;
+        let (mut state, identity, tables) = self.picture()?;
         let left = version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock);
         if left {
             remove_ours(dir, env)?; // by a creation that was interrupted
@@ -80,7 +81,8 @@ impl Inner {
             chronicle::number(&mut first, &state);
             state.apply(&first).map_err(Error::invalid)?;
         }
-        Manifest::create(env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        let identity = identity.of_checkpoint(self.env.random.uid(), number, state.last_seqno);
+        Manifest::create(env, dir, number, identity, &state.snapshot())?;
         version::mark_finished(env, dir)?;
         lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
     }
@@ -101,18 +103,18 @@ impl Inner {
     }
 
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
-    fn picture(&self) -> Result<(State, Vec<Arc<TableHandle>>)> {
+    fn picture(&self) -> Result<(State, StoreIdentity, Vec<Arc<TableHandle>>)> {
         let _job = self.job()?;
         let through = self.freeze(&|_| true)?;
         self.flush_frozen(&|_| true, through)?;
         let manifest = lock(&self.manifest);
         let Some(manifest) = manifest.as_ref() else { return Err(Error::closed()) };
-        let state = manifest.state().without_log();
+        let (state, identity) = (manifest.state().without_log(), manifest.identity().clone());
         let families = self.families();
         let views = families.by_id.values().map(|family| family.pinned_view());
         let tables =
             views.flat_map(|view| view.levels.iter().flat_map(|level| level.tables()).cloned().collect::<Vec<_>>());
-        Ok((state, tables.collect()))
+        Ok((state, identity, tables.collect()))
     }
 
     fn copy_file(&self, dir: &Path, env: &Env, name: Name) -> Result<()> {

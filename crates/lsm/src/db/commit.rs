@@ -29,6 +29,7 @@ use crate::compaction::Stall;
 use crate::env::Env;
 use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::identity::StoreIdentity;
 use crate::names::{check_lock, system_number};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
@@ -79,18 +80,17 @@ impl Log {
     /// A fresh log from `offset` on, after `last_seqno`; not yet named by any edit.
     pub(super) fn create(
         env: &Env,
-        dir: &Path,
+        (dir, store): (&Path, &StoreIdentity),
         settings: &Settings,
         offset: u64,
         last_seqno: Seqno,
         numbers: Numbers,
     ) -> Result<Log> {
-        let (wal, start) = Wal::create(env, dir, settings, offset, last_seqno + 1, numbers)?;
+        let (wal, start) = Wal::create(env, (dir, store), settings, offset, last_seqno + 1, numbers)?;
         let (group, binding) = (Vec::new(), Binding::default());
-        let apply = Apply { group, binding, target: None, last_seqno, offset, full: false };
         Ok(Log {
             wal,
-            apply: Mutex::new(apply),
+            apply: Mutex::new(Apply { group, binding, target: None, last_seqno, offset, full: false }),
             applied: Signal::new(offset),
             durable: AtomicU64::new(last_seqno),
             start,

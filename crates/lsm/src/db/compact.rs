@@ -458,6 +458,7 @@ impl Inner {
         Job {
             env: &self.env,
             dir: &self.dir,
+            store: self.store,
             companions: &self.companions,
             family: family.id(),
             options: family.options(),

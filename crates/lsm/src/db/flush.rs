@@ -17,6 +17,7 @@ use super::family::{Family, Generation};
 use super::install::Replaced;
 use super::rows::{remove_tables, take_given, write_given};
 use super::{Db, Event, Families, Inner};
+use crate::checksum::Uid;
 use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
 use crate::compaction::{Pace, Rules, Splitter, Turn, UnsyncedTables};
 use crate::cursor::Cursor;
@@ -278,6 +279,7 @@ impl Inner {
         Level0 {
             env: &self.env,
             dir: &self.dir,
+            store: self.store,
             companions: &self.companions,
             families,
             next_file,
@@ -307,6 +309,7 @@ impl Inner {
 pub(super) struct Level0<'a> {
     pub(super) env: &'a Env,
     pub(super) dir: &'a Path,
+    pub(super) store: Option<Uid>,
     pub(super) companions: &'a Arc<dyn Companions>,
     /// Those that may receive rows.
     pub(super) families: &'a Families,
@@ -414,6 +417,7 @@ impl Level0<'_> {
         Job {
             env: self.env,
             dir: self.dir,
+            store: self.store,
             companions: self.companions,
             family: family.id(),
             options: family.options(),

@@ -81,6 +81,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use rpds::RedBlackTreeMapSync;
 
+use crate::checksum::Uid;
 use crate::compaction::Pace;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
@@ -184,6 +185,8 @@ pub(crate) enum Access {
 pub(crate) struct Inner {
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,
+    /// Its uid; none: it is read-only.
+    pub(crate) store: Option<Uid>,
     pub(crate) settings: Settings,
     pub(crate) companions: Arc<dyn Companions>,
     /// What its keeper promises of what is written.

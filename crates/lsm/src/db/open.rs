@@ -377,6 +377,7 @@ fn start(
     let inner = Arc::new(Inner {
         background: Arc::new(Background::new(parts.env.work)),
         dir: dir.to_owned(),
+        store: opened.manifest.as_ref().map(|manifest| manifest.store()),
         promise: parts.companions.protection(),
         companions: parts.companions,
         noted: integrity.noted().clone(),

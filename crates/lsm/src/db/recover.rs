@@ -109,7 +109,7 @@ impl Opening<'_> {
         }
         let state = &found.state;
         let has_changed = || recover(self.env(), self.dir).map(|now| now.is_none_or(|now| now.state != *state));
-        let mut replay = self.replay(state, None)?;
+        let mut replay = self.replay(&found, None)?;
         replay.next_lost = found.next_file;
         replay.values.keep_open(values);
         if pin(&replay) && has_changed()? {
@@ -296,7 +296,7 @@ impl Opening<'_> {
     fn prepare<'a>(&'a self, found: &Recovered, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
-        let mut replay = self.replay(state, Some(&**numbers))?;
+        let mut replay = self.replay(found, Some(&**numbers))?;
         let end = match &state.log {
             Some(log) => {
                 let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
@@ -316,7 +316,7 @@ impl Opening<'_> {
             self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
         }
         // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
-        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
+        let log = Log::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
@@ -468,7 +468,8 @@ impl Opening<'_> {
         Ok(families)
     }
 
-    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
+    fn replay<'a>(&'a self, found: &Recovered, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
+        let state = &found.state;
         let own = || {
             let cache = self.parts.cache.clone().unwrap_or_else(|| Arc::new(cache_of(self.settings)));
             (cache, Arc::new(self.descriptors(new_number.is_none())))
@@ -485,6 +486,7 @@ impl Opening<'_> {
         Ok(Replay {
             opening: self,
             new_number,
+            store: found.identity.store,
             families,
             flushed,
             added: Vec::new(),

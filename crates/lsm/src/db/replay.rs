@@ -15,6 +15,7 @@ use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
+use crate::checksum::Uid;
 use crate::compaction::UnsyncedTables;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -34,6 +35,8 @@ pub(super) struct Replay<'a> {
     pub(super) opening: &'a Opening<'a>,
     /// None: nothing may be written.
     pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
+    /// The store that tables are written for.
+    pub(super) store: Uid,
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Tables of level 0, oldest first.
@@ -175,6 +178,7 @@ impl Replay<'_> {
         let level0 = Level0 {
             env: opening.env(),
             dir: opening.dir,
+            store: Some(self.store),
             companions,
             families: &self.families,
             next_file: new_number,

@@ -98,7 +98,16 @@ pub(super) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &Tail) -> 
     Ok((header, footer.map_err(|error| error.in_file(name, footer_at))?))
 }
 
-/// Reads and checks everything except the data blocks.
+/// Reads and checks the properties alone, whatever the order of the keys.
+pub(super) fn read_properties(name: &str, file: &dyn File) -> Result<Properties> {
+    let size = file.len().map_err(|error| read_error(name, 0, error))?;
+    let tail = Tail::read(file, size);
+    let (Header { uid, .. }, footer) = read_ends(name, file, size, &tail)?;
+    let blocks = Blocks { name, file, uid, end: size - FOOTER_BYTES as u64, tail: &tail };
+    blocks.read(&footer.properties, Role::Properties, Properties::decode)
+}
+
+/// Reads and checks everything but the data blocks.
 pub(super) fn read_parts(
     name: &str,
     file: &dyn File,

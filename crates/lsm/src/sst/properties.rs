@@ -52,6 +52,8 @@ pub struct Properties {
     pub beside: Option<u64>,
     /// Blob files that its records point into: uid, number of pointers, bytes of the entries they point to.
     pub values: Vec<(Uid, u64, u64)>,
+    /// The store that wrote it; none: an earlier build, or nobody's store.
+    pub store: Option<Uid>,
 }
 
 impl Properties {
@@ -97,6 +99,9 @@ impl Properties {
                 bytes.extend_from_slice(&varints(&[*count, *length]));
             }
             put(19, &bytes);
+        }
+        if let Some(store) = &self.store {
+            put(20, &store.0);
         }
         out
     }
@@ -162,6 +167,7 @@ impl Properties {
                     self.values.push((Uid(reader.array()?), reader.varint()?, reader.varint()?));
                 }
             }
+            20 => self.store = Some(Uid(reader.array()?)),
             _ => {}
         }
         Ok(())
@@ -289,6 +295,7 @@ mod tests {
             protection: u8,
             (versions, beside) in any::<(Option<u64>, Option<u64>)>(),
             values: Vec<([u8; 16], u64, u64)>,
+            store: Option<[u8; 16]>,
         ) {
             let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -313,6 +320,7 @@ mod tests {
                 versions,
                 beside,
                 values: values.into_iter().map(|(uid, count, bytes)| (Uid(uid), count, bytes)).collect(),
+                store: store.map(Uid),
             };
             let mut bytes = properties.encode();
             prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);

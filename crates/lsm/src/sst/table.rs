@@ -17,7 +17,7 @@ use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
 use super::dictionary::{self, Dictionary};
-use super::ends::{Parts, Tail, read_ends, read_error, read_parts};
+use super::ends::{Parts, Tail, read_ends, read_error, read_parts, read_properties};
 use super::filter::{self, Filter};
 use super::format::{Handle, check};
 use super::guide::{Guide, Part};
@@ -276,8 +276,13 @@ impl Table {
         Ok(Expected { uid: header.uid, size, digest: footer.digest })
     }
 
-    /// Calls `visit`, at most once, with the newest version of `key` not above `seqno`. Returns false if there is none
-    /// in this table. `key_hash` is `checksum::hash_key(key)`.
+    /// The properties of a file, for those who do not know the order of its keys yet.
+    pub fn properties_of(name: &str, file: &dyn File) -> Result<Properties> {
+        read_properties(name, file)
+    }
+
+    /// The newest version of `key` not above `seqno`, handed to `visit`, at most once; false if there is none here.
+    /// `key_hash` is `checksum::hash_key(key)`.
     ///
     /// A record that must be checked and fails is read again from the file, corrected, or salvaged from its block.
     /// Errors: `Corruption` if a record that would decide the result is lost.

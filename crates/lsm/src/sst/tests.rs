@@ -255,6 +255,7 @@ pub(super) fn settings() -> WriterSettings {
         base_seqno: 0,
         seal_column: false,
         created_micros: 1_700_000_000_000_000,
+        store: None,
     }
 }
 

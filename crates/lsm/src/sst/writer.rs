@@ -66,6 +66,8 @@ pub struct WriterSettings {
     pub seal_column: bool,
     /// The time, in microseconds since 1970.
     pub created_micros: u64,
+    /// The store that the table is written for; none: no store's.
+    pub store: Option<Uid>,
 }
 
 /// A finished table, not yet synced or named in the manifest.
@@ -538,6 +540,7 @@ impl Writer {
             versions: Some(self.checked.versions),
             beside: (more > 0).then_some(more),
             values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
+            store: self.settings.store,
             ..Properties::default()
         }
     }

@@ -38,14 +38,7 @@ impl Current {
             let mut words = line.split(' ');
             let (name, _sum, uid) = (words.next()?, words.next()?, words.next()?);
             let Some(Name::Manifest(manifest)) = Name::parse(name) else { return None };
-            let mut store = Uid::default();
-            if uid.len() != 32 {
-                return None;
-            }
-            for (byte, digits) in store.0.iter_mut().zip(uid.as_bytes().chunks_exact(2)) {
-                *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-            }
-            let current = Current { manifest, store };
+            let current = Current { manifest, store: Uid::parse(uid)? };
             (current.encode().as_bytes() == bytes).then_some(current)
         };
         read().ok_or_else(|| Error::structural("does not name a manifest"))
@@ -75,6 +68,11 @@ impl Current {
             "the directory holds files of a store, but not the one that names its manifest: salvage reads what can still be read",
         )
     }
+}
+
+/// The store that `CURRENT` names; none where it cannot be read.
+pub fn store_named(env: &Env, dir: &Path) -> Option<Uid> {
+    Current::read(env, dir).ok().flatten().map(|current| current.store)
 }
 
 #[cfg(test)]

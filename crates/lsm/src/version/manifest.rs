@@ -30,6 +30,7 @@ use crate::env::{Env, File, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileKind, Header};
+use crate::identity::StoreIdentity;
 use crate::names::{Name, check_lock};
 use crate::planted::{Bug, active};
 
@@ -38,7 +39,7 @@ use crate::planted::{Bug, active};
 pub struct Manifest {
     env: Env,
     dir: PathBuf,
-    store: Uid,
+    identity: StoreIdentity,
     state: State,
     chain: Chain,
     /// The error after which nothing more is written.
@@ -92,10 +93,15 @@ fn half_named(error: Error) -> Failure {
 }
 
 impl Manifest {
-    /// Creates the manifest of a new store. It must be created before any other numbered file: `recover` treats a
-    /// directory with tables or log files but without CURRENT as a damaged store. An interrupted creation leaves no
-    /// store.
-    pub fn create(env: &Env, dir: &Path, number: u64, store: Uid, first: &Edit) -> Result<Manifest> {
+    /// The manifest of a new store. To be made before any other numbered file: `recover` takes a directory with tables or
+    /// log files and without CURRENT for a damaged store. An interrupted creation leaves no store.
+    pub fn create(
+        env: &Env,
+        dir: &Path,
+        number: u64,
+        identity: impl Into<StoreIdentity>,
+        first: &Edit,
+    ) -> Result<Manifest> {
         let mut state = State::default();
         state.apply(first).map_err(refused)?;
         if Current::read(env, dir)?.is_some() {
@@ -103,7 +109,7 @@ impl Manifest {
         }
         // The remains of an interrupted creation are not referenced.
         remove_leftover(env, &dir.join(Name::Manifest(number).to_string()))?;
-        Manifest::begin(env, dir, number, store, state)
+        Manifest::begin(env, dir, number, identity.into(), state)
     }
 
     /// Continues after a recovery: begins a new manifest with the recovered state and one edit with the results of the
@@ -112,15 +118,15 @@ impl Manifest {
     pub fn resume(env: &Env, dir: &Path, found: &Recovered, number: u64, edit: &Edit) -> Result<Manifest> {
         let mut state = found.state.clone();
         state.apply(edit).map_err(refused)?;
-        let manifest = Manifest::begin(env, dir, number, found.store, state)?;
+        let manifest = Manifest::begin(env, dir, number, found.identity.clone(), state)?;
         manifest.discard(found.number);
         Ok(manifest)
     }
 
-    fn begin(env: &Env, dir: &Path, number: u64, store: Uid, mut state: State) -> Result<Manifest> {
+    fn begin(env: &Env, dir: &Path, number: u64, identity: StoreIdentity, mut state: State) -> Result<Manifest> {
         state.next_file = state.next_file.max(number.saturating_add(1));
-        let chain = publish(env, dir, number, store, &state).map_err(|failure| failure.error)?;
-        Ok(Manifest { env: env.clone(), dir: dir.to_owned(), store, state, chain, ended: None })
+        let chain = publish(env, dir, number, &identity, &state).map_err(|failure| failure.error)?;
+        Ok(Manifest { env: env.clone(), dir: dir.to_owned(), identity, state, chain, ended: None })
     }
 
     /// Appends one edit and makes it durable. An edit that does not fit the state returns `Invalid`, and nothing is
@@ -150,7 +156,7 @@ impl Manifest {
     pub fn rotate(&mut self, number: u64) -> Result<()> {
         self.check_place()?;
         self.state.next_file = self.state.next_file.max(number.saturating_add(1));
-        let published = publish(&self.env, &self.dir, number, self.store, &self.state);
+        let published = publish(&self.env, &self.dir, number, &self.identity, &self.state);
         let fresh = published.map_err(|failure| self.note(failure))?;
         let old = std::mem::replace(&mut self.chain, fresh);
         self.discard(old.number);
@@ -173,7 +179,12 @@ impl Manifest {
 
     /// Returns the store's uid.
     pub fn store(&self) -> Uid {
-        self.store
+        self.identity.store
+    }
+
+    /// The store, and those that it descends from.
+    pub fn identity(&self) -> &StoreIdentity {
+        &self.identity
     }
 
     /// Returns the number in its file name.
@@ -194,7 +205,7 @@ impl Manifest {
     /// Checks that an edit may follow: this process owns the store, and CURRENT names this manifest.
     fn check_place(&mut self) -> Result<()> {
         self.alive()?;
-        let ours = Current { manifest: self.chain.number, store: self.store };
+        let ours = Current { manifest: self.chain.number, store: self.identity.store };
         let checked = check_lock(&self.env).and_then(|()| match Current::read(&self.env, &self.dir)? {
             Some(current) if current == ours => Ok(()),
             found => Err(Error::of(ErrorKind::Halted, displaced(found))),
@@ -257,20 +268,20 @@ impl Chain {
     }
 }
 
-/// Writes a manifest that begins with the whole state, makes it durable, and points CURRENT to it.
-fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
+/// Writes a manifest that begins with the whole state, makes it durable, and lets CURRENT name it.
+fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: &State) -> Attempt<Chain> {
     let name = Name::Manifest(number).to_string();
     let path = dir.join(&name);
     let file = env.fs.open(&path, Open::Create).during(|| format!("create {name}")).map_err(harmless)?;
-    let published = fill(env, Arc::clone(&file), number, store, state).and_then(|chain| {
-        // Manifest first: CURRENT must not name a file that a crash could remove.
+    let published = fill(env, Arc::clone(&file), number, identity, state).and_then(|chain| {
+        // Manifest first: CURRENT must not name what a crash could take away.
         let sync = || file.sync_data().during(|| format!("sync {name}")).map_err(fatal);
         let early = active(Bug::CurrentBeforeManifestSync);
         if !early {
             sync()?;
         }
         env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)?;
-        point(env, dir, Current { manifest: number, store })?;
+        point(env, dir, Current { manifest: number, store: identity.store })?;
         if early {
             sync().map_err(|failure| half_named(failure.error))?;
         }
@@ -284,16 +295,15 @@ fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Att
     })
 }
 
-/// Writes the first page, which already counts the first edit as witnessed: the page is not read before it is synced.
-fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
+/// Writes the first page, which already counts the first edit as witnessed: nobody reads it before it is synced.
+fn fill(env: &Env, file: Arc<dyn File>, number: u64, identity: &StoreIdentity, state: &State) -> Attempt<Chain> {
     let nonce = env.random.next_u64();
     let picture = state.snapshot();
     let weight = picture.weight();
     let (frame, link) = framed(nonce, 0, 0, &picture.encode()).map_err(harmless)?;
     let end = frame.len() as u64;
-    // Write them separately: the page is marked with every edit, and a kernel that caches both as one unit would treat
-    // all of it as changed.
-    for (bytes, at) in [(&first_page(number, nonce, store, end), 0), (&frame, EDITS_AT)] {
+    // Each by itself: the page is marked with every edit, and a kernel that keeps both as one would take all of it for changed.
+    for (bytes, at) in [(&first_page(number, nonce, identity, end), 0), (&frame, EDITS_AT)] {
         file.write_at(bytes, at).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
     }
     Ok(Chain { file, number, nonce, end, first: end, weight, first_weight: weight, link, edits: 1 })
@@ -333,14 +343,15 @@ fn remove_leftover(env: &Env, path: &Path) -> Result<()> {
     }
 }
 
-fn first_page(number: u64, nonce: u64, store: Uid, end: u64) -> Vec<u8> {
-    let mut page = Header::new(FileKind::Manifest, store).encode().to_vec();
+fn first_page(number: u64, nonce: u64, identity: &StoreIdentity, end: u64) -> Vec<u8> {
+    let mut page = Header::new(FileKind::Manifest, identity.store).encode().to_vec();
     page.extend_from_slice(&number.to_le_bytes());
     page.extend_from_slice(&nonce.to_le_bytes());
     debug_assert_eq!(page.len(), CHECK_AT);
     let check = hash(&page);
     page.extend_from_slice(&check.to_le_bytes());
     page.resize(PAGE_BYTES, 0);
+    identity.put_into(&mut page);
     for at in WITNESS_AT {
         page[at..at + 8].copy_from_slice(&Mark::Edited.encode(nonce, end).to_le_bytes());
     }

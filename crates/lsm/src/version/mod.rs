@@ -35,6 +35,7 @@ pub mod state;
 mod tests;
 
 pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
+pub use current::store_named;
 pub use dead::{Dead, DeadFiles};
 pub use edit::{Change, Edit, TableMeta};
 pub use handle::{Handle, Holder, OpenTables, Shelf};

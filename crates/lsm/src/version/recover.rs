@@ -16,12 +16,13 @@ use super::contents::{Contents, contents};
 use super::current::Current;
 use super::edit::Edit;
 use super::state::State;
-use crate::checksum::{Uid, hash};
+use crate::checksum::hash;
 use crate::codec::Reader;
 use crate::env::{Env, Open, read_exact};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::identity::StoreIdentity;
 use crate::names::Name;
 
 /// Positions of the witness and its copy in the first page: two sectors, so that one torn write spares one of them.
@@ -41,9 +42,9 @@ const FOLLOW_LIMIT: usize = 100;
 pub struct Recovered {
     /// The result of all whole edits.
     pub state: State,
-    /// The store's uid.
-    pub store: Uid,
-    /// Features that a writer of the store must support; a reader may ignore them.
+    /// The store, and those that it descends from.
+    pub identity: StoreIdentity,
+    /// Features that whoever writes the store must know; a reader may ignore them.
     pub read_compatible: u32,
     /// The number of the manifest that was read.
     pub number: u64,
@@ -79,7 +80,7 @@ pub struct Torn {
 /// The contents of one manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replay {
-    pub(super) store: Uid,
+    pub(super) identity: StoreIdentity,
     pub(super) read_compatible: u32,
     pub(super) state: State,
     pub(super) torn: Option<Torn>,
@@ -101,8 +102,8 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
         _ => return Ok(None),
     }
     let Some((current, replay)) = follow(env, dir)? else { return Ok(None) };
-    let Replay { store, read_compatible, state, torn } = replay;
-    if store != current.store {
+    let Replay { identity, read_compatible, state, torn } = replay;
+    if identity.store != current.store {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         let error = Error::corruption(damage, "the manifest of another store");
         return Err(error.in_file(&Name::Manifest(current.manifest).to_string(), 0));
@@ -111,7 +112,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     let numbers = names.iter().filter_map(|name| name.number());
     let greatest = numbers.filter(|number| *number < counter.saturating_add(MOST_UNNAMED)).max().unwrap_or(0);
     let next_file = counter.max(greatest.saturating_add(1));
-    Ok(Some(Recovered { state, store, read_compatible, number: current.manifest, torn, next_file }))
+    Ok(Some(Recovered { state, identity, read_compatible, number: current.manifest, torn, next_file }))
 }
 
 /// True if the creation of the store in `dir` was interrupted (`Recovered::is_unfinished`). Reads no manifest but the
@@ -188,7 +189,7 @@ pub(super) fn replay(
     }
     let bytes = length - (EDITS_AT + end);
     let torn = (bytes > 0).then(|| Torn { file: name.to_owned(), offset: EDITS_AT + end, bytes });
-    Ok(Replay { store: page.store, read_compatible: page.read_compatible, state, torn })
+    Ok(Replay { identity: page.identity, read_compatible: page.read_compatible, state, torn })
 }
 
 /// Reads the frame that may begin `end` bytes into the edits, if the rest of the file is long enough for one.
@@ -214,7 +215,7 @@ fn next_frame(
 
 /// The contents of the first page.
 struct FirstPage {
-    store: Uid,
+    identity: StoreIdentity,
     read_compatible: u32,
     number: u64,
     nonce: u64,
@@ -232,5 +233,8 @@ fn first_page(page: &[u8]) -> Result<FirstPage> {
     }
     let copies = WITNESS_AT.map(|at| Reader::starting_at(page, at).u64().ok());
     let witness = copies.into_iter().flatten().filter_map(|word| Mark::Edited.decode(nonce, word)).max();
-    Ok(FirstPage { store, read_compatible, number, nonce, witness })
+    // The header decides: the block beside it may be another build's, or damaged.
+    let identity =
+        StoreIdentity::in_page(page).filter(|identity| identity.store == store).unwrap_or_else(|| store.into());
+    Ok(FirstPage { identity, read_compatible, number, nonce, witness })
 }

@@ -68,7 +68,7 @@ fn edits_are_there_after_reopening_without_a_close() {
         manifest.append(&added(number)).unwrap();
     }
     let found = reopened(&env, dir.path());
-    assert_eq!((&found.state, found.store, found.torn), (manifest.state(), STORE, None));
+    assert_eq!((&found.state, found.identity.store, found.torn), (manifest.state(), STORE, None));
     assert_eq!((found.state.families[&0].tables.len(), found.next_file), (4, 9));
 }
 

@@ -171,6 +171,7 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::env::SimFs;
+    use crate::identity::StoreIdentity;
     use crate::options::{MIB, Settings};
     use crate::record::Kind;
     use crate::seam::Plain;
@@ -184,7 +185,7 @@ mod tests {
         let settings = Settings { ring_bytes: MIB, drain_bytes: MIB / 8, ..Settings::default() };
         let next = AtomicU64::new(1);
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-        let (wal, _) = Wal::<()>::create(&env, dir, &settings, 0, 1, numbers).unwrap();
+        let (wal, _) = Wal::<()>::create(&env, (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).unwrap();
         let mut group = Vec::new();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for n in 0..4000_usize {

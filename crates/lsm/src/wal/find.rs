@@ -38,8 +38,8 @@ pub struct Headless {
     pub is_used: bool,
 }
 
-/// Reads the first page of every segment.
-pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
+/// Looks at the first page of every segment. Files that `is_other` names are another store's, and left alone.
+pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<Segments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let open = |name: Name| env.fs.open(&dir.join(name.to_string()), Open::Read);
     let page = |name: Name| -> io::Result<Vec<u8>> { read_exact(&*open(name)?, 0, PAGE_BYTES) };
@@ -48,7 +48,7 @@ pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
         Headless { error: of_segment(error, name), is_used }
     };
     let (mut starts, mut unread, mut damaged, mut ring) = (Vec::new(), Vec::new(), Vec::new(), (0, 0));
-    for name in names.iter().filter_map(|name| Name::parse(name)) {
+    for name in names.iter().filter_map(|name| Name::parse(name)).filter(|name| !is_other(*name)) {
         match name {
             Name::Segment(number) => {
                 let header = match page(name) {

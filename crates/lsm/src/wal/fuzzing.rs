@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::checksum::{Uid, hash};
 use crate::env::{Env, Machine, ManualClock, MemoryFs, Open, SeededRandom, work};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader};
+use crate::identity::StoreIdentity;
 use crate::names::Name;
 
 use super::ring::RingHeader;
@@ -29,11 +30,12 @@ pub fn log(data: &[u8]) {
     let length = PAGE + frames.len() as u64;
     let start =
         LogStart { place: Place { segment: 2, nonce: NONCE, offset: 0, link: NONCE }, ring: 1, ring_nonce: NONCE };
-    let mut segment =
-        SegmentHeader { number: 2, nonce: NONCE, first: 0, machine: MACHINE, length }.encode(Uid::default()).to_vec();
+    let mut segment = SegmentHeader { number: 2, nonce: NONCE, first: 0, machine: MACHINE, length }
+        .encode(Uid::default(), &StoreIdentity::default())
+        .to_vec();
     segment.extend_from_slice(&frames);
     let header = RingHeader { number: 1, capacity: ring_bytes, machine: MACHINE, nonce: NONCE };
-    let mut ring = header.encode(Uid::default(), (*flags as u64 >> 4) * 64).to_vec();
+    let mut ring = header.encode(Uid::default(), &StoreIdentity::default(), (*flags as u64 >> 4) * 64).to_vec();
     ring.extend_from_slice(&frames[..ring_bytes as usize]);
 
     let env = Env {

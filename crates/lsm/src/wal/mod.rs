@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::env::Env;
 use crate::env::work::{Bell, Signal, lock};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::identity::StoreIdentity;
 use crate::options::Settings;
 use crate::record::Seqno;
 
@@ -216,7 +217,7 @@ impl<T> Wal<T> {
     /// durably.
     pub fn create(
         env: &Env,
-        dir: &Path,
+        (dir, store): (&Path, &StoreIdentity),
         settings: &Settings,
         start: u64,
         seqno: Seqno,
@@ -224,11 +225,12 @@ impl<T> Wal<T> {
     ) -> Result<(Wal<T>, LogStart)> {
         debug_assert!(start.is_multiple_of(PAGE));
         let maker = Maker {
+            store: store.clone(),
             machine: env.fs.machine(dir).during(|| "ask for the device of the store")?,
             reserves: env.fs.reserves_blocks(dir).during(|| "ask for the file system of the store")?,
         };
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
-        let ring = Ring::create(env, dir, maker.machine, numbers(), start, capacity)?;
+        let ring = Ring::create(env, (dir, store), maker.machine, numbers(), start, capacity)?;
         let segment_bytes = settings.log_segment_bytes();
         let blocks = first_bytes(segment_bytes);
         let first =

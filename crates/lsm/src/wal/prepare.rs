@@ -373,6 +373,7 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::env::SimFs;
+    use crate::identity::StoreIdentity;
     use crate::options::{MIB, Settings};
     use crate::record::Kind;
     use crate::seam::Plain;
@@ -402,7 +403,7 @@ mod tests {
             Settings { segment_bytes: 4 * MIB as u64, ring_bytes: MIB, drain_bytes: MIB / 4, ..Settings::default() };
         let next = AtomicU64::new(1);
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-        let (wal, _) = Wal::<()>::create(&env, dir, &settings, 0, 1, numbers).unwrap();
+        let (wal, _) = Wal::<()>::create(&env, (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).unwrap();
         let mut batch = Batch::new();
         batch.push(0, Kind::Put, b"key", &[7; 3000], &Plain).unwrap();
         let body = batch.seal();

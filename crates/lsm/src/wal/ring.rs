@@ -14,6 +14,7 @@ use crate::env::{Env, File, Machine, Mapped, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, Mark, PAGE_BYTES};
 use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::planted::{Bug, active};
 
@@ -58,8 +59,8 @@ pub(super) struct RingHeader {
 }
 
 impl RingHeader {
-    /// Returns page 0 with both marks at one offset.
-    pub(super) fn encode(&self, uid: Uid, marks: u64) -> [u8; PAGE_BYTES] {
+    /// Page 0 with both marks at one offset.
+    pub(super) fn encode(&self, uid: Uid, store: &StoreIdentity, marks: u64) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
         page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Ring, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
@@ -69,6 +70,7 @@ impl RingHeader {
         page[104..112].copy_from_slice(&self.nonce.to_le_bytes());
         let check = hash(&page[..CHECKED_BYTES]);
         page[CHECKED_BYTES..CHECKED_BYTES + 8].copy_from_slice(&check.to_le_bytes());
+        store.put_into(&mut page);
         for mark in [Mark::Acknowledged, Mark::Synced] {
             for at in mark_positions(mark) {
                 page[at..at + 8].copy_from_slice(&mark.encode(self.nonce, marks).to_le_bytes());
@@ -132,7 +134,7 @@ impl Ring {
     /// `capacity` 0, or if the file system declines the mapping, the ring holds only the marks.
     pub(super) fn create(
         env: &Env,
-        dir: &Path,
+        (dir, store): (&Path, &StoreIdentity),
         machine: Machine,
         number: u64,
         start: u64,
@@ -144,7 +146,7 @@ impl Ring {
         let uid = env.random.uid();
         let write = |capacity: u64| {
             let header = RingHeader { number, capacity, machine, nonce };
-            file.write_at(&header.encode(uid, start), 0).during(|| format!("write {name}"))?;
+            file.write_at(&header.encode(uid, store, start), 0).during(|| format!("write {name}"))?;
             match active(Bug::RingNotSynced) {
                 true => Ok(()),
                 false => file.sync_data().during(|| format!("sync {name}")),
@@ -263,7 +265,7 @@ mod tests {
         #[test]
         fn a_page_comes_back_and_no_flipped_bit_passes(number: u64, capacity in 0u64..1000, nonce: u64, device: u64, start in 0u64..1 << 40, bit in 0usize..PAGE_BYTES * 8) {
             let header = RingHeader { number, capacity: capacity * PAGE, machine: Machine { boot_id: None, device }, nonce };
-            let mut page = header.encode(Uid([3; 16]), start * 8);
+            let mut page = header.encode(Uid([3; 16]), &StoreIdentity::default(), start * 8);
             let marks = Marks { acknowledged: start * 8, synced: start * 8 };
             page[bit / 8] ^= 1 << (bit % 8);
             match RingHeader::decode(&page) {

@@ -32,6 +32,7 @@ use crate::env::Fs;
 use crate::env::sim::{Crash, Loss, SimFs};
 use crate::error::Result;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind};
+use crate::identity::StoreIdentity;
 use crate::options::Settings;
 use crate::record::Kind;
 use crate::scripts::{self, number};
@@ -81,7 +82,7 @@ fn begun(wal_mapped: bool) -> Stage {
     };
     let next = AtomicU64::new(1);
     let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-    let (wal, start) = Wal::create(&env, dir, &settings, 0, 1, numbers).unwrap();
+    let (wal, start) = Wal::create(&env, (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).unwrap();
     Stage { sim, wal: Some(wal), start, facts: Facts::default(), pending: BTreeMap::new() }
 }
 

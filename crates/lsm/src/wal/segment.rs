@@ -14,6 +14,7 @@ use crate::env::{Env, File, Machine, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::planted::{self, Bug};
 
@@ -54,7 +55,7 @@ pub(super) struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    pub(super) fn encode(&self, uid: Uid) -> [u8; PAGE_BYTES] {
+    pub(super) fn encode(&self, uid: Uid, store: &StoreIdentity) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
         page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Segment, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
@@ -65,6 +66,7 @@ impl SegmentHeader {
         page[112..120].copy_from_slice(&self.length.to_le_bytes());
         let check = hash(&page[..CHECKED_BYTES]);
         page[CHECKED_BYTES..CHECKED_BYTES + 8].copy_from_slice(&check.to_le_bytes());
+        store.put_into(&mut page);
         page
     }
 
@@ -211,6 +213,8 @@ pub(super) struct Making {
 /// Makes segments in one directory. Every segment it returns is durable: header and directory entry.
 #[derive(Debug)]
 pub(super) struct Maker {
+    /// The store whose log it is.
+    pub store: StoreIdentity,
     pub machine: Machine,
     /// True if written blocks stay reserved, so that zeros written in advance save metadata at each later sync.
     pub reserves: bool,
@@ -312,7 +316,7 @@ impl Maker {
             }
             let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
             let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
-            file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
+            file.write_at(&header.encode(env.random.uid(), &self.store), 0).during(|| format!("write {name}"))?;
             match first > 0 && planted::active(Bug::SegmentNotNamed) {
                 true => sync(&*file, &name)?,
                 false => sync_named(env, dir, &*file, &name)?,
@@ -348,7 +352,7 @@ impl Maker {
             machine: self.machine,
             length,
         };
-        segment.file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
+        segment.file.write_at(&header.encode(env.random.uid(), &self.store), 0).during(|| format!("write {name}"))?;
         sync(&*segment.file, &name)?;
         segment.length.store(length, Ordering::Relaxed);
         Ok(())
@@ -392,7 +396,7 @@ mod tests {
         fn a_header_comes_back_and_no_flipped_bit_passes(number: u64, nonce: u64, first in 0u64..1 << 39, boot: Option<[u8; 16]>, device: u64, length: u64, bit in 0usize..128 * 8) {
             let boot_id = boot.filter(|id| *id != [0; 16]);
             let header = SegmentHeader { number, nonce, first: first * PAGE, machine: Machine { boot_id, device }, length };
-            let mut page = header.encode(Uid([3; 16]));
+            let mut page = header.encode(Uid([3; 16]), &StoreIdentity::default());
             prop_assert_eq!(SegmentHeader::decode(&page).unwrap(), header);
             page[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(SegmentHeader::decode(&page).is_err());

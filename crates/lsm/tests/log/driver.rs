@@ -10,6 +10,7 @@ use waxseal_lsm::batch::{Batch, Body};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Env, Machine};
 use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
@@ -107,7 +108,7 @@ impl Driver {
     pub(crate) fn create_behind(env: &Env, dir: &Path, settings: &Settings, start: u64, seqno: u64) -> Result<Driver> {
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-        let (wal, log_start) = Wal::create(env, dir, settings, start, seqno + 1, numbers)?;
+        let (wal, log_start) = Wal::create(env, (dir, &StoreIdentity::default()), settings, start, seqno + 1, numbers)?;
         let facts = Facts { permanent: start, seqno: seqno + 1, ..Facts::default() };
         Ok(Driver {
             env: env.clone(),

@@ -10,6 +10,7 @@ use super::driver::*;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, TracedFs};
+use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::wal::{Facts, Under, Wal, Whole, recover};
 
@@ -29,7 +30,8 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
         };
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-        let (wal, start) = Wal::<Vec<u8>>::create(&env, dir.path(), &settings, 4096, 1, numbers).unwrap();
+        let (wal, start) =
+            Wal::<Vec<u8>>::create(&env, (dir.path(), &StoreIdentity::default()), &settings, 4096, 1, numbers).unwrap();
         let applied: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

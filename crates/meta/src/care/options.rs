@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::record::{Kind, Seqno};
 
@@ -77,7 +78,10 @@ pub struct SalvageOptions<'a> {
     /// Create no lost ranges: reads of the new store return the found records, even where newer ones may have been
     /// lost.
     pub accept_loss: bool,
-    /// Progress callback, which may end the pass.
+    /// The stores whose tables and log are taken where no manifest names them; empty: the store that the surviving files name. For a
+    /// directory with files of several stores, whose uids the refusal lists.
+    pub stores: Vec<Uid>,
+    /// Hears of progress, and may end it.
     pub progress: Option<Watch<'a>>,
 }
 

@@ -36,7 +36,9 @@ pub struct Report {
     pub lost_beside: u64,
     /// Files that could not be read; their state is unknown.
     pub unread: u64,
-    /// Bytes read.
+    /// Files of other stores that a salvage left alone: each is a finding with `Outcome::LeftAlone`.
+    pub left_alone: u64,
+    /// Bytes looked at.
     pub bytes: u64,
     /// Files read.
     pub files: u64,
@@ -152,7 +154,9 @@ pub enum Outcome {
     Accepted,
     /// A damaged companion was dropped; the record and its other companions are intact.
     LeftOut,
-    /// The place could not be read: the device or the operating system returned an error.
+    /// A salvage did not take the file: it is another store's.
+    LeftAlone,
+    /// It could not be looked at: the device, or the operating system, answered an error.
     Unread,
 }
 
@@ -258,7 +262,7 @@ impl Report {
         out
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 12] {
+    fn numbers(&self) -> [(&'static str, u64); 13] {
         [
             ("records", self.records),
             ("validated", self.validated),
@@ -270,6 +274,7 @@ impl Report {
             ("lost", self.lost),
             ("lost_beside", self.lost_beside),
             ("unread", self.unread),
+            ("left_alone", self.left_alone),
             ("bytes", self.bytes),
             ("files", self.files),
         ]
@@ -386,6 +391,7 @@ impl fmt::Display for Outcome {
             Outcome::Barred => f.write_str("barred"),
             Outcome::Accepted => f.write_str("accepted as lost"),
             Outcome::LeftOut => f.write_str("left out"),
+            Outcome::LeftAlone => f.write_str("left alone"),
             Outcome::Unread => f.write_str("not read"),
         }
     }
@@ -418,6 +424,7 @@ impl fmt::Display for Report {
             (self.lost, "are lost"),
             (self.lost_beside, "entries and stamps beside records are lost"),
             (self.unread, "files could not be read"),
+            (self.left_alone, "files are another store's and were left alone"),
         ];
         for (count, what) in words.iter().filter(|(count, _)| *count > 0) {
             writeln!(f, "{count:>12} {what}")?;
@@ -524,7 +531,7 @@ mod tests {
             report.json(),
             concat!(
                 "{\"ok\":true,\"records\":2,\"validated\":2,\"corrupted\":0,\"missing\":0,\"unverified\":0,\"structural\":0,",
-                "\"repaired\":1,\"lost\":0,\"lost_beside\":0,\"unread\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"damage\":[{\"file\":\"000007.tbl\",",
+                "\"repaired\":1,\"lost\":0,\"lost_beside\":0,\"unread\":0,\"left_alone\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"damage\":[{\"file\":\"000007.tbl\",",
                 "\"offset\":64,\"family\":\"a\\\"b\",\"from\":{\"text\":\"k\\u000a\"},\"to\":{\"hex\":\"ff\"},\"verdict\":",
                 "\"checksum\",\"message\":\"block checksum\",\"steps\":[{\"rung\":\"read again\",\"helped\":false},{\"rung\":",
                 "\"correction\",\"helped\":true}],\"outcome\":\"repaired by correction\"}]}"

@@ -37,11 +37,13 @@ use waxseal_lsm::version::{self, Contents, State, TableMeta};
 
 mod hole;
 mod log;
+mod stores;
 mod tables;
 mod unclaimed;
 mod unread;
 
 use hole::Hole;
+use stores::Others;
 use unread::{Met, Unread};
 
 use super::carry::{carried, term};
@@ -62,15 +64,13 @@ const GROUP_BYTES: usize = 4 * MIB;
 /// The id that no family has. docs/format.md, section 5.2.
 const NO_FAMILY: u32 = u32::MAX;
 
-/// Copies the readable records of the store at `from` into a new store at `to`, which must not exist or be empty. The
-/// source must not be open elsewhere, and is never written to. `parts` are those of the new store; its orders are also
-/// looked up by name for the old one.
+/// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be empty. Nobody may
+/// have the source open; it is never written to. Without a manifest, files of another store are left alone and reported: see
+/// `SalvageOptions::stores`. `parts` are those of the new store; its orders are looked up by name for the old one.
 ///
-/// Reads of the new store return `Corruption` where a newer version than the found one may have been lost. With
-/// `SalvageOptions::accept_loss` they return the found one; the report lists the losses in both cases.
-///
-/// Errors: `Invalid` if `to` is not empty, for an order that was not given, or for a loss with an unknown range in a
-/// family whose order names no last key; `Io`.
+/// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
+/// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors: `Invalid` if `to`
+/// holds something, if files of several stores are there and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -101,6 +101,10 @@ pub fn salvage(
         Ok(None) => (None, Some(Error::structural("there is no manifest").in_file("CURRENT", 0))),
         Err(error) => (None, Some(super::verify::bearable(error)?)),
     };
+    let others = match &state {
+        Some(_) => Others::default(), // the manifest names what is the store's
+        None => Others::find(&parts.env, from, &options.stores)?,
+    };
     let parts = with_system_families(parts, state.as_ref());
     let db = Db::open(to, Settings { create_if_missing: true, ..settings }, parts.clone())?;
     let mut salvage = Salvage {
@@ -109,6 +113,7 @@ pub fn salvage(
         db: &db,
         accepts: options.accept_loss,
         state,
+        others,
         report: Report::default(),
         families: BTreeMap::new(),
         losses: Losses::default(),
@@ -188,6 +193,8 @@ struct Salvage<'a> {
     db: &'a Db,
     accepts: bool,
     state: Option<State>,
+    /// What is not this store's, where no manifest says what is.
+    others: Others,
     report: Report,
     families: BTreeMap<u32, Taker>,
     losses: Losses,
@@ -337,6 +344,7 @@ impl Salvage<'_> {
         let seen = &self.seen;
         let stale = seen.iter().filter(|old| seen.iter().any(|new| may_have_replaced(old, new)));
         let stale: Vec<&str> = stale.map(|old| &old.name[..]).collect();
+        self.others.report(&mut self.report);
         let mut finding = Finding::of(error, None);
         finding.message.push_str(
             "; so tables that were replaced and not removed yet may bring back what was deleted, a table that is gone is not missed, \
@@ -345,6 +353,7 @@ impl Salvage<'_> {
         if !stale.is_empty() {
             finding.message.push_str(&format!(" (may have been replaced: {})", stale.join(", ")));
         }
+        self.others.tell_of_unnamed(&mut finding.message);
         self.report.structural += 1;
         finding.outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
         self.report.damage.push(finding);

@@ -394,6 +394,7 @@ impl Tables {
             base_seqno,
             seal_column: options.seals.is_column(options.compression),
             created_micros: 0,
+            store: None, // whoever imports it copies its records
         };
         let table_bytes = options.table_bytes;
         Tables { settings, table_bytes, keeper, open: None, files: Vec::new(), key: Vec::new() }

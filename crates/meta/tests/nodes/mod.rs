@@ -277,6 +277,7 @@ pub(crate) fn write_table(sim: &SimFs, dir: &str, records: &[(Vec<u8>, Seqno, Ki
         base_seqno: 0,
         seal_column: false,
         created_micros: 0,
+        store: None,
     };
     let mut writer = Writer::new(file, Uid([7; 16]), settings, Arc::new(Plain));
     for (key, seqno, kind, value) in records {

@@ -73,6 +73,7 @@ fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>
         base_seqno: 0,
         seal_column: shape.seal_column,
         created_micros: 0,
+        store: None,
     };
     let (uid, keeper): (_, Arc<dyn Companions>) = (Uid([1; 16]), Arc::new(Keeper));
     let mut writer = Writer::new(file.clone(), uid, settings, keeper.clone());

@@ -65,6 +65,17 @@ fn the_bytes_of_a_small_table() {
     compare(&text, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/table.txt"));
 }
 
+/// A table that names the store which it was written for.
+#[test]
+fn the_bytes_of_a_table_of_a_store() {
+    let store = Some(Uid(*b"uid of a store.."));
+    let settings = WriterSettings { base_seqno: 1000, restart_interval: 2, block_bytes: 160, store, ..settings() };
+    let (file, finished) = written(&small(), &settings);
+    let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
+    assert_eq!(table.properties().store, store);
+    compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/owned.txt"));
+}
+
 #[test]
 fn the_bytes_of_a_cut_table() {
     let settings = WriterSettings { base_seqno: 1000, restart_interval: 2, block_bytes: 60, ..settings() };

@@ -55,7 +55,7 @@ impl Salvage<'_> {
         }
         let is_later = |start: &wal::LogStart| named.is_none_or(|named| start.place.offset > named.place.offset);
         let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
-        let found = wal::find(env, self.from)?;
+        let found = wal::find(env, self.from, &|name| self.others.has(name))?;
         starts.extend(found.starts.into_iter().filter(is_later));
         // With a start of the log in the manifest, segments identify their successors.
         if named.is_none() && !self.again {

@@ -41,7 +41,8 @@ impl Salvage<'_> {
                 state.families.values().flat_map(of).collect()
             }
             None => {
-                let is_table = |name: &&String| matches!(Name::parse(name), Some(Name::Table(_)));
+                let is_own = |name: Name| matches!(name, Name::Table(_)) && !self.others.has(name);
+                let is_table = |name: &&String| Name::parse(name).is_some_and(is_own);
                 names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
             }
         }

@@ -1,0 +1,196 @@
+//! Which store a file belongs to, where no manifest says so: in the first page of each manifest, segment and ring. docs/format.md, section 3.1.
+//!
+//! A table names the store that wrote it in a property. A checkpoint is a store of its own with tables of its parent, so each of its files
+//! also names the stores that it descends from, and which of their tables it may hold.
+//!
+//! Crash: the block is written with the page around it. A page without one, or with a damaged one, names no store.
+
+use std::path::Path;
+
+use crate::checksum::{Uid, hash};
+use crate::codec::Reader;
+use crate::env::{Env, Open, read_into};
+use crate::error::{IoContext, Result};
+use crate::frame::PAGE_BYTES;
+use crate::header::{FileKind, Header};
+use crate::names::Name;
+use crate::record::Seqno;
+
+/// The block begins here in the first page: behind all marks.
+pub const IDENTITY_AT: usize = 2048;
+
+/// A store names so many of those that it descends from, the nearest. A table of one further back must have outlived that many checkpoints,
+/// each made of the one before.
+const MOST_ANCESTORS: usize = 32;
+
+/// Bytes of an ancestor.
+const ANCESTOR_BYTES: usize = 32;
+
+const _: () = assert!(IDENTITY_AT + 16 + 4 + MOST_ANCESTORS * ANCESTOR_BYTES + 8 <= PAGE_BYTES);
+
+/// A store, and those that it descends from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreIdentity {
+    /// The store's uid.
+    pub store: Uid,
+    /// The store that it is a checkpoint of, the one that that is a checkpoint of, and so on.
+    pub ancestors: Vec<Ancestor>,
+}
+
+/// A store of which a checkpoint was made: it holds no table of that store with a later number or seqno.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ancestor {
+    /// The uid of that store.
+    pub store: Uid,
+    /// The tables that came along have numbers below this one.
+    pub below: u64,
+    /// No record in them has a greater seqno.
+    pub through: Seqno,
+}
+
+impl From<Uid> for StoreIdentity {
+    fn from(store: Uid) -> StoreIdentity {
+        StoreIdentity { store, ancestors: Vec::new() }
+    }
+}
+
+impl StoreIdentity {
+    /// The identity of a checkpoint of this store whose tables have numbers below `below`, and seqnos up to `through`.
+    #[must_use]
+    pub fn of_checkpoint(&self, store: Uid, below: u64, through: Seqno) -> StoreIdentity {
+        let parent = Ancestor { store: self.store, below, through };
+        let ancestors = [parent].into_iter().chain(self.ancestors.iter().copied()).take(MOST_ANCESTORS).collect();
+        StoreIdentity { store, ancestors }
+    }
+
+    /// True if a table that names `writer` may be one of this store: written by it, or by one that it descends from before they parted.
+    pub fn may_hold(&self, writer: Uid, number: u64, greatest: Seqno) -> bool {
+        let came_along = |of: &Ancestor| of.store == writer && number < of.below && greatest <= of.through;
+        self.store == writer || self.ancestors.iter().any(came_along)
+    }
+
+    /// Writes it into the first page of a file.
+    pub fn put_into(&self, page: &mut [u8]) {
+        let mut block = self.store.0.to_vec();
+        block.extend_from_slice(&(self.ancestors.len() as u32).to_le_bytes());
+        for Ancestor { store, below, through } in &self.ancestors {
+            block.extend_from_slice(&store.0);
+            block.extend_from_slice(&below.to_le_bytes());
+            block.extend_from_slice(&through.to_le_bytes());
+        }
+        let check = hash(&block);
+        block.extend_from_slice(&check.to_le_bytes());
+        page[IDENTITY_AT..IDENTITY_AT + block.len()].copy_from_slice(&block);
+    }
+
+    /// What the first page of a file says; none in a file of an earlier build, and in a damaged one.
+    pub fn in_page(page: &[u8]) -> Option<StoreIdentity> {
+        let mut reader = Reader::starting_at(page, IDENTITY_AT);
+        let store = Uid(reader.array().ok()?);
+        let count = reader.u32().ok()? as usize;
+        if count > MOST_ANCESTORS {
+            return None;
+        }
+        let mut ancestors = Vec::with_capacity(count);
+        for _ in 0..count {
+            let ancestor =
+                Ancestor { store: Uid(reader.array().ok()?), below: reader.u64().ok()?, through: reader.u64().ok()? };
+            ancestors.push(ancestor);
+        }
+        let end = IDENTITY_AT + 20 + count * ANCESTOR_BYTES;
+        (reader.u64().ok()? == hash(page.get(IDENTITY_AT..end)?)).then_some(StoreIdentity { store, ancestors })
+    }
+}
+
+/// The files of a directory that name a store, and which: manifests, segments and rings. Files that cannot be read name none.
+///
+/// Errors: `Io` if the directory cannot be listed. Reads one page of each file.
+pub fn named_in(env: &Env, dir: &Path) -> Result<Vec<(Name, StoreIdentity)>> {
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    let kind_of = |name: Name| match name {
+        Name::Manifest(_) => Some(FileKind::Manifest),
+        Name::Segment(_) => Some(FileKind::Segment),
+        Name::Ring(_) => Some(FileKind::Ring),
+        _ => None,
+    };
+    let mut named = Vec::new();
+    for name in names.iter().filter_map(|name| Name::parse(name)) {
+        let Some(kind) = kind_of(name) else { continue };
+        let Ok(file) = env.fs.open(&dir.join(name.to_string()), Open::Read) else { continue };
+        let mut page = vec![0; PAGE_BYTES];
+        if read_into(&*file, 0, &mut page).is_err() || !Header::is_of(&page, kind) {
+            continue;
+        }
+        // The uid of a manifest has always been that of its store.
+        let of_header = || Header::decode(&page, kind).ok().filter(|_| kind == FileKind::Manifest);
+        let identity = StoreIdentity::in_page(&page).or_else(|| of_header().map(|header| header.uid.into()));
+        named.extend(identity.map(|identity| (name, identity)));
+    }
+    Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn uid(byte: u8) -> Uid {
+        Uid([byte; 16])
+    }
+
+    #[test]
+    fn a_checkpoint_may_hold_what_its_parents_had_written_by_then() {
+        let first = StoreIdentity::from(uid(1));
+        let second = first.of_checkpoint(uid(2), 10, 100);
+        let third = second.of_checkpoint(uid(3), 20, 200);
+        for (writer, number, greatest, expected) in [
+            (3, 99, 999, true),
+            (2, 19, 200, true),
+            (2, 20, 200, false),
+            (2, 19, 201, false),
+            (1, 9, 100, true),
+            (1, 10, 100, false),
+            (1, 9, 101, false),
+            (4, 1, 1, false),
+        ] {
+            assert_eq!(third.may_hold(uid(writer), number, greatest), expected, "{writer} {number} {greatest}");
+        }
+        assert!(!first.may_hold(uid(2), 1, 1), "a parent holds nothing of its checkpoint");
+    }
+
+    #[test]
+    fn the_nearest_ancestors_are_named() {
+        let mut identity = StoreIdentity::from(uid(0));
+        for at in 1..=100 {
+            identity = identity.of_checkpoint(uid(at), at.into(), 1);
+        }
+        assert_eq!(identity.ancestors.len(), MOST_ANCESTORS);
+        assert_eq!(identity.ancestors[0], Ancestor { store: uid(99), below: 100, through: 1 });
+        let mut page = vec![0; PAGE_BYTES];
+        identity.put_into(&mut page);
+        assert_eq!(StoreIdentity::in_page(&page), Some(identity));
+    }
+
+    #[test]
+    fn a_page_names_its_store_and_no_flipped_bit_another() {
+        let identity = StoreIdentity::from(uid(7)).of_checkpoint(uid(8), 3, 4);
+        let mut page = vec![0; PAGE_BYTES];
+        assert_eq!(StoreIdentity::in_page(&page), None, "a page of an earlier build");
+        identity.put_into(&mut page);
+        assert_eq!(StoreIdentity::in_page(&page).as_ref(), Some(&identity));
+        for bit in IDENTITY_AT * 8..(IDENTITY_AT + 20 + ANCESTOR_BYTES + 8) * 8 {
+            let mut flipped = page.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(StoreIdentity::in_page(&flipped), None, "bit {bit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(page: Vec<u8>, at in 0..64usize) {
+            let mut page = page;
+            page.splice(0..0, vec![0; IDENTITY_AT.saturating_sub(at)]);
+            let _ = StoreIdentity::in_page(&page);
+        }
+    }
+}
