@@ -251,6 +251,8 @@ impl fmt::Debug for Operation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     defined: BTreeMap<Operation, String>,
+    /// Rows of names that were defined are lost.
+    has_losses: bool,
 }
 
 impl Operations {
@@ -285,6 +287,9 @@ impl Operations {
         let operation = Operation::of_name(name);
         match self.defined.get(&operation) {
             Some(own) if own == name => Ok(operation),
+            _ if self.has_losses => Err(Error::invalid(format!(
+                "there is no operation {name:?}; names in system_metadata.schema are lost: if this is one of them, define it again"
+            ))),
             _ => Err(Error::invalid(format!("there is no operation {name:?}"))),
         }
     }
@@ -295,7 +300,12 @@ impl Operations {
         operation.known_name().map(str::to_owned).or_else(defined).unwrap_or_else(|| format!("{operation:?}"))
     }
 
-    /// Returns true if the operation is built-in or defined.
+    /// Rows of names are lost. Defined again, a name has the number that it had: that is a function of the name.
+    pub(crate) fn lose_names(&mut self) {
+        self.has_losses = true;
+    }
+
+    /// True if the store knows it or it was defined.
     pub fn contains(&self, operation: Operation) -> bool {
         operation.known_name().is_some() || self.defined.contains_key(&operation)
     }

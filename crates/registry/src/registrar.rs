@@ -24,7 +24,7 @@ use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
 use crate::families::{
-    Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, rows_and_losses,
+    Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, readable_rows, rows_and_losses,
     system_families,
 };
 use crate::hooks::{Hooks, is_forked, next_number};
@@ -146,10 +146,14 @@ impl Prepared {
     }
 }
 
-/// Reads the operations that a store knows.
+/// The operations that a store knows. A lost row refuses no open and no write: events, registrations and queries have the number of an
+/// operation, and its name makes that number again when it is defined again.
 fn operations_of(db: &Db) -> Result<Operations> {
     let mut operations = Operations::new();
-    each_row(db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+    let lost = rows_and_losses(db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+    if !lost.is_empty() {
+        operations.lose_names();
+    }
     Ok(operations)
 }
 

@@ -15,6 +15,7 @@ use crate::store::{DEFERRED, DIR, Store, Write, open_without_chronicle};
 
 const SESSIONS: &str = "system_metadata.sessions";
 const QUARANTINE: &str = "system_metadata.quarantine";
+const SCHEMA: &str = "system_metadata.schema";
 const REGISTRY: &str = "system_metadata.registry";
 
 pub(crate) fn all() {
@@ -27,6 +28,7 @@ pub(crate) fn all() {
     a_session_given_up();
     a_session_given_up_and_what_told_of_it();
     lost_registrations();
+    lost_operations();
 }
 
 /// Nothing in the place of tables, and fences.
@@ -262,6 +264,56 @@ fn lost_registrations() {
         store.restart().unwrap();
         store.put("default", b"k", b"third").unwrap();
         assert_eq!(clients(&store).len(), 3, "{targets:?}");
+    }
+}
+
+/// The row that names an operation of the embedder's own is lost: behind a fence, in a damaged file, or with its file. The store opens, no
+/// write is refused, events of the operation are found, and the name defined again means the operation that it meant.
+fn lost_operations() {
+    for how in ["fenced", "damaged", "gone"] {
+        let mut store = Store::new(DEFERRED, &SimFs::new(41)).unwrap();
+        let load = store.registrar.define("etl.load", None).unwrap();
+        store.register(Target::family("default"), Some(load), Values::New).unwrap();
+        store.add(Target::family("default"), load, "first").unwrap();
+        store.db.flush().unwrap();
+        let (family, number) = (store.family(SCHEMA), table(&store, SCHEMA));
+        let path = Path::new(DIR).join(format!("{number:06}.tbl"));
+        if how == "fenced" {
+            let meta = store.db.tables(&family).unwrap()[0].meta().clone();
+            let bound = meta.greatest_seqno;
+            let fence = Fence::over(&meta.smallest, &meta.largest, bound, "000001.tbl", Verdict::Missing);
+            store.db.hold_tables(&family, &[number]).unwrap().unwrap().replace(nothing(vec![fence])).unwrap();
+        }
+        drop(family);
+        store.sim.reboot(Crash::Process);
+        match how {
+            "damaged" => {
+                let bytes: Vec<u8> = store.sim.read_all(&path).unwrap().iter().map(|byte| byte ^ 0x5A).collect();
+                store.sim.write_all(&path, &bytes).unwrap();
+            }
+            "gone" => store.sim.delete(&path).unwrap(),
+            _ => {}
+        }
+        store.reopen().unwrap_or_else(|error| panic!("{how}: {error}"));
+        for family in ["default", "kept"] {
+            store.put(family, b"k", b"value").unwrap();
+        }
+        store.db.flush().unwrap();
+        let found = |store: &Store| {
+            let events = store.find(&Query::of(Target::family("default")), At::Latest).unwrap();
+            events.iter().filter(|event| event.key.operation == load).count()
+        };
+        assert_eq!(found(&store), 1, "{how}");
+        let error = store.registrar.operation("etl.load").unwrap_err().to_string();
+        assert!(error.contains("define it again"), "{how}: {error}");
+        let error = store.registrar.operation("etl.extract").unwrap_err().to_string();
+        assert!(error.contains("define it again"), "{how}: nobody knows which names were lost: {error}");
+        assert_eq!(store.registrar.define("etl.load", None).unwrap(), load, "{how}");
+        store.add(Target::family("default"), load, "second").unwrap();
+        store.restart().unwrap();
+        let again = store.registrar.operation("etl.load").unwrap_or_else(|error| panic!("{how}: {error}"));
+        assert_eq!(again, load, "{how}");
+        assert_eq!(found(&store), 2, "{how}");
     }
 }
 
