@@ -14,6 +14,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use waxseal_lsm::env;
 use waxseal_lsm::error::{Error, Result};
@@ -57,6 +58,12 @@ impl Time {
     pub fn after(self, last: Time) -> Time {
         Time(self.0.max(last.0.saturating_add(1)))
     }
+}
+
+/// True if a moment is longer ago than this, `now` in microseconds since 1970.
+pub(crate) fn is_older(time: Time, age: Duration, now: u64) -> bool {
+    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+    time.micros().saturating_add(age) < now
 }
 
 impl fmt::Debug for Time {

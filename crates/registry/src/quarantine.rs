@@ -1,11 +1,16 @@
 //! The history of quarantined tables and lost ranges. docs/format.md, section 9.10.
 //!
-//! Compactions skip a quarantined (barred) table, and reads of a lost (fenced) range fail. The manifest decides both.
-//! This module writes a row for each beginning and each end, in the manifest edit that makes it effective, and for each
-//! table that a repair replaced. If the engine could not write a row, or the store had no registry at that time, the
-//! missing rows are reconstructed when the store is opened.
+//! A table that is barred is left alone by compactions, a span that is fenced is not read. The manifest decides both; here is a row
+//! of each beginning and each end, in the edit that makes it true, and of each table that a repair replaced. Where the engine could not write one, or nobody kept rows while
+//! it happened, the rows that are missing are made up when the store is opened.
+//!
+//! Cases that have ended have the retention of the engine's events (`retention.rs`): a device that is healed every night must not make every open
+//! slower. They leave when the store is opened for writing, and after a repair. Deletes are commits of their own: a tombstone in an edit would
+//! stand below rows that were made up and are in memory still.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::Db;
@@ -15,8 +20,8 @@ use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Quarantine, TableFact, Withheld};
 
-use crate::clock::{Clock, Time};
-use crate::families::{QUARANTINE, QUARANTINE_ID, granted, readable_rows};
+use crate::clock::{Clock, Time, is_older};
+use crate::families::{QUARANTINE, QUARANTINE_ID, SESSIONS, granted, readable_rows};
 use crate::ordered::{put_component, put_u64, take_component, take_u64};
 use crate::payload::{Field, FileRef, Payload};
 
@@ -167,8 +172,8 @@ pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
     rows(db).map(|(rows, _)| cases(rows))
 }
 
-/// Reconstructs missing rows, while no other thread writes. If the store has no space for them, a later open does it.
-/// Returns all cases, and whether other rows are unreadable.
+/// Makes up rows that are missing, and deletes those of cases that are not kept: nobody writes meanwhile. A store without room for that does it
+/// another time. Gives all cases that stay, and whether there were others that cannot be read.
 pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
     let (mut rows, damaged) = rows(db)?;
     for row in &rows {
@@ -193,7 +198,49 @@ pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
     }
     rows.extend(missing);
     rows.sort_by(|a, b| (&a.family, a.item, a.time).cmp(&(&b.family, b.item, b.time)));
+    let rows = delete_outdated(db, rows, clock.now());
     Ok((cases(rows), damaged))
+}
+
+/// Deletes the rows of cases that have ended and are not kept. Safe beside writers and jobs: no row is written twice.
+pub(crate) fn trim(db: &Db, clock: &Clock) -> Result<()> {
+    delete_outdated(db, rows(db)?.0, clock.now());
+    Ok(())
+}
+
+/// Deletes the rows of cases that are not kept; returns the others. A delete that fails is tried again at the next open.
+fn delete_outdated(db: &Db, rows: Vec<Row>, now: Time) -> Vec<Row> {
+    let settings = db.settings();
+    let gone = outdated(&rows, settings.engine_events, settings.engine_event_age, now);
+    let (gone, stay): (Vec<Row>, Vec<Row>) =
+        rows.into_iter().partition(|row| gone.contains(&(row.family.clone(), row.item)));
+    let _ = delete(db, &gone);
+    stay
+}
+
+/// The items whose case has ended, and that are not kept: the newest `most` are, if they ended within `age`. Of families that tell which sessions
+/// may be unknown, the newest is. `rows` are in the order of their keys.
+fn outdated(rows: &[Row], most: usize, age: Duration, now: Time) -> BTreeSet<(String, Item)> {
+    let items = rows.chunk_by(|a, b| (&a.family, a.item) == (&b.family, b.item));
+    let mut ended: Vec<&Row> = items.filter_map(<[Row]>::last).filter(|last| !last.begins).collect();
+    ended.sort_by_key(|row| Reverse(row.time));
+    let mut needed: BTreeSet<&str> = [SESSIONS, QUARANTINE].into();
+    let is_gone = |(at, row): &(usize, &Row)| {
+        let is_needed = needed.remove(&*row.family);
+        !is_needed && (*at >= most || is_older(row.time, age, now.micros()))
+    };
+    ended.into_iter().enumerate().filter(is_gone).map(|(_, row)| (row.family.clone(), row.item)).collect()
+}
+
+fn delete(db: &Db, rows: &[Row]) -> Result<()> {
+    for rows in rows.chunks(AT_ONCE) {
+        let mut batch = granted();
+        for row in rows {
+            batch.push(QUARANTINE_ID, Kind::Delete, &row.encode()?.0, b"", db.companions())?;
+        }
+        db.commit(&mut batch, db.settings().durability)?;
+    }
+    Ok(())
 }
 
 fn write(db: &Db, rows: &[Row]) -> Result<()> {

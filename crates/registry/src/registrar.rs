@@ -552,7 +552,11 @@ impl Registrar {
         }
         let (db, witness) = (&self.shared.hooks.db, &self.shared.hooks.witness);
         let seqno = db.snapshot()?.seqno();
-        db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)
+        db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)?;
+        if operation == Operation::ENGINE_REPAIR {
+            let _ = quarantine::trim(db, &witness.clock); // what stays for now leaves at the next open
+        }
+        Ok(())
     }
 
     /// Returns the current and past quarantined tables and lost ranges, by family, from `system_metadata.quarantine`.

@@ -19,7 +19,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::env::work::lock;
@@ -32,7 +31,7 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
 use crate::chronicle::{Line, is_whole_look, part_of, tells_of, written_files};
-use crate::clock::Time;
+use crate::clock::{Time, is_older};
 use crate::event::Event;
 use crate::families::LOG_ID;
 use crate::key::{ANONYMOUS, LogKey, engine_keys};
@@ -181,13 +180,7 @@ impl Known {
     }
 }
 
-fn is_older(time: Time, age: Duration, now: u64) -> bool {
-    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-    time.micros().saturating_add(age) < now
-}
-
-/// Returns the rows of lines that leave, and their number of events. `stay` is the number of events that remain in the
-/// manifest, all of them newer.
+/// The rows of lines that leave, behind which the manifest keeps `stay` events; and how many events they have.
 fn rows_of(lines: &[(u64, Arc<[u8]>)], stay: u64, store: &dyn EventStore) -> (Vec<Emitted>, u64) {
     let (retention, mut newer, mut rows, mut look) = (store.retention(), stay, Vec::new(), None);
     for (number, bytes) in lines.iter().rev() {

@@ -2,6 +2,8 @@
 //! never somebody else.
 
 use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use waxseal_lsm::db::{At, Replacement};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
@@ -9,9 +11,9 @@ use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_registry::quarantine::Item;
-use waxseal_registry::{Case, Field, Operation, Query, Scope, Target, Values, Verb};
+use waxseal_registry::{Case, Field, Operation, Payload, Query, Scope, Target, Values, Verb};
 
-use crate::store::{DEFERRED, DIR, Store, Write, open_without_chronicle};
+use crate::store::{Config, DEFERRED, DIR, Store, Write, open_without_chronicle};
 
 const SESSIONS: &str = "system_metadata.sessions";
 const QUARANTINE: &str = "system_metadata.quarantine";
@@ -29,6 +31,7 @@ pub(crate) fn all() {
     a_session_given_up_and_what_told_of_it();
     lost_registrations();
     lost_operations();
+    closed_cases_leave();
 }
 
 /// Nothing in the place of tables, and fences.
@@ -364,4 +367,48 @@ fn a_session_behind_a_fence() {
     store.db.flush().unwrap();
     assert_eq!(clients(&store), ["alice", "unknown session 1", "alice"]);
     assert!(store.session(1).unwrap().unwrap().id() > 1);
+}
+
+/// Cases that ended have the retention of the engine's events: they leave at the next open, and after a repair. Open ones stay, and so does the
+/// newest one of each family that says which sessions may be unknown.
+fn closed_cases_leave() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let by_number = Config { kept: (3, Duration::MAX), ..DEFERRED };
+    let by_age = Config { kept: (usize::MAX, HOUR), ..DEFERRED };
+    for (config, by_repair) in [(by_number, false), (by_number, true), (by_age, false), (by_age, true)] {
+        let mut store = Store::new(config, &SimFs::new(43)).unwrap();
+        let end_one = |store: &Store, name: &str| {
+            let family = store.family(name);
+            store.db.add_fences(&family, vec![fence(b"x", b"y")]).unwrap();
+            let (number, _) = *store.db.fences(&family).last().unwrap();
+            store.db.lift_fences(&family, &[number]).unwrap();
+        };
+        store.db.add_fences(&store.family("kept"), vec![fence(b"a", b"b")]).unwrap();
+        end_one(&store, SESSIONS);
+        end_one(&store, SESSIONS);
+        for _ in 0..10 {
+            end_one(&store, "default");
+        }
+        store.wall.0.fetch_add(2 * HOUR.as_micros() as u64, SeqCst);
+        for _ in 0..2 {
+            end_one(&store, "default");
+        }
+        assert_eq!(cases(&store, "before").len(), 1 + 2 + 12);
+        let trim = |store: &mut Store| match by_repair {
+            true => store.registrar.note(Operation::ENGINE_REPAIR, Payload::new()).unwrap(),
+            false => store.restart().unwrap(),
+        };
+        trim(&mut store);
+        let (left, found) = (if config.kept.0 == 3 { 3 } else { 2 }, cases(&store, "trimmed"));
+        let of = |name: &str| found.iter().filter(|case| case.family == name).collect::<Vec<_>>();
+        assert_eq!((of("default").len(), of("kept").len(), of(SESSIONS).len()), (left, 1, 1), "{found:?}");
+        assert!(of("kept")[0].until.is_none(), "an open case");
+        let newest = of("default").iter().map(|case| case.since).min().unwrap();
+        assert!(of(SESSIONS)[0].since < newest, "an old one that is needed");
+        trim(&mut store);
+        assert_eq!(cases(&store, "again"), found);
+        store.sim.reboot(Crash::Machine(Loss::DurableOnly));
+        store.reopen().unwrap();
+        assert_eq!(cases(&store, "after a crash").len(), found.len());
+    }
 }
