@@ -14,6 +14,7 @@ import waxread
 from codec import COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
+from manifest import Manifest
 from stores import named_in
 from sums import block_seed, crc, hash, mix
 from table import Record, Table
@@ -138,6 +139,62 @@ class CutIndexOfAnEarlierBuild(CutIndex):
     """Its table has property 15, which is no longer written."""
 
     GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/collected.txt")
+
+
+class Expiring(unittest.TestCase):
+    """A manifest and its tables, as the engine wrote them: what the manifest says of expiries is what the records say."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/expiring.txt")
+    END = 1_893_456_000_000_000  # the year 2030
+
+    def setUp(self):
+        self.files = {}
+        with open(self.GOLDEN) as file:
+            for line in file:
+                if line.startswith("# "):
+                    name, length = line[2:].removesuffix(" bytes\n").split(", ")
+                    data = self.files[name] = bytearray(int(length))
+                else:
+                    row = bytes.fromhex(line[8:55])
+                    at = int(line[:6], 16)
+                    data[at : at + len(row)] = row
+
+    def manifest(self, files):
+        with tempfile.TemporaryDirectory() as directory:
+            for name, data in files.items():
+                with open(os.path.join(directory, name), "wb") as file:
+                    file.write(data)
+            manifest = Manifest(directory)
+            manifest.check()
+            return manifest
+
+    def expiries(self, table):
+        """When the values of a table expire: the eight bytes of provider 1 in their lists of entries."""
+        for record in table.records():
+            for kind, body in record.companions:
+                c = Cursor(body, table.file)
+                if kind == COMPANION_LIST and record.kind == PUT and c.varint() == 1:
+                    self.assertEqual((c.varint(), c.varint()), (1, 8))  # sealed, version 0; length
+                    yield c.u64()
+
+    def test_the_manifest_says_what_the_records_say(self):
+        manifest, found = self.manifest(self.files), {}
+        for entry in manifest.tables.values():
+            table = Table(bytes(self.files[f"{entry.number:06}.tbl"]), f"{entry.number:06}.tbl")
+            table.check_contents()
+            self.assertEqual((table.uid, table.digest), (entry.uid, entry.digest))
+            if expiries := list(self.expiries(table)):
+                found[entry.number] = (len(expiries), min(expiries), max(expiries))
+        self.assertEqual(found, {2: (3, self.END, self.END + 86_400_000_000)})
+        self.assertEqual({of: manifest.expiries[of] for _, _, of in manifest.tables if of in manifest.expiries}, found)
+
+    def test_what_was_dropped_as_expired(self):
+        manifest = self.manifest(self.files)
+        self.assertEqual(manifest.expiries[3], (2, self.END + 7, self.END + 7))
+        self.assertEqual(manifest.expired_through, self.END + 7)
+        self.assertEqual(manifest.expired[0][PUT][0], 2)
+        default_ttl = manifest.families[0][2][18]
+        self.assertEqual(default_ttl.varint(), 3_600_000_000)
 
 
 class StoreOfAFile(unittest.TestCase):
