@@ -1,8 +1,9 @@
-//! What the engine tells a listener, after it is done and with no lock held.
+//! Events for the listener, delivered after the fact and with no lock held.
 //!
-//! What happens under a lock is noted, and told when that is let go: by whoever holds the turn of a job at its end, by a lane behind its step, by a writer
-//! that waits. One thread tells at a time, in the order in which things were noted; another one that comes meanwhile leaves its own to it and goes on.
-//! What a read meets (`watch.rs`) is told at once; but what a job's own reads meet, or those of a `refresh`, when its turn is over.
+//! An event that occurs under a lock is queued and delivered after the lock is released: by the job that held the job
+//! lock, by a lane after its step, or by a waiting writer. One thread delivers at a time, in queue order. Another
+//! thread that finds a delivery running leaves its events to it and continues. Damage found by a read (`watch.rs`) is
+//! delivered at once. Damage found by a job's own reads, or by those of a `refresh`, is delivered when the job ends.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,122 +17,124 @@ use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::fence::Fence;
 
-/// Something that happened inside a store.
+/// An event of a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The log was read at open.
+    /// Opening the store read the log.
     Recovered {
-        /// Commits replayed.
+        /// Number of commits replayed.
         commits: u64,
-        /// Bytes cut from the tail, set aside and reported.
+        /// Bytes cut from the log's tail, saved to a separate file and reported.
         cut_bytes: u64,
     },
-    /// Memtables became a table of level 0 (or nothing, if all they held was dropped).
+    /// A flush wrote memtables to a level-0 table, or to no table if it dropped all of their records.
     Flushed {
         /// Name of the family.
         family: String,
         /// Number of the table file, if one was written.
         table: Option<u64>,
-        /// Its size in bytes.
+        /// Size of the table file in bytes.
         bytes: u64,
     },
-    /// Tables were merged, or moved down without being read.
+    /// A compaction merged tables, or moved one down without reading it.
     Compacted {
         /// Name of the family.
         family: String,
-        /// Numbers of the tables that are gone.
+        /// Numbers of the removed tables.
         inputs: Vec<u64>,
         /// Numbers of the tables that replace them.
         outputs: Vec<u64>,
-        /// The level of the outputs.
+        /// Level of the output tables.
         level: usize,
         /// True if the table only changed its level.
         moved: bool,
-        /// Why.
+        /// Why the compaction ran.
         reason: Reason,
     },
-    /// Damage was met; what it covers answers `Corruption`, the rest of the store goes on.
+    /// A read found damage. Reads of the damaged keys fail with `Corruption`; the rest of the store keeps working.
     Corruption {
         /// The damage, with file, offset and keys as far as known.
         error: Error,
     },
-    /// A block that did not fit its sum, or a record that did not match its companion, was read right after all.
+    /// A block with a wrong checksum, or a record that did not match its companion, was recovered.
     Healed {
         /// The file.
         file: String,
         /// The offset of the block.
         offset: u64,
-        /// What helped.
+        /// The remedy that recovered it.
         by: Remedy,
     },
-    /// A damaged table is left alone from now on: compaction does not pick it until it is repaired.
+    /// A damaged table was quarantined: compaction does not pick it until it is repaired.
     Barred {
         /// Name of the family.
         family: String,
         /// Number of the table file.
         table: u64,
     },
-    /// Records were lost for good: reads between these keys answer corruption until the fence is lifted.
+    /// Records were permanently lost: reads in this key range fail with `Corruption` until the lost range is removed.
     Fenced {
         /// Name of the family.
         family: String,
-        /// The span, and what is known of the loss.
+        /// The key range, and the known facts about the loss.
         fence: Fence,
     },
-    /// A fence was lifted.
+    /// A lost range was removed.
     Lifted {
         /// Name of the family.
         family: String,
-        /// The span.
+        /// The key range.
         fence: Fence,
     },
-    /// Work in the background failed and will be tried again (a full disk), or halted the store.
+    /// Background work failed. It will be retried (a full disk), or the store halted.
     BackgroundError {
-        /// What failed.
+        /// The failure.
         error: Error,
-        /// True if nothing more is acknowledged until reopen (I09).
+        /// True if the store acknowledges no more commits until it is reopened (I09).
         halted: bool,
     },
-    /// Writers are held back (true) or free again (false).
+    /// Write throttling began (true) or ended (false).
     Stalled {
-        /// Whether they are.
+        /// True while writers are throttled.
         stalled: bool,
     },
 }
 
-/// Receives events. Must return soon; may not call back into the store's writes. A call comes from a thread of the store, or from one that is in a call of
-/// the store, which holds no lock of the store's: what a listener locks may not be locked around such calls.
+/// Receives events. An implementation must return soon and must not write to the store. The calling thread is one of
+/// the store's own, or one that is inside a call of the store; it holds none of the store's locks. The application must
+/// not hold a lock that its listener takes while it calls the store.
 pub trait Listener: Send + Sync {
-    /// Something happened.
+    /// Handles one event.
     fn on_event(&self, event: &Event);
 }
 
-/// What was noted and is to be told.
+/// The queue of events to deliver.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     queue: Mutex<Queue>,
-    /// So that who has nothing to tell takes no lock.
+    /// Lets a thread skip the lock when the queue is empty.
     is_any: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<Event>,
-    /// Somebody tells, until he has found that there is no more.
+    /// True while a thread delivers events, until it has found the queue empty.
     is_told: bool,
 }
 
 thread_local! {
-    /// Stores of which this thread holds a lock that a listener may ask for, each by where what happens to it is noted.
+    /// Stores for which this thread defers events, because it holds a lock that a listener may take. Each store is
+    /// identified by the address of its queue.
     static HUSHED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While it is there, what its thread notes of a store is told by nobody on that thread.
+/// While this guard lives, its thread delivers no events of the store.
 #[derive(Debug)]
 pub(super) struct Hush {
     noted: usize,
-    /// It goes where it came: the list is its thread's.
+    /// Keeps the guard on its thread, because the list is thread-local.
     _stays: PhantomData<*const ()>,
 }
 
@@ -146,13 +149,13 @@ impl Drop for Hush {
 }
 
 impl Noted {
-    /// To be held as long as a lock is. Whoever lets go of both tells what was noted.
+    /// Returns a guard to hold for as long as a lock. The thread that releases both delivers the queued events.
     pub(super) fn hush(&self) -> Hush {
         HUSHED.with_borrow_mut(|hushed| hushed.push(self.place()));
         Hush { noted: self.place(), _stays: PhantomData }
     }
 
-    /// True if this thread is to tell nothing now.
+    /// Returns true if this thread currently defers events.
     pub(super) fn is_hushed(&self) -> bool {
         HUSHED.with_borrow(|hushed| hushed.contains(&self.place()))
     }
@@ -166,7 +169,7 @@ impl Noted {
         self.is_any.store(true, Ordering::Release);
     }
 
-    /// The turn to tell, if there is something and nobody else has it.
+    /// Returns the right to deliver events, unless the queue is empty or another thread is delivering.
     fn turn(&self) -> Option<Telling<'_>> {
         if !self.is_any.load(Ordering::Acquire) {
             return None;
@@ -180,7 +183,7 @@ impl Noted {
     }
 }
 
-/// The turn to tell; given back also where a listener panics.
+/// The right to deliver events; returned even if a listener panics.
 struct Telling<'a> {
     noted: &'a Noted,
     is_over: bool,
@@ -206,18 +209,20 @@ impl Drop for Telling<'_> {
 }
 
 impl Inner {
-    /// Notes what happened under a lock.
+    /// Queues an event that occurred under a lock.
     pub(super) fn note(&self, event: Event) {
         self.noted.put(event);
     }
 
-    /// Tells what happened, behind what was noted; where this thread is hushed, whoever ends that does.
+    /// Queues an event and delivers the queue. If this thread defers events, the delivery happens when its guard is
+    /// released.
     pub(super) fn say(&self, event: Event) {
         self.note(event);
         self.tell_noted();
     }
 
-    /// Tells what was noted; where this thread is hushed, whoever ends that does. With no lock held else.
+    /// Delivers the queued events. If this thread defers events, the delivery happens when its guard is released. The
+    /// caller holds no other lock.
     pub(super) fn tell_noted(&self) {
         if self.noted.is_hushed() {
             return;
@@ -229,7 +234,7 @@ impl Inner {
     }
 }
 
-/// Listens to nothing.
+/// A listener that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

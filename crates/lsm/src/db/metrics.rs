@@ -1,4 +1,4 @@
-//! What the store counts, and how it tells.
+//! The store's counters and their textual form.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,12 +60,12 @@ impl Counters {
         self.compacted_written.fetch_add(written, Ordering::Relaxed);
     }
 
-    /// A compaction was cut so many times.
+    /// Counts the cuts that divided a compaction into subcompactions.
     pub(crate) fn divided(&self, cuts: usize) {
         self.parts.fetch_add(cuts as u64, Ordering::Relaxed);
     }
 
-    /// What a flush or compaction did to companions.
+    /// Counts the companions that a flush or compaction restored or added, and the values it moved.
     pub(crate) fn built(&self, written: &Written) {
         self.mended.fetch_add(written.mended, Ordering::Relaxed);
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
@@ -73,12 +73,12 @@ impl Counters {
         self.values_unreadable.fetch_add(written.values_unreadable, Ordering::Relaxed);
     }
 
-    /// An edit dropped expired records.
+    /// Counts the expired records that an edit dropped.
     pub(crate) fn expired(&self, records: u64) {
         self.expired.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Tables went unread, with what they pointed to.
+    /// Counts tables dropped without reading them, and their bytes including the blob files' share.
     pub(crate) fn dropped(&self, tables: u64, bytes: u64) {
         self.dropped_tables.fetch_add(tables, Ordering::Relaxed);
         self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -95,72 +95,73 @@ impl Counters {
     }
 }
 
-/// A picture of the store in numbers. `Display` gives it as text. Bytes and nanoseconds; counters start at open.
+/// A point-in-time report of the store's counters. `Display` formats it as text. Sizes are in bytes and durations in
+/// nanoseconds; counters start at open.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    /// Each family.
+    /// One entry for each family.
     pub families: Vec<FamilyMetrics>,
     /// The last seqno that reads see.
     pub visible_seqno: u64,
-    /// Live snapshots.
+    /// Number of live snapshots.
     pub snapshots: usize,
     /// Flushes since open.
     pub flushes: u64,
-    /// Bytes that flushes wrote.
+    /// Bytes written by flushes.
     pub flushed_bytes: u64,
     /// Merging compactions since open.
     pub compactions: u64,
     /// Tables moved down without being read.
     pub moves: u64,
-    /// Bytes that compactions read.
+    /// Bytes read by compactions.
     pub compacted_read: u64,
-    /// Bytes that compactions wrote.
+    /// Bytes written by compactions.
     pub compacted_written: u64,
-    /// Parts of compactions that were done beside the first.
+    /// Subcompactions that ran in addition to the first one of their compaction.
     pub subcompactions: u64,
-    /// Time that flushes and compactions waited since more bytes a second were not allowed.
+    /// Time that flushes and compactions waited for the I/O rate limit.
     pub paced_nanos: u64,
-    /// Times a writer was held back since flushes or compactions are behind, or memory is short.
+    /// Write stalls caused by slow flushes, slow compactions or a shortage of memory.
     pub stalls: u64,
-    /// Time that writers were held back.
+    /// Total time of write stalls.
     pub stall_nanos: u64,
-    /// The longest that one was.
+    /// Longest single write stall.
     pub longest_stall_nanos: u64,
-    /// Times the manifest was written anew since open.
+    /// Rewrites of the manifest since open.
     pub manifest_rotations: u64,
-    /// Companions that were hit, and that flushes and compactions since open wrote as they were.
+    /// Damaged companions that flushes and compactions restored to their original bytes since open.
     pub mended: u64,
-    /// Records that had no companion and were given one by them.
+    /// Records without a companion that flushes and compactions gave one.
     pub adopted: u64,
-    /// Values that compactions moved out of value files that were collected.
+    /// Values that compactions moved out of blob files under garbage collection.
     pub values_moved: u64,
-    /// Values that they could not move, since they cannot be read.
+    /// Values that compactions could not move, because they are unreadable.
     pub values_unreadable: u64,
     /// Expired records that compactions dropped since open.
     pub expired: u64,
-    /// Tables that went without being read since all their records had expired.
+    /// Tables dropped without reading them, because all of their records had expired.
     pub dropped_tables: u64,
-    /// Their bytes, with those that they pointed to in value files.
+    /// Bytes of these tables, including the blob file entries that they pointed to.
     pub dropped_bytes: u64,
     /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
-    /// Table and value files that are open (`Settings::open_tables` bounds them).
+    /// Open table and blob files (bounded by `Settings::open_tables`).
     pub open_files: usize,
-    /// Bytes that their indexes and filters take.
+    /// Bytes of the open tables' indexes and filters.
     pub index_bytes: u64,
-    /// The log; zeros when read-only.
+    /// The log; all zeros when the store is read-only.
     pub wal: WalMetrics,
-    /// What the store keeps in memory.
+    /// Memory use.
     pub memory: MemoryMetrics,
     /// The block cache.
     pub cache: crate::sst::CacheMetrics,
-    /// What reads have come by that was not right.
+    /// Damage that reads encountered.
     pub integrity: IntegrityMetrics,
 }
 
 impl Metrics {
-    /// Bytes that flushes and compactions wrote since open, for each byte that flushes did; 0 if there were none. The log, which takes
-    /// every byte once more, is in `wal`.
+    /// Returns the bytes written by flushes and compactions per byte flushed, since open; 0 before the first flush. The
+    /// log writes every byte once more and is counted in `wal`.
     pub fn write_amplification(&self) -> f64 {
         match self.flushed_bytes {
             0 => 0.0,
@@ -169,27 +170,27 @@ impl Metrics {
     }
 }
 
-/// One family in numbers.
+/// Metrics of one family.
 #[derive(Clone, Debug, Default)]
 pub struct FamilyMetrics {
-    /// Its name.
+    /// Name of the family.
     pub name: String,
     /// Bytes in the active memtable.
     pub memtable_bytes: u64,
     /// Frozen memtables waiting to be flushed.
     pub frozen: usize,
-    /// The levels that hold tables, or would.
+    /// All levels, including empty ones.
     pub levels: Vec<LevelMetrics>,
-    /// Its value files.
+    /// The family's blob files.
     pub values: ValueMetrics,
 }
 
-/// The value files of a family in numbers: those that its newest version names.
+/// Metrics of the blob files that a family's newest version references.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueMetrics {
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes of the files.
     pub bytes: u64,
     /// Values that a record points to.
     pub values: u64,
@@ -197,59 +198,59 @@ pub struct ValueMetrics {
     pub garbage: u64,
 }
 
-/// One level in numbers.
+/// Metrics of one level.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LevelMetrics {
-    /// 0 is the newest.
+    /// Level number; 0 is the newest.
     pub level: usize,
-    /// Table files.
+    /// Number of table files.
     pub tables: usize,
-    /// Their bytes.
+    /// Bytes of the table files.
     pub bytes: u64,
-    /// Bytes at which the level is compacted into the next; 0 for level 0, which goes by its number of tables.
+    /// Size at which the level is compacted into the next; 0 for level 0, whose trigger is the number of tables.
     pub target_bytes: u64,
-    /// Records, all versions and tombstones.
+    /// Records, counting all versions and tombstones.
     pub records: u64,
-    /// Tombstones among them.
+    /// Tombstones among the records.
     pub tombstones: u64,
 }
 
-/// The log in numbers, since open.
+/// Metrics of the log since open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WalMetrics {
     /// True if commits go through the mapped ring.
     pub mapped: bool,
-    /// Frames written, padding not counted.
+    /// Frames written, without padding.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub frame_bytes: u64,
     /// Bytes of padding and turnover frames.
     pub filler_bytes: u64,
-    /// Frames written past the ring.
+    /// Frames written directly to a segment, past the ring.
     pub large_frames: u64,
     /// Drains of the ring.
     pub drains: u64,
     /// Groups of synced commits.
     pub groups: u64,
-    /// fdatasyncs of segments.
+    /// fdatasync calls on segments.
     pub syncs: u64,
     /// Segments begun.
     pub turnovers: u64,
-    /// Segments used again.
+    /// Segments recycled.
     pub recycled: u64,
     /// Commits that waited for room in the ring.
     pub waits_for_room: u64,
     /// Commits that waited for a segment.
     pub waits_for_segment: u64,
-    /// The longest single wait of a commit for room, for a segment or for those before it, not for a sync.
+    /// Longest single wait of a commit for room, for a segment or for earlier commits; syncs are excluded.
     pub longest_wait_nanos: u64,
-    /// Bytes of log that would be read by a recovery now.
+    /// Bytes of log that a recovery would read now.
     pub live_bytes: u64,
-    /// Bytes of log from the oldest record that no table holds to the end.
+    /// Bytes of log from the oldest record that no table holds to the end of the log.
     pub needed_bytes: u64,
     /// Bound of `needed_bytes`, at which writers wait for a flush. `live_bytes` may exceed it by a segment.
     pub limit_bytes: u64,
-    /// Memtables that were frozen before they were full because they kept the log from being retired.
+    /// Memtables frozen before they were full, because they kept the log from being retired.
     pub early_freezes: u64,
 }
 
@@ -278,7 +279,7 @@ impl WalMetrics {
 }
 
 impl Db {
-    /// The store in numbers.
+    /// Returns the store's metrics.
     pub fn metrics(&self) -> Metrics {
         self.inner().metrics()
     }

@@ -1,30 +1,36 @@
-//! The database: it conducts; what is done stands in the files below it, what is decided in pure functions further down.
+//! The database: opens a store, commits, reads, and runs background jobs. The modules below do the work; decisions are
+//! pure functions in other folders.
 //!
 //! ```text
-//! open.rs        directory, lock, Db; destroy
-//! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, a fresh log (I16)
-//! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
-//! reads.rs       active, frozen, levels: the first answer ends it; resident.rs: the same for those who must not wait for a file
-//! versions.rs    older versions, where a version stands, what no flush has taken up yet
-//! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! panics.rs      what becomes of a callback that panics
-//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
-//! redo.rs        the same from the log, where memory was damaged
-//! compact.rs     tables -> tables a level further down; pick_cache.rs: what is due in each family; stall.rs: how much writers are held back; warm.rs: what was in the cache of them is there again
-//! chronicle.rs   each piece of work leaves a line in its edit
-//! install.rs     an edit durable, then the view swapped (I04)
-//! examine.rs     a store looked at piece by piece
-//! mend.rs        what a repair puts in the place of a damaged table
-//! replace.rs     tables for what is left of them; fences, bars; quarantine.rs: a row of each
-//! sweep.rs       what died, freed and removed in the background; trash.rs: replaced tables, kept for a while; leftovers.rs: what an open found
-//! ddl.rs         families created and dropped
-//! ingest.rs      records of other files put under one seqno; raw records handed out
-//! checkpoint.rs  a copy of the store at one commit
+//! open.rs        directory, locks, `Db`; destroying a store
+//! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, then a fresh log (I16)
+//! commit.rs      batch -> ordered -> copied -> applied -> acknowledged, and synced if requested (I01)
+//! reads.rs       active memtable, frozen memtables, levels: the first hit decides
+//! resident.rs    the same reads for callers that must not wait for a file
+//! versions.rs    older versions of a key, the location of a version, unflushed records
+//! background.rs  worker lanes: log housekeeping, flushes, compactions; run by threads or by single steps
+//! panics.rs      handling of callbacks that panic
+//! flush.rs       frozen memtables -> one level-0 table
+//! rows.rs        rows that a flush or compaction emits for other families; lookup.rs: reads that they need
+//! redo.rs        a flush that rereads the log because a memtable is damaged
+//! compact.rs     tables -> tables one level further down
+//! pick_cache.rs  the next compaction of each family; stall.rs: write throttling
+//! warm.rs        repopulates the block cache after a compaction
+//! chronicle.rs   the event log: each job adds an entry to its manifest edit
+//! install.rs     makes an edit durable, then swaps the view (I04)
+//! examine.rs     inspection of a store piece by piece, for verification, scrubbing and repair
+//! mend.rs        the replacement records that a repair writes for a damaged table
+//! replace.rs     replaces tables; lost ranges and quarantined tables; quarantine.rs: a row for each of them
+//! sweep.rs       frees and removes obsolete files in the background
+//! trash.rs       keeps replaced tables for a while; leftovers.rs: obsolete files that an open found
+//! ddl.rs         creates and drops families
+//! ingest.rs      writes external records under one seqno; exports raw records
+//! checkpoint.rs  copies the store as of one commit
 //! ```
 //!
-//! Locks, in the order in which they may be taken: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one
-//! thread applies) -> `manifest` (over its own I/O) -> the short ones. `sweeping` is held over I/O too, and no other behind it but short
-//! ones. Readers take none of them (I14).
+//! Lock order: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one thread applies frames) ->
+//! `manifest` (held during its own I/O) -> the short locks. `sweeping` is also held during I/O, and its holder takes
+//! only short locks. Readers take none of these locks (I14).
 
 mod apart;
 mod background;
@@ -114,27 +120,27 @@ use crate::version::{DeadFiles, Manifest, OpenTables};
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
 
-/// What a builder plugs into a store.
+/// The parts that an application plugs into a store.
 #[derive(Clone)]
 pub struct Parts {
-    /// Files, time, randomness, threads.
+    /// The environment: files, time, randomness and threads.
     pub env: Env,
-    /// The keeper of companions; `seam::Plain` for a plain node.
+    /// The record protector, which makes and checks companions; `seam::Plain` for a plain node.
     pub companions: Arc<dyn Companions>,
-    /// Who hears what happens.
+    /// Receives the store's events.
     pub listener: Arc<dyn Listener>,
-    /// Options by family name, in the place of the stored ones; families of these names are created at open if there are none.
+    /// Options by family name. They replace the stored ones; opening the store creates the families that are missing.
     pub families: Vec<(String, CfOptions)>,
-    /// Orders other than bytewise by which stored families may be ordered, looked up by name.
+    /// Key orders other than bytewise. A stored family's order is looked up here by its name.
     pub orders: Vec<Order>,
-    /// Who writes down what the engine does; none: nobody.
+    /// Writes the event log; `None` records no events.
     pub chronicle: Option<Arc<dyn Chronicle>>,
-    /// The block cache, which other stores may share; none: one of its own, of `Settings::cache_bytes`.
+    /// The block cache, which several stores may share; `None` creates a private one of `Settings::cache_bytes`.
     pub cache: Option<Arc<Cache>>,
 }
 
 impl Parts {
-    /// The operating system, no companions, no listener.
+    /// Returns parts for the operating system, without companions and without a listener.
     pub fn real() -> Parts {
         Parts {
             env: Env::real(),
@@ -154,31 +160,31 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// An open store. Clones share it; all methods may be called from any thread. The last clone to be dropped closes it.
+/// An open store. Clones share it, and any thread may call all methods. Dropping the last clone closes the store.
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
 }
 
-/// Closes the store when the last user's clone goes; the background threads hold `Inner` alone.
+/// Closes the store when the user drops the last clone; the background threads hold only `Inner`.
 struct Handle {
     inner: Arc<Inner>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
-/// The tables of a family as readers see them.
+/// The levels of a family's tables as readers see them.
 pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
-/// One table of them, opened when first read.
+/// A handle of one table, which is opened at its first read.
 pub(crate) type TableHandle = crate::version::Handle<Arc<Table>>;
 
-/// How a store is open.
+/// The access mode of an open store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     /// Reads and writes.
     Write,
-    /// Reads only, without a lock, perhaps beside a writer.
+    /// Reads only, without a lock, possibly while another process writes the store.
     Read,
-    /// Reads only, since there was no room to recover; the lock is held.
+    /// Reads only, because the disk had no room for recovery; the store lock is held.
     NoSpace,
 }
 
@@ -189,7 +195,7 @@ pub(crate) struct Inner {
     pub(crate) store: Option<Uid>,
     pub(crate) settings: Settings,
     pub(crate) companions: Arc<dyn Companions>,
-    /// What its keeper promises of what is written.
+    /// The protection that the record protector promises for written records.
     promise: Protection,
     integrity: Arc<watch::Integrity>,
     pub(crate) listener: Arc<dyn Listener>,
@@ -197,42 +203,43 @@ pub(crate) struct Inner {
     /// No other store shares the cache.
     owns_cache: bool,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
-    /// The time by which records expire.
+    /// The clock that decides whether a record has expired.
     pub(crate) expiry_clock: Arc<crate::expiry::ExpiryClock>,
     access: Access,
     origin: Origin,
     closed: AtomicBool,
-    /// Somebody wants no more writes until the store is opened anew.
+    /// True after `refuse_writes`: the store rejects writes until it is reopened.
     refusing: AtomicBool,
     /// The last seqno that reads see (I01).
     visible: AtomicU64,
     families: ArcSwap<Families>,
-    /// None when the store is read-only.
+    /// `None` when the store is read-only.
     log: Option<commit::Log>,
-    /// No value that is shorter is put apart by a commit to any family.
+    /// The smallest value size that a commit to any family moves to a blob file.
     least_apart: AtomicUsize,
-    /// The manifest says that the log may point into value files.
+    /// True if the manifest records that the log may point into blob files.
     log_points: AtomicBool,
-    /// Families that have begun a value file, by id; some have finished it.
+    /// Ids of the families whose commits have begun a blob file, finished ones included.
     intakes: Mutex<HashSet<u32>>,
-    /// Value files that commits wrote into since the log was synced.
+    /// Blob files that commits wrote to since the last log sync.
     unsynced: Arc<Unsynced>,
-    /// One flush, drop or checkpoint at a time.
+    /// Admits one flush, drop or checkpoint at a time.
     jobs_lock: Mutex<()>,
-    /// The log of edits; held over its own I/O, never taken by a reader (I14).
+    /// The log of edits; held during its own I/O, never taken by a reader (I14).
     manifest: Mutex<Option<Manifest>>,
     background: Arc<background::Background>,
     compactions: running::Running,
-    /// The next compaction of each family, as the lane last saw it.
+    /// The next compaction of each family, as the compaction lane last computed it.
     picks: Mutex<pick_cache::PickCache>,
     pace: Pace,
     memory: memory::Memory,
-    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    /// Number of ingestions that have a seqno but do not yet show their records. A snapshot taken meanwhile holds its
+    /// views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
-    /// Held while a piece of what died is freed or removed.
+    /// Held while an obsolete file is freed or removed.
     sweeping: Mutex<()>,
-    /// How many tables are open, and may be.
+    /// Counts the open tables and bounds their number.
     open_tables: Arc<OpenTables>,
     leftovers: leftovers::Leftovers,
     trash: trash::Trash,
@@ -248,7 +255,7 @@ pub(crate) struct Inner {
     counters: metrics::Counters,
 }
 
-/// The families by id and by name. A clone shares the rest when one family is added or removed.
+/// The families by id and by name. Adding or removing a family in a clone shares the other families with the original.
 #[derive(Clone, Default)]
 pub(crate) struct Families {
     pub(crate) by_id: RedBlackTreeMapSync<u32, Family>,
@@ -257,7 +264,7 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// No families; the next one gets this id.
+    /// Returns an empty set; `next_id` is the id of the first family added.
     pub(crate) fn none(next_id: u32) -> Families {
         Families { next_id, ..Families::default() }
     }
@@ -278,12 +285,12 @@ impl Families {
 }
 
 impl Db {
-    /// The families, by id; `default` is always among them.
+    /// Returns the families, ordered by id; `default` is always among them.
     pub fn families(&self) -> Vec<Family> {
         self.inner().families().by_id.values().cloned().collect()
     }
 
-    /// The family of this name, if there is one.
+    /// Returns the family with this name, or `None` if no such family exists.
     pub fn family(&self, name: &str) -> Option<Family> {
         self.inner().families().named(name).cloned()
     }
@@ -298,28 +305,28 @@ impl Db {
         &*self.inner().companions
     }
 
-    /// The settings the store was opened with.
+    /// Returns the settings that the store was opened with.
     pub fn settings(&self) -> &Settings {
         &self.inner().settings
     }
 
-    /// The directory of the store.
+    /// Returns the directory of the store.
     pub fn path(&self) -> &Path {
         &self.inner().dir
     }
 
-    /// True if writes answer `ReadOnly`.
+    /// Returns true if writes fail with `ReadOnly`.
     pub fn is_read_only(&self) -> bool {
         self.inner().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
     }
 
-    /// From now on whatever would change the store answers `ReadOnly`, until it is opened anew. Reads go on, and so does the work
-    /// that nobody asks for: what was written before is flushed and compacted.
+    /// Makes every later call that would change the store fail with `ReadOnly`, until the store is reopened. Reads
+    /// continue, and so does background work: earlier writes are still flushed and compacted.
     pub fn refuse_writes(&self) {
         self.inner().refusing.store(true, Ordering::Relaxed);
     }
 
-    /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
+    /// Takes a snapshot of the whole store as of now. The versions it sees are kept until its last clone is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         if inner.access != Access::Write {
@@ -328,7 +335,7 @@ impl Db {
         Ok(inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || inner.visible())))
     }
 
-    /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
+    /// Takes a snapshot at the last commit known to be durable, which may be slightly older than that of `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
@@ -339,35 +346,37 @@ impl Db {
         })
     }
 
-    /// The time by which a record that is read now is judged, in microseconds since 1970. It is never before an
-    /// expiry that was found to have passed, nor before the time of a snapshot, whatever the system clock does.
+    /// Returns the time at which a read evaluates expiry now, in microseconds since 1970. It never precedes the expiry
+    /// of a record already found expired, nor the time of a snapshot, even if the system clock runs back.
     pub fn expiry_micros(&self) -> u64 {
         self.inner().expiry_clock.now()
     }
 
-    /// What recovery found when the store was opened.
+    /// Returns the report of the recovery that opened the store.
     pub fn recovery(&self) -> RecoveryReport {
         lock(&self.inner().recovery).clone()
     }
 
-    /// `Closed`, or `Invalid` in a child that was forked, as every call would answer. Two loads.
+    /// Returns `Closed` for a closed store and `Invalid` in a forked child, as every other call does. Costs two atomic
+    /// loads.
     pub fn check_open(&self) -> Result<()> {
         self.open_inner().map(drop)
     }
 
-    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls return `Closed`, on every clone, family
-    /// and snapshot; closing twice is no error, and the second call does not wait for the first. Threads, descriptors, mappings, memtables and cached blocks are released when this returns.
-    /// Running calls keep the memory that they use, and an open cursor keeps its memtables and the indexes of its tables until it is dropped.
-    /// Dropping the last clone closes too, but cannot report a failure.
+    /// Stops background work, makes every acknowledged write durable and closes the store. Later calls on every clone,
+    /// family and snapshot return `Closed`. Closing twice is no error, and the second call does not wait for the first.
+    /// Threads, descriptors, mappings, memtables and cached blocks are released before this call returns. Running calls
+    /// keep the memory that they use, and an open cursor keeps its memtables and its tables' indexes until it is
+    /// dropped. Dropping the last clone also closes the store, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
         match self.open_inner() {
-            Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child's copy: nothing of it is its own
+            Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child owns nothing
             _ => self.handle.close(),
         }
     }
 
-    /// Removes a store that nobody has open: every file of ours, then the directory if nothing else is in it.
-    /// `Invalid` if the directory holds no store, `Locked` if it is open.
+    /// Removes a store that is not open: all of its files, then the directory unless it contains other files. Fails
+    /// with `Invalid` if the directory holds no store, and with `Locked` if the store is open.
     pub fn destroy(dir: &Path, env: &Env) -> Result<()> {
         open::destroy(dir, env)
     }
@@ -376,14 +385,14 @@ impl Db {
         &self.handle.inner
     }
 
-    /// The store, if it is open and this process is the one that opened it.
+    /// Returns the store if it is open and this process opened it.
     #[inline]
     fn open_inner(&self) -> Result<&Arc<Inner>> {
         let inner = &self.handle.inner;
         if inner.is_over() { Err(inner.why_over()) } else { Ok(inner) }
     }
 
-    /// The store, open or closed, if this process is the one that opened it.
+    /// Returns the store, open or closed, if this process opened it.
     #[inline]
     fn here(&self) -> Result<&Arc<Inner>> {
         match self.handle.inner.origin.is_here() {
@@ -392,7 +401,7 @@ impl Db {
         }
     }
 
-    /// The store and its log, if it can be written.
+    /// Returns the store and its log if the store accepts writes.
     #[inline]
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = &self.handle.inner;
@@ -402,7 +411,7 @@ impl Db {
         }
     }
 
-    /// Why the store cannot be written.
+    /// Returns the reason why the store rejects writes.
     #[cold]
     fn not_writable(&self) -> Error {
         let inner = match self.open_inner() {
@@ -424,7 +433,7 @@ fn forked() -> Error {
 }
 
 impl Inner {
-    /// True if the store is closed, or this process is not the one that opened it.
+    /// Returns true if the store is closed, or if another process opened it.
     #[inline]
     fn is_over(&self) -> bool {
         self.closed.load(Ordering::Relaxed) || !self.origin.is_here()
@@ -444,8 +453,8 @@ impl Inner {
         self.families.load()
     }
 
-    /// A snapshot of a read-only store: it holds its views itself, since the writer does not know of it. No `refresh` comes
-    /// between the views and the seqno.
+    /// Takes a snapshot of a read-only store. It holds its views itself, because the writing process does not know of
+    /// it. The lock keeps a `refresh` from running between the views and the seqno.
     fn held_snapshot(&self) -> Snapshot {
         let _no_refresh = lock(&self.jobs_lock);
         let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
@@ -460,7 +469,8 @@ impl Inner {
         self.dir.join(name.to_string())
     }
 
-    /// Names family and keys in an error of a table that cannot be opened, and tells the listener of damage, once.
+    /// Adds the family and the key range to the error of a table that cannot be opened, and reports damage to the
+    /// listener once.
     #[cold]
     pub(crate) fn unopened(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
         let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
@@ -471,8 +481,8 @@ impl Inner {
 }
 
 impl Handle {
-    /// Closes the store. Only the first call does; others return at once, since a listener on a thread that the first call waits for may make
-    /// one.
+    /// Closes the store. Only the first call does the work. Later calls return at once, because a listener may make one
+    /// on a thread that the first call waits for.
     fn close(&self) -> Result<()> {
         let inner = &self.inner;
         if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
@@ -484,14 +494,14 @@ impl Handle {
         for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
             let _ = thread.join();
         }
-        // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
-        // lock goes, for whoever opens the store next gives the same numbers to new files.
+        // User threads may be in the middle of a flush or compaction. Their file writes and removals must end before
+        // the lock is released, because the next process to open the store reuses the same file numbers.
         let last_job = lock(&inner.jobs_lock);
         inner.compactions.end();
         inner.sweep_dead_files();
         while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
-        *lock(&inner.manifest) = None; // an edit that comes too late is refused
+        *lock(&inner.manifest) = None; // refuses later edits
         inner.release();
         *lock(&inner.store_lock) = None;
         drop(last_job);
@@ -501,8 +511,8 @@ impl Handle {
 }
 
 impl Inner {
-    /// Releases what the store holds, whoever still has a handle, a snapshot or a cursor of it: the tables and memtables of all views, cached
-    /// blocks, and every descriptor and mapping. A running read keeps the memory that it uses until it returns.
+    /// Releases the tables and memtables of all views, cached blocks, descriptors and mappings, even while callers
+    /// still hold handles, snapshots or cursors. A running read keeps the memory that it uses until it returns.
     fn release(&self) {
         self.families().by_id.values().for_each(|family| family.close(&self.unsynced));
         self.snapshots.close();

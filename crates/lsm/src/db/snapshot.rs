@@ -1,4 +1,4 @@
-//! Snapshots: a seqno and a time, and the promise that what they see is not dropped (I08).
+//! Snapshots: a seqno and a time, and the guarantee that the versions visible to them are kept (I08).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::record::Seqno;
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     live: Mutex<BTreeMap<Moment, usize>>,
-    /// Those that hold views, so that closing the store takes the views back.
+    /// Snapshots that hold views, so that closing the store can take the views back.
     holding: Mutex<Holding>,
 }
 
@@ -36,19 +36,20 @@ impl fmt::Debug for Holding {
 /// A seqno, and a time in microseconds since 1970.
 type Moment = (Seqno, u64);
 
-/// What a job must keep for the live snapshots, and for those to come.
+/// The records that a job must keep for live and future snapshots.
 pub(crate) struct Horizon {
-    /// The live seqnos, ascending: what must be kept apart.
+    /// The seqnos of the live snapshots, ascending. A merge keeps the newest version in each interval between them.
     pub(crate) boundaries: Vec<Seqno>,
-    /// No snapshot, live or to come, sees a record that expires by this time. Microseconds since 1970.
+    /// Records that expire by this time are invisible to every live and future snapshot. Microseconds since 1970.
     pub(crate) expired: u64,
 }
 
 impl Snapshots {
-    /// Registers a snapshot at the seqno that `now` gives, asked for under the lock. A job that lists the live snapshots
-    /// either sees this one, or merges only records that are not above it: tables hold nothing above the seqno that is
-    /// visible and durable (I15), so the newest version it keeps is the one that this snapshot sees. The same holds for its time:
-    /// such a job keeps what had not expired by then, or the clock is not behind the time by which the job judges.
+    /// Registers a snapshot at the seqno that `now` returns; `now` is called under the lock. A job that lists the live
+    /// snapshots either sees this one, or merges only records at or below its seqno. Tables hold no records above the
+    /// visible and durable seqno (I15), so the newest version that such a job keeps is the one that this snapshot sees.
+    /// The same argument holds for time: the job either keeps all records that had not expired at this snapshot's time,
+    /// or the clock has already reached the time that the job uses.
     pub(crate) fn take(
         self: &Arc<Self>,
         clock: &ExpiryClock,
@@ -66,7 +67,7 @@ impl Snapshots {
         }
     }
 
-    /// Takes the views back from all snapshots that hold any: the store is closed.
+    /// Takes the views back from all snapshots that hold any, because the store is closed.
     pub(crate) fn close(&self) {
         let mut holding = lock(&self.holding);
         holding.is_closed = true;
@@ -87,18 +88,18 @@ impl Snapshots {
         holding.pins.push(Arc::downgrade(pin));
     }
 
-    /// The live seqnos, ascending: what a job must keep apart.
+    /// Returns the seqnos of the live snapshots, ascending; a merge keeps the versions between them apart.
     pub(crate) fn boundaries(&self) -> Vec<Seqno> {
         boundaries(&lock(&self.live))
     }
 
-    /// What a job that drops expired records must keep.
+    /// Returns the horizon for a job that drops expired records.
     pub(crate) fn horizon(&self, clock: &ExpiryClock) -> Horizon {
         let live = lock(&self.live);
         Snapshots::horizon_of(&live, clock.settle())
     }
 
-    /// The same for a choice: a job that follows asks for its own.
+    /// Returns the horizon for choosing a job. The job itself calls `horizon` when it runs.
     pub(crate) fn horizon_now(&self, clock: &ExpiryClock) -> Horizon {
         Snapshots::horizon_of(&lock(&self.live), clock.now())
     }
@@ -109,7 +110,7 @@ impl Snapshots {
         Horizon { boundaries: boundaries(live), expired: earliest.map_or(now, |earliest| earliest.min(now)) }
     }
 
-    /// How many snapshots are alive.
+    /// Returns the number of live snapshots.
     pub(crate) fn count(&self) -> usize {
         lock(&self.live).values().sum()
     }
@@ -128,16 +129,19 @@ struct HeldViews(ArcSwapOption<Views>);
 pub(crate) struct ViewsGuard(Guard<Option<Arc<Views>>>);
 
 impl ViewsGuard {
-    /// The view of a family; `None` for one that is younger than the snapshot. Errors: `Closed` once the store is closed.
+    /// Returns the view of a family, or `None` for a family younger than the snapshot. Fails with `Closed` once the
+    /// store is closed.
     pub(crate) fn of(&self, family: &Family) -> Result<Option<&Arc<View>>> {
         Ok(self.0.as_ref().ok_or_else(Error::closed)?.get(&family.id()))
     }
 }
 
-/// Views by family, held by the snapshots of a read-only store: the writer beside it does not know of them.
+/// Views by family. Snapshots of a read-only store hold them, because the writing process does not know of these
+/// snapshots.
 pub(crate) type Views = BTreeMap<u32, Arc<View>>;
 
-/// A view of the whole store as it was at one commit. Clones share it; what it sees is kept until the last is dropped.
+/// A snapshot of the whole store as of one commit. Clones share it. The versions it sees are kept until the last clone
+/// is dropped.
 #[derive(Clone)]
 pub struct Snapshot {
     pin: Arc<Pin>,
@@ -150,7 +154,7 @@ struct Pin {
 }
 
 impl Snapshot {
-    /// The same snapshot, which holds its views itself; before it is handed out.
+    /// Makes the snapshot hold its views itself; called before the snapshot is returned to the caller.
     pub(crate) fn holding(mut self, views: Views) -> Snapshot {
         if let Some(pin) = Arc::get_mut(&mut self.pin) {
             pin.views = Some(HeldViews(ArcSwapOption::from_pointee(views)));
@@ -159,30 +163,31 @@ impl Snapshot {
         self
     }
 
-    /// The last commit that it sees.
+    /// Returns the seqno of the last commit that the snapshot sees.
     pub fn seqno(&self) -> Seqno {
         self.pin.moment.0
     }
 
-    /// When it was taken, in microseconds since 1970: it sees no record that had expired by then, and sees every other for good.
+    /// Returns the time of the snapshot in microseconds since 1970. Records that had expired by then are invisible to
+    /// it; every other record stays visible.
     pub fn micros(&self) -> u64 {
         self.pin.moment.1
     }
 
-    /// The views that it holds; `None` if it reads the families' current ones.
+    /// Returns the views that the snapshot holds, or `None` if it reads the families' current views.
     #[inline]
     pub(crate) fn views(&self) -> Option<ViewsGuard> {
         self.pin.views.as_ref().map(|held| ViewsGuard(held.0.load()))
     }
 
-    /// The view in which it reads a family.
+    /// Returns the view that a read of this family uses.
     pub(crate) fn view_of(&self, family: &Family) -> Result<Arc<View>> {
         let views = self.views();
         let held = views.as_ref().map_or(Ok(None), |views| views.of(family))?;
         held.map_or_else(|| family.open_view(), |view| Ok(view.clone()))
     }
 
-    /// True if it was taken from the store that counts its snapshots there.
+    /// Returns true if the snapshot was taken from the store with this snapshot list.
     pub(crate) fn belongs_to(&self, snapshots: &Arc<Snapshots>) -> bool {
         Arc::ptr_eq(&self.pin.snapshots, snapshots)
     }
@@ -206,11 +211,11 @@ impl Drop for Pin {
     }
 }
 
-/// Which commits a read sees.
+/// Selects the commits that a read sees.
 #[derive(Clone, Copy, Debug)]
 pub enum At<'a> {
     /// Everything committed before the read began.
     Latest,
-    /// What the snapshot sees.
+    /// The commits that the snapshot sees.
     Snapshot(&'a Snapshot),
 }

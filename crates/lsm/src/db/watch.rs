@@ -1,6 +1,6 @@
-//! What reads come by that is not right: counted, and told to the listener once for each place.
+//! Damage that reads encounter: counts it, and reports it to the listener once for each place.
 //!
-//! Nothing here is on the path of a read that finds what it looks for: a check that passes is not counted.
+//! Successful reads never run this code: a check that passes is not counted.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,29 +13,29 @@ use crate::error::{Error, Remedy};
 use crate::sst::Watch;
 use crate::version::OpenTables;
 
-/// Places of which it is remembered that they were told of.
+/// Maximum number of places remembered as already reported.
 const MOST_TOLD: usize = 4096;
 
-/// What the reads of a store have come by since it was opened.
+/// Damage that the reads of a store have encountered since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntegrityMetrics {
-    /// Checks of a block, or of what leads to it, that did not pass and were looked into.
+    /// Failed checks of a block, or of the index or filter that leads to it, that were investigated.
     pub doubted: u64,
-    /// Of those, what reading the file again put right.
+    /// Failed checks that rereading the file resolved.
     pub read_again: u64,
-    /// Of those, what could be corrected.
+    /// Failed checks that block repair corrected.
     pub corrected: u64,
-    /// Blocks that could not be made whole.
+    /// Blocks that could not be fully repaired.
     pub damaged_blocks: u64,
     /// Records in memory that did not match their companion.
     pub damaged_in_memory: u64,
-    /// Reads that came upon something lost in a damaged block.
+    /// Reads that needed an entry lost in a damaged block.
     pub gaps_met: u64,
-    /// Reads that came upon a fence of the manifest, or a table that cannot be opened.
+    /// Reads that hit a lost range of the manifest, or a table that cannot be opened.
     pub fences_met: u64,
 }
 
-/// Counts what tables and memtables tell, and passes it on.
+/// Counts the damage that tables and memtables report, and forwards it to the listener.
 pub(crate) struct Integrity {
     listener: Arc<dyn Listener>,
     noted: Arc<Noted>,
@@ -49,14 +49,14 @@ pub(crate) struct Integrity {
     told: Mutex<BTreeSet<Place>>,
 }
 
-/// Something that was told of.
+/// The identity of a reported place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A table that cannot be opened, by its number.
     Table(u64),
     /// A record in memory, by its seqno.
     Memory(u64),
-    /// A value in a value file, by the file's own name and where its entry begins.
+    /// A value in a blob file, by the file's unique id and the offset of the entry.
     Value(Uid, u64),
 }
 
@@ -88,12 +88,12 @@ impl Integrity {
         }
     }
 
-    /// What is told of when its thread holds no lock any more.
+    /// Returns the queue of events that are delivered once their thread holds no lock.
     pub(super) fn noted(&self) -> &Arc<Noted> {
         &self.noted
     }
 
-    /// Tells at once, or, where the thread is hushed, at the end of that.
+    /// Delivers an event at once, or queues it if the thread currently defers events.
     #[cold]
     fn say(&self, event: Event) {
         match self.noted.is_hushed() {
@@ -102,13 +102,13 @@ impl Integrity {
         }
     }
 
-    /// A read came upon a fence.
+    /// Counts a read that hit a lost range.
     #[cold]
     pub(crate) fn fence_met(&self) {
         self.fences_met.fetch_add(1, Relaxed);
     }
 
-    /// Tells of damage, unless it was told of at this place before.
+    /// Reports damage, unless it was already reported for this place.
     #[cold]
     pub(crate) fn tell(&self, place: Place, error: &Error) {
         if !error.is_corruption() {
@@ -132,7 +132,7 @@ impl Integrity {
     }
 }
 
-/// What the tables of one family tell.
+/// Receives the damage reports of one family's tables.
 pub(crate) struct FamilyWatch {
     family: String,
     store: Arc<Integrity>,
