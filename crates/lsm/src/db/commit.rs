@@ -1,19 +1,20 @@
-//! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced where asked.
+//! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced if requested.
 //!
 //! ```text
-//! caller   seals the batch: encoding, hashes, companions, outside every lock; if it was kept, each companion is asked once more
-//! apart    large values go to a value file, and pointers in their place, unless the commit is synced   (`apart.rs`)
-//! order    seqno, place and link (short mutex, inside the log)
-//! copy     each thread its own frame, beside the others
-//! apply    one thread at a time takes what is whole, in order, into the memtables; publishes the seqno (I01); marks it
-//! sync     a group at a time, for those who asked; others never wait for it
+//! caller   seals the batch outside every lock: encoding, hashes, companions; verifies the companions again if the batch was held
+//! apart    unless the commit is synced, moves large values to a blob file and leaves pointers (`apart.rs`)
+//! order    assigns seqno, offset and link (short mutex inside the log)
+//! copy     each thread copies its own frame, concurrently with the others
+//! apply    one thread at a time applies complete frames to the memtables in order, publishes the seqno (I01), acknowledges
+//! sync     one group at a time, for the commits that requested it; other commits never wait for a sync
 //! ```
 //!
-//! Whoever finds nothing on the way is *alone*: under the apply lock its frame is ordered, copied and taken in one piece, and it is applied
-//! from the batch where that lies. No queue, no second look, no count of owners. All others take the steps above.
+//! Fast path (*alone*): an uncontended writer orders, copies and applies its frame under the apply lock, directly from
+//! the batch. It uses no queue, no second parse and no reference counts. All other writers take the steps above.
 //!
-//! After:  a commit that returned is visible, whole in the log, and below the acknowledged mark; `Sync` ones below the witness.
-//! Errors: before it is ordered a commit fails alone; a failed write or sync of the log halts the store (I09).
+//! After a commit returns, it is visible, completely in the log, and below the acknowledged mark; a `Sync` commit is
+//! also below the witness. Errors: before a commit is ordered, a failure affects only this commit. A failed write or
+//! sync of the log halts the store (I09).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,11 +39,11 @@ use crate::seam::{Check, Protection};
 use crate::version::{Change, Edit};
 use crate::wal::{LogStart, Numbers, Then, Under, Wal, Whole};
 
-/// The log and the one place where its frames become visible.
+/// The log, and the only place where its frames become visible.
 pub(crate) struct Log {
     wal: Wal<Body>,
     pub(super) apply: Mutex<Apply>,
-    /// Offset up to which frames are applied, for those whose frame another thread applies.
+    /// Offset up to which frames are applied, for writers whose frame another thread applies.
     applied: Signal<u64>,
     /// The greatest seqno known to be durable.
     durable: AtomicU64,
@@ -52,16 +53,17 @@ pub(crate) struct Log {
 pub(super) struct Apply {
     group: Vec<Whole<Body>>,
     binding: Binding,
-    /// Where the last record went.
+    /// The memtable that received the last record.
     pub(super) target: Option<Target>,
     pub(super) last_seqno: Seqno,
     pub(super) offset: u64,
-    /// A memtable grew beyond its budget.
+    /// True if a memtable exceeded its budget.
     full: bool,
 }
 
 impl Apply {
-    /// True if a batch names one ordinary family alone, which is the one that the last record went to and may be written to.
+    /// Returns true if a batch writes to a single ordinary family, and the last record went to that family's current
+    /// memtable.
     #[inline]
     fn is_aimed_at(&self, batch: &Batch) -> bool {
         let ([id], Some(target)) = (batch.families(), &self.target) else { return false };
@@ -69,7 +71,7 @@ impl Apply {
     }
 }
 
-/// A moment of the log: everything up to the seqno is applied, and its frames end at the offset.
+/// A position in the log: all operations up to the seqno are applied, and their frames end at the offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) offset: u64,
@@ -77,7 +79,7 @@ pub(crate) struct Moment {
 }
 
 impl Log {
-    /// A fresh log from `offset` on, after `last_seqno`; not yet named by any edit.
+    /// Creates a log that begins at `offset`, after `last_seqno`; no manifest edit names it yet.
     pub(super) fn create(
         env: &Env,
         (dir, store): (&Path, &StoreIdentity),
@@ -97,7 +99,7 @@ impl Log {
         })
     }
 
-    /// Where its first segment and its ring are.
+    /// Returns the location of the first segment and of the ring.
     pub(super) fn start(&self) -> LogStart {
         self.start
     }
@@ -110,7 +112,7 @@ impl Log {
         &self.wal
     }
 
-    /// Frees memory that only commits need: the log is closed.
+    /// Frees the memory that only commits need, because the log is closed.
     pub(super) fn release(&self) {
         let mut apply = lock(&self.apply);
         (apply.target, apply.group) = (None, Vec::new());
@@ -123,7 +125,7 @@ impl Log {
         Moment { offset: apply.offset, seqno: apply.last_seqno }
     }
 
-    /// Makes everything applied durable.
+    /// Makes all applied frames durable.
     fn sync(&self) -> Result<Moment> {
         let moment = self.moment();
         self.wal.sync_once(moment.offset)?;
@@ -133,11 +135,12 @@ impl Log {
 }
 
 impl Db {
-    /// Commits a batch: all of it or nothing, in one place in the order of commits. Returns the seqno of its last operation.
+    /// Commits a batch atomically, at one position in the commit order. Returns the seqno of its last operation.
     ///
-    /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
-    /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
-    /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
+    /// When the call returns, the batch is visible to reads. It may become visible earlier, but only once it is certain
+    /// to be completely in the log. Errors: `Io` (for example a full disk: nothing was changed, and the caller can
+    /// retry), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is visible, but not known
+    /// to be durable. An empty batch does nothing. The batch itself is not modified.
     #[inline]
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         loop {
@@ -147,33 +150,37 @@ impl Db {
         }
     }
 
-    /// `commit_under`, with nobody to hear when it is ordered. One way for all who write so, never a copy in each of them.
+    /// Commits like `commit_under`, without a callback. All callers without a callback share this function, so the
+    /// commit path is not inlined into each of them.
     #[inline(never)]
     pub fn commit_unheard(&self, batch: &mut Batch, durability: Durability, rules: u64) -> Result<Option<Seqno>> {
         self.commit_as(batch, durability, &under(rules), |_| {})
     }
 
-    /// The word of rules under which batches are made. Its upper half is the engine's: it changes when a family is dropped. The
-    /// lower half is the caller's, 0 at open. Whoever reads a word here and commits under it knows that nothing of either
-    /// kind came between. A load; 0 for a store that cannot be written.
+    /// Returns the current configuration epoch, under which batches are built. The engine owns the upper half and
+    /// changes it when a family is dropped. The lower half belongs to the caller and is 0 at open. If a caller reads an
+    /// epoch here and commits under it, neither half changed in between. Costs one atomic load; returns 0 for a store
+    /// that cannot be written.
     #[inline]
     pub fn rules(&self) -> u64 {
         self.inner().log.as_ref().map_or(0, |log| log.wal.rules())
     }
 
-    /// Sets the lower half of the word of rules: batches that are ordered from now on are made under it.
+    /// Sets the lower half of the configuration epoch for all batches ordered from now on.
     pub fn set_rules(&self, low: u32) -> Result<()> {
         let (_, log) = self.writable()?;
         log.wal.set_rules(low);
         Ok(())
     }
 
-    /// `commit`, if the word of rules is still what it was when the batch was made; none if it is not, and then nothing was changed.
+    /// Commits like `commit` if the configuration epoch still equals `rules`. Returns `None` if it does not; then
+    /// nothing was changed.
     ///
-    /// `on_ordered` hears the seqno of the first operation once its place in the order of commits is certain: whoever holds a
-    /// lock for the order releases it there. It is called once or, if the batch is not ordered, not at all; the log waits
-    /// for it, so it must be short, must not call the store and must not panic. Before that the call may wait for room, and for
-    /// flushes and compactions, so no lock that their keeper takes may be held.
+    /// `on_ordered` receives the seqno of the first operation once the batch's position in the commit order is certain.
+    /// A caller that holds a lock to keep an order can release it there. The callback runs once, or not at all if the
+    /// batch is not ordered. The log waits for it, so it must be short, must not call the store and must not panic.
+    /// Before the callback, the commit may wait for log space, flushes and compactions. The caller must therefore not
+    /// hold any lock that the record protector takes during those.
     pub fn commit_under(
         &self,
         batch: &mut Batch,
@@ -184,9 +191,10 @@ impl Db {
         self.commit_as(batch, durability, &under(rules), on_ordered)
     }
 
-    /// `commit_unheard`, for a batch that says when it was made: `time`, above 0. Times rise in the order of commits: none also where one
-    /// that is not earlier is in front of it by now (`last_time`), and then nothing was changed: it is to be made anew, with a later one. So
-    /// whoever takes a time holds no lock until its batch is ordered.
+    /// Commits like `commit_unheard`, with a timestamp `time` above 0. Timestamps increase in the commit order. Returns
+    /// `None` also if a commit with the same or a later timestamp was ordered first (see `last_time`). Then nothing was
+    /// changed, and the caller must rebuild the batch with a later timestamp. The caller thus needs no lock between
+    /// choosing a timestamp and the ordering of its batch.
     pub fn commit_timed(
         &self,
         batch: &mut Batch,
@@ -197,20 +205,22 @@ impl Db {
         self.commit_as(batch, durability, &Under { time, ..under(rules) }, |_| {})
     }
 
-    /// Shows the time of the last commit that said one, from now on and without a lock; 0: none did since the store was opened.
+    /// Returns a cell that always holds the timestamp of the last timed commit, readable without a lock; 0 if there was
+    /// none since open.
     pub fn last_time(&self) -> Arc<AtomicU64> {
         self.inner().log.as_ref().map_or_else(Arc::default, |log| log.wal.last_time().clone())
     }
 
-    /// From now on the upper half of the word of rules is another: what was made under it so far and is not ordered yet is handed back.
+    /// Changes the upper half of the configuration epoch. Batches built under the old epoch that are not yet ordered
+    /// are rejected for retry.
     pub fn renew_rules(&self) -> Result<()> {
         let (_, log) = self.writable()?;
         log.wal.renew_rules();
         Ok(())
     }
 
-    /// `commit` of the last batch under the rules so far: in the order of commits the lower half of the word is `low` behind it.
-    /// `on_ordered` as with `commit_under`. Errors: also `Invalid` for an empty batch.
+    /// Commits the last batch of the current configuration epoch: every later batch in the commit order sees `low` as
+    /// the lower half. `on_ordered` works as in `commit_under`. Fails with `Invalid` also for an empty batch.
     pub fn commit_with_rules(
         &self,
         batch: &mut Batch,
@@ -229,10 +239,12 @@ impl Db {
         }
     }
 
-    /// `commit_unheard` with `Os`, if nothing has to be waited for and no file to be touched: stalled writers, a log without room, one that
-    /// is not mapped, a frame too long for the ring, another commit that is not copied yet. None then, as where the rules are others, and nothing was changed.
+    /// Commits like `commit_unheard` with `Os` durability, but only if this needs no waiting and no file access.
+    /// Returns `None` and changes nothing if writers are stalled, the log has no space or is not mapped, the frame is
+    /// too long for the ring, or an earlier commit is not copied yet. It also returns `None` if the configuration epoch
+    /// changed.
     ///
-    /// For whoever must not block: what is left are short locks that are held over no I/O.
+    /// For callers that must not block: the call takes only short locks, none of which is held during I/O.
     pub fn commit_at_once(&self, batch: &mut Batch, rules: u64) -> Result<Option<Seqno>> {
         self.commit_as(batch, Durability::Os, &Under { at_once: true, ..under(rules) }, |_| {})
     }
@@ -281,7 +293,7 @@ impl Db {
         }
     }
 
-    /// Orders, copies and applies a batch whose hash was taken.
+    /// Orders, copies and applies a batch with a known hash.
     #[inline]
     fn commit_summed(
         &self,
@@ -296,7 +308,7 @@ impl Db {
         if !alone.as_ref().is_some_and(|apply| apply.is_aimed_at(batch)) {
             check_families(&inner.families(), batch)?;
         }
-        // Whoever is alone has the apply lock until its batch is applied.
+        // On the fast path this thread holds the apply lock until its batch is applied.
         let whole = alone.as_ref().and_then(|_| log.wal.append_alone(&sum, under));
         let (last, end) = match (&mut alone, whole) {
             (Some(apply), Some(whole)) => {
@@ -332,16 +344,16 @@ impl Db {
         Ok(Some(last))
     }
 
-    /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
-    /// with whoever else syncs.
+    /// Makes all commits acknowledged before this call durable, whatever durability they requested. Costs one
+    /// fdatasync, shared with concurrent syncs.
     pub fn sync(&self) -> Result<()> {
         let (_, log) = self.writable()?;
         log.wal.expect_syncs();
         self.sync_committed()
     }
 
-    /// `sync` for commits that have returned already: where the store was closed since, or is being closed, they still hear the truth, since
-    /// closing makes everything durable.
+    /// Syncs like `sync`, for commits that have already returned. If the store has been closed since, or is being
+    /// closed, the call still returns the correct result, because closing makes all commits durable.
     pub fn sync_committed(&self) -> Result<()> {
         let inner = self.here()?;
         let synced = inner.sync_and_check();
@@ -350,20 +362,22 @@ impl Db {
     }
 }
 
-/// What a batch that was made under a word of rules asks for.
+/// Returns the precondition for a batch built under a configuration epoch.
 fn under(rules: u64) -> Under {
     Under { word: rules, mask: u64::MAX, ..Under::default() }
 }
 
 impl Inner {
-    /// Whether a batch that was kept is still what was put into it. Asked after its sum was taken: what flipped before does not
-    /// match its companion, what flips later does not fit the sum. Errors: `Corruption`; nothing was changed, and the batch is to be built anew.
+    /// Checks that a held batch still contains the operations that were put into it. Called after the batch's hash was
+    /// taken: an earlier bit flip does not match a companion, and a later one does not match the hash. Fails with
+    /// `Corruption`; then nothing was changed, and the caller must rebuild the batch.
     fn check_batch(&self, batch: &Batch, sum: &Sum<'_>) -> Result<()> {
         let keeper = &*self.companions;
         if keeper.protection() == Protection::None {
             return Ok(());
         }
-        // An operation whose companion seems not to be there may have been hit in a length: then its value has swallowed it.
+        // An operation that seems to have no companion may have a damaged length, so that its value includes the
+        // companion's bytes.
         let promised = if planted::active(Bug::SwallowedSealTaken) { Protection::Partial } else { keeper.written() };
         let (mut room, mut long) = ([0; 64], Vec::new());
         for (operation, known_hash) in Operations::new(sum.bytes)?.zip(batch.key_hashes()) {
@@ -391,14 +405,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Applies what was appended alone, shows it, marks it. Nobody waits to hear of it: who waits has a frame behind it.
+    /// Applies a fast-path frame, publishes and acknowledges it. No thread waits for this frame's application: a
+    /// waiting thread has a later frame.
     #[inline]
     fn apply_alone(&self, log: &Log, apply: &mut Apply, whole: &Whole<()>, batch: &Batch) -> Result<()> {
         let outcome = self.apply_batch(apply, whole, batch.operations(), batch.encoded());
         outcome.and_then(|()| self.publish(log, apply, whole.end)).map_err(|error| log.wal.halt(error))
     }
 
-    /// Applies what is whole until the frame that ends at `end` is applied, by this thread or another.
+    /// Applies complete frames until the frame that ends at `end` has been applied, by this thread or another.
     pub(super) fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
         loop {
             let mut apply = lock(&log.apply);
@@ -407,7 +422,7 @@ impl Inner {
                 return Ok(());
             }
             drop(apply);
-            // A frame before ours is not copied yet. Whoever copies it applies ours too.
+            // An earlier frame is not copied yet. The thread that copies it applies ours too.
             let mut applied = log.applied.lock();
             while *applied < end && log.wal.failed().is_none() {
                 applied = log.applied.wait(applied, Some(std::time::Duration::from_millis(1)));
@@ -420,9 +435,9 @@ impl Inner {
         }
     }
 
-    /// Takes the whole frames into the memtables, shows them, marks them. Under the apply lock.
+    /// Applies the complete frames to the memtables, publishes and acknowledges them. Called under the apply lock.
     ///
-    /// Not in a store that halted: what was to be applied before may be missing.
+    /// Fails in a halted store, where earlier frames may be missing.
     fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
         self.check_halted()?;
         let mut group = std::mem::take(&mut apply.group);
@@ -445,7 +460,8 @@ impl Inner {
         outcome.map_err(|error| log.wal.halt(error))
     }
 
-    /// Shows what was applied, up to the frame that ends there, and marks it. Under the apply lock.
+    /// Publishes all applied frames up to the one that ends at `end`, and acknowledges them. Called under the apply
+    /// lock.
     #[inline]
     fn publish(&self, log: &Log, apply: &mut Apply, end: u64) -> Result<()> {
         self.visible.store(apply.last_seqno, Ordering::Release);
@@ -473,7 +489,7 @@ impl Inner {
                 if record.kind == Kind::BlobPointer {
                     active.hold_value(family.shelf().values(), &record)?;
                 }
-                // The key of such a family may be another one by now.
+                // In a family whose keys end in a seqno, the stored key may differ from the encoded one.
                 let key_hash = if ends { None } else { encoded.key_hash(at) };
                 let term = term.unwrap_or_else(|| self.companions.term(&record));
                 active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
@@ -494,15 +510,15 @@ impl Inner {
             at += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
-        // Frozen at once: no memtable grows by more than one batch beyond its budget.
+        // Freeze right away, so that no memtable exceeds its budget by more than one batch.
         if std::mem::take(&mut apply.full) {
-            apply.target = None; // nobody but its flush keeps a frozen memtable
+            apply.target = None; // only its flush may reference a frozen memtable
             self.freeze_full(apply.last_seqno);
         }
         Ok(())
     }
 
-    /// Freezes the memtables that are full. Under the apply lock.
+    /// Freezes the full memtables. Called under the apply lock.
     fn freeze_full(&self, last_seqno: Seqno) {
         let limit = self.settings.memtable_bytes;
         let mut any = false;
@@ -514,11 +530,11 @@ impl Inner {
         }
         if any {
             self.note_waits();
-            self.background.kick(Lane::Flush); // which tells it too
+            self.background.kick(Lane::Flush); // which also delivers the event
         }
     }
 
-    /// Freezes the memtables of the chosen families, all at one commit, which is returned.
+    /// Freezes the memtables of the chosen families at one commit, and returns its seqno.
     pub(super) fn freeze(&self, choose: &dyn Fn(&Family) -> bool) -> Result<Seqno> {
         let Some(log) = &self.log else { return Ok(self.visible()) };
         let mut apply = lock(&log.apply);
@@ -531,7 +547,7 @@ impl Inner {
         Ok(apply.last_seqno)
     }
 
-    /// Makes everything applied durable (I15); returns the moment up to which it is.
+    /// Makes all applied frames durable (I15) and returns the durable position.
     pub(super) fn sync_log(&self) -> Result<Moment> {
         let Some(log) = &self.log else { return Ok(Moment { offset: 0, seqno: self.visible() }) };
         let moment = log.sync().inspect_err(|error| self.note_halted(error))?;
@@ -539,7 +555,8 @@ impl Inner {
         Ok(moment)
     }
 
-    /// The same for a caller who is told that all is durable: where nothing was left to sync, the lock has not been looked at yet.
+    /// Syncs for a caller that is promised durability. If the log was already synced, no check of the store lock has
+    /// happened yet, so it follows here.
     fn sync_and_check(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         let before = log.wal.synced().offset;
@@ -547,7 +564,7 @@ impl Inner {
         if moment.offset <= before { self.halt_if_lost() } else { Ok(()) }
     }
 
-    /// Halts a store that has lost its lock or its directory, and says so.
+    /// Halts the store and reports it, if it has lost its lock or its directory.
     pub(super) fn halt_if_lost(&self) -> Result<()> {
         match check_lock(&self.env) {
             Err(error) if *error.kind() == ErrorKind::Halted => Err(self.halt(error)),
@@ -555,9 +572,9 @@ impl Inner {
         }
     }
 
-    /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
-    /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written. Nor is a log that is
-    /// not mapped.
+    /// Wakes the log lane if it has work. A sync also drains the ring, so a log that is always synced never needs a
+    /// drain. Without this kick the lane would not learn that the next segment is needed, and syncing threads would pay
+    /// for writing to unallocated blocks. The same holds for a log that is not mapped.
     #[inline]
     fn kick_log(&self, log: &Log, synced: bool) {
         if log.wal.drain_due() || (synced || !log.wal.is_mapped()) && log.wal.prepare_wanted() {
@@ -565,19 +582,19 @@ impl Inner {
         }
     }
 
-    /// The log lane: drain, prepare, sync what is full, and flushes for a log that grew too long. An edit is none of its work where it can be helped: while that waits
-    /// for the disk the ring fills up.
+    /// One step of the log lane: drain, prepare a segment, sync full segments, and freeze memtables that keep the log
+    /// too long. It avoids manifest edits where possible, because the ring fills up while an edit waits for the disk.
     pub(crate) fn log_step(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
         if log.wal.failed().is_some() {
             return Ok(false);
         }
-        self.freeze_log_holders(); // first: beside a busy writer there is always something to drain
+        self.freeze_log_holders(); // first: while a writer is busy, the ring always has something to drain
         let moved = if log.wal.drain_due() { log.wal.drain() } else { log.wal.reserve_ahead() };
         if moved.inspect_err(|error| self.tell_halted(error))? {
             return Ok(true);
         }
-        // Where there is no room for the next segment a log that is made shorter has one.
+        // If the disk lacks room for the next segment, trimming the log frees some.
         let mut lacks_room = None;
         if log.wal.prepare_due() {
             match log.wal.prepare_some() {
@@ -608,16 +625,16 @@ impl Inner {
         }
     }
 
-    /// Ends the log: everything durable, the last segment sealed, the manifest's witness synced.
+    /// Closes the log: makes everything durable, seals the last segment and syncs the manifest's witness.
     pub(super) fn close_log(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         self.check_halted()?;
         let is_written = log.wal.taken_up_to() > log.start.place.offset;
         if is_written && self.trim_log().is_err() {
-            self.check_halted()?; // else there was no room for it, and the log is closed as long as it is
+            self.check_halted()?; // otherwise the disk had no room, and the log stays this long
         }
         let place = log.wal.close()?;
-        self.apply_whole(log, &mut lock(&log.apply))?; // the last commits in flight, which return what they would have returned before
+        self.apply_whole(log, &mut lock(&log.apply))?; // the last commits in flight; their results stay the same
         let mut edit = Edit::default();
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });
@@ -629,7 +646,7 @@ impl Inner {
         }
     }
 
-    /// From now on nothing is acknowledged, synced or made permanent (I09); reads go on.
+    /// Halts the store: from now on no commit is acknowledged, synced or made permanent (I09). Reads continue.
     pub(crate) fn halt(&self, error: Error) -> Error {
         let Some(log) = &self.log else { return error };
         let heard = log.wal.halt(error.clone());
@@ -637,33 +654,33 @@ impl Inner {
         heard
     }
 
-    /// `Halted`, if the store is.
+    /// Returns `Halted` if the store has halted.
     pub(crate) fn check_halted(&self) -> Result<()> {
         self.log.as_ref().and_then(|log| log.wal.failed()).map_or(Ok(()), Err)
     }
 
-    /// Tells the listener once that the store halted. With no lock held.
+    /// Reports to the listener, once, that the store halted. Called with no lock held.
     pub(super) fn tell_halted(&self, error: &Error) {
         if self.check_halted().is_ok() {
-            let _ = self.halt_if_lost(); // a file could not be made, perhaps: is its directory gone?
+            let _ = self.halt_if_lost(); // a file could not be created: check whether the directory is gone
         }
         self.note_halted(error);
         self.tell_noted();
     }
 
-    /// Notes once that the store halted, to be told.
+    /// Queues, once, the event that the store halted.
     pub(super) fn note_halted(&self, error: &Error) {
         if self.check_halted().is_err()
             && *error.kind() != ErrorKind::Closed
             && !self.halt_told.swap(true, Ordering::AcqRel)
         {
             self.note(Event::BackgroundError { error: error.clone(), halted: true });
-            self.background.kick(Lane::Flush); // which tells it, if nobody does before
+            self.background.kick(Lane::Flush); // which delivers it, unless another thread does first
         }
     }
 }
 
-/// Whether a batch may be written to all the families that it names.
+/// Checks that a batch may be written to all families that it names.
 #[inline]
 fn check_families(families: &Families, batch: &Batch) -> Result<()> {
     let mut any_ends_in_seqno = false;
@@ -679,7 +696,7 @@ fn check_families(families: &Families, batch: &Batch) -> Result<()> {
     if any_ends_in_seqno { check_keys(families, batch) } else { Ok(()) }
 }
 
-/// Whether the keys that end in a seqno name operations of their own batch.
+/// Checks that keys ending in a seqno refer to operations of their own batch.
 #[cold]
 fn check_keys(families: &Families, batch: &Batch) -> Result<()> {
     for (at, operation) in (0..).zip(batch.operations()) {

@@ -1,7 +1,7 @@
-//! Examine: a store looked at piece by piece, for whoever verifies, scrubs or repairs it. Nothing is changed here.
+//! Inspection of a store piece by piece, for verification, scrubbing and repair. Changes nothing.
 //!
-//! Out: the tables of a family, each kept alive while it is looked at; its memtables; the log as far as it is still there; the
-//!      manifest read once more. What is damaged is an error of the piece that is hit, and of no other.
+//! Out: the tables of a family, each kept alive while it is inspected; its memtables; the part of the log that still
+//! exists; a fresh read of the manifest. Damage is an error of the damaged piece only.
 
 use std::fmt;
 use std::io;
@@ -24,13 +24,13 @@ use crate::values::{LoggedValues, Room, ValueFile, ValueShelf};
 use crate::version::{State, TableMeta, recover};
 use crate::wal::{self, Beside, Replayed, Stop, Until};
 
-/// How often the log is read anew when it goes on under the reader.
+/// How often the log is reread when a writer changes it during the read.
 const ATTEMPTS: usize = 16;
 
-/// A file is read in pieces of so many bytes.
+/// Size of the pieces in which a file is read.
 const PIECE_BYTES: usize = 256 * KIB;
 
-/// One table of a family. Its file is not removed while this lives.
+/// One table of a family. Its file is not removed while this value lives.
 #[derive(Clone)]
 pub struct TableRef {
     family: Family,
@@ -39,38 +39,39 @@ pub struct TableRef {
 }
 
 impl TableRef {
-    /// The family.
+    /// Returns the family.
     pub fn family(&self) -> &Family {
         &self.family
     }
 
-    /// The level it is in.
+    /// Returns the table's level.
     pub fn level(&self) -> usize {
         self.level
     }
 
-    /// What the manifest says of it.
+    /// Returns the manifest's metadata of the table.
     pub fn meta(&self) -> &TableMeta {
         self.handle.meta()
     }
 
-    /// The value files that it points into.
+    /// Returns the blob files that it points into.
     pub fn values(&self) -> &[Arc<ValueFile>] {
         self.handle.values()
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub fn name(&self) -> String {
         Name::Table(self.meta().number).to_string()
     }
 
-    /// The table, opened as for any reader.
+    /// Returns the table, opened as for any reader.
     pub fn table(&self) -> Result<Arc<Table>> {
         self.handle.table().cloned()
     }
 
-    /// Looks at the value that a record of the table points to, and at what stands around it in its file. None: all of it is as it was
-    /// written. An error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
+    /// Verifies the value that a record of the table points to, and the rest of its entry in the blob file. Returns
+    /// `None` if the entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is
+    /// damaged. Fails if the value is unreadable.
     pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
         look_at_value(self.values().first().map(|file| file.shelf()), &self.family, record, room)
     }
@@ -82,7 +83,7 @@ impl fmt::Debug for TableRef {
     }
 }
 
-/// The memtables of a family as they were at one moment. What they point to is not removed while this lives.
+/// The memtables of a family as of one moment. Blob files that they point into are not removed while this value lives.
 pub struct MemoryRef<'a> {
     keeper: &'a dyn Companions,
     family: Family,
@@ -90,7 +91,7 @@ pub struct MemoryRef<'a> {
 }
 
 impl MemoryRef<'_> {
-    /// Shows every record, and what its companion says of it.
+    /// Passes every record to `visit`, with the result of its companion's check.
     pub fn visit(&self, visit: &mut dyn FnMut(&Record<'_>, Check) -> Result<()>) -> Result<()> {
         for generation in [&self.view.active].into_iter().chain(&self.view.frozen) {
             let mut cursor = generation.memtable.cursor();
@@ -99,7 +100,7 @@ impl MemoryRef<'_> {
                 let record = cursor.record();
                 let key_hash = crate::checksum::hash_key(record.key);
                 let check = match record.kind {
-                    Kind::Fence => Check::Corrupted, // of what stands here nothing can be shown
+                    Kind::Fence => Check::Corrupted, // its key and value are unknown
                     _ => self.keeper.verify(&record, key_hash, cursor.source().protection),
                 };
                 visit(&record, check)?;
@@ -109,7 +110,7 @@ impl MemoryRef<'_> {
         Ok(())
     }
 
-    /// `TableRef::look_at_value`, for a record that stands here.
+    /// Verifies a value like `TableRef::look_at_value`, for a record of these memtables.
     pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
         look_at_value(self.view.values.as_deref(), &self.family, record, room)
     }
@@ -148,7 +149,7 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
-    /// A copy.
+    /// Copies a record.
     pub fn of(record: &Record<'_>) -> OwnedRecord {
         OwnedRecord {
             key: record.key.to_vec(),
@@ -159,14 +160,14 @@ impl OwnedRecord {
         }
     }
 
-    /// The record, borrowed.
+    /// Borrows the record.
     pub fn borrow(&self) -> Record<'_> {
         Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
     }
 }
 
 impl Db {
-    /// The tables of a family as they are now, the upper levels first.
+    /// Returns the current tables of a family, upper levels first.
     pub fn tables(&self, family: &Family) -> Result<Vec<TableRef>> {
         self.open_inner()?;
         let view = family.open_view()?;
@@ -179,7 +180,7 @@ impl Db {
         Ok(levels.flat_map(|(level, tables)| tables.tables().iter().map(move |table| held(level, table))).collect())
     }
 
-    /// The table of a family that has this number now, if there is one.
+    /// Returns the family's current table with this number, or `None` if no such table exists.
     pub fn table(&self, family: &Family, number: u64) -> Result<Option<TableRef>> {
         self.open_inner()?;
         let view = family.open_view()?;
@@ -190,7 +191,7 @@ impl Db {
         Ok(found)
     }
 
-    /// A table opened anew from its file; what memory holds of its index does not help.
+    /// Opens a table afresh from its file, without using a cached index.
     pub fn open_anew(&self, table: &TableRef) -> Result<Arc<Table>> {
         let inner = self.open_inner()?;
         let meta = table.meta();
@@ -199,8 +200,9 @@ impl Db {
         Table::open(table.name(), file, expected, order, inner.cache.clone(), inner.companions.clone())
     }
 
-    /// The file of a table, opened anew. One that a writer has replaced beside this reader has no name any more, and is read if it is still open.
-    /// A store that writes removes no file of a table that is held, so there a name that is gone is damage.
+    /// Opens the file of a table afresh. If a writer in another process has replaced the table, its file has no name
+    /// any more and is read through the open descriptor. A store that writes keeps the files of held tables, so there a
+    /// missing name is damage.
     fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
         let inner = self.open_inner()?;
         let name = Name::Table(table.meta().number);
@@ -214,7 +216,7 @@ impl Db {
         }
     }
 
-    /// Reads the whole file of a table, whatever stands in it. Errors: `Io` for what the device does not give.
+    /// Reads the whole file of a table without interpreting it. Fails with `Io` if the device cannot read it.
     pub fn read_file(&self, table: &TableRef) -> Result<()> {
         let file = self.file_of(table)?;
         let reading = || format!("reading {}", table.name());
@@ -226,7 +228,8 @@ impl Db {
         Ok(())
     }
 
-    /// True if the manifest names a table. What this store has not written itself may have changed since it looked.
+    /// Returns true if the manifest names a table. A manifest written by another process may have changed since this
+    /// store read it.
     fn is_named(&self, table: &TableRef) -> Result<bool> {
         let state = self.state()?;
         let family = state.families.get(&table.family.id());
@@ -234,7 +237,7 @@ impl Db {
         Ok(named.is_some_and(|(_, meta)| meta.uid == table.meta().uid))
     }
 
-    /// A table opened by its data and by what the manifest says of it, whatever else of it is damaged.
+    /// Opens a table from its data blocks and the manifest's metadata, whatever else of it is damaged.
     pub fn rebuild_table(&self, table: &TableRef) -> Result<Rebuilt> {
         let inner = self.open_inner()?;
         let meta = table.meta();
@@ -249,20 +252,20 @@ impl Db {
         rebuild(&table.name(), file, &known, order, inner.cache.clone(), inner.companions.clone())
     }
 
-    /// The memtables of a family as they are now.
+    /// Returns the current memtables of a family.
     pub fn memory(&self, family: &Family) -> Result<MemoryRef<'_>> {
         let inner = self.open_inner()?;
         Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.open_view()? })
     }
 
-    /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family, but those whose values
-    /// are gone or damaged. Errors: `Corruption` where the log is damaged.
+    /// Reads the log from its oldest live segment on, and returns the `wanted` records by family, except those whose
+    /// values are removed or damaged. Fails with `Corruption` if the log is damaged.
     pub fn read_log(&self, wanted: &mut dyn FnMut(u32, &Record<'_>) -> bool) -> Result<Vec<(u32, OwnedRecord)>> {
         self.read_log_into(&mut |(), family, record| wanted(family, record)).map(|((), found)| found)
     }
 
-    /// The same; with what `wanted` has noted of all records. It begins anew with the log, since what was read of one that goes on under the
-    /// reader is void.
+    /// Reads the log like `read_log`, and also returns the state that `wanted` collected from all records. The state is
+    /// reset whenever the read restarts, because a read that a writer overtook is void.
     pub fn read_log_into<S: Default>(
         &self,
         wanted: &mut dyn FnMut(&mut S, u32, &Record<'_>) -> bool,
@@ -292,7 +295,7 @@ impl Db {
                     if wanted(&mut noted, operation.family, &record) {
                         match values.whole(&record, operation.value) {
                             Ok(whole) => found.push((operation.family, OwnedRecord::of(&whole))),
-                            // Collected since, or damaged: that says nothing of the others.
+                            // Its value was collected or is damaged; other records are unaffected.
                             Err(error) if error.is_corruption() => {}
                             Err(error) => return Err(error.into()),
                         }
@@ -304,7 +307,7 @@ impl Db {
             match wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
                 Beside::Read { .. } => return Ok((noted, found)),
                 Beside::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
-                // The marks lag behind the manifest, and nobody is about to bring them up.
+                // The marks lag behind the manifest, and no writer is about to update them.
                 Beside::Moved if before.as_ref() == Some(&(marks, state.clone())) => return Err(marks_lost(log)),
                 Beside::Moved | Beside::Gone(_) => before = Some((marks, state)),
             }
@@ -313,7 +316,7 @@ impl Db {
         Err(Error::io("reading the log", busy))
     }
 
-    /// Reads the manifest once more, as an open would. Errors: `Corruption` if an open would refuse it.
+    /// Reads the manifest afresh, as an open would. Fails with `Corruption` if an open would reject it.
     pub fn check_manifest(&self) -> Result<()> {
         let inner = self.open_inner()?;
         let _no_edit_meanwhile = lock(&inner.manifest);
@@ -321,17 +324,17 @@ impl Db {
         recover(&inner.env, &inner.dir)?.map(drop).ok_or_else(missing)
     }
 
-    /// The clock that the store goes by.
+    /// Returns the store's clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner().env.clock
     }
 
-    /// The outside that the store was opened with.
+    /// Returns the environment that the store was opened with.
     pub fn env(&self) -> &Env {
         &self.inner().env
     }
 
-    /// What the manifest says now.
+    /// Returns the current state of the manifest.
     fn state(&self) -> Result<State> {
         let inner = self.open_inner()?;
         if let Some(manifest) = &*lock(&inner.manifest) {
@@ -342,7 +345,8 @@ impl Db {
     }
 }
 
-/// The ring has forgotten what its marks said, as where the file system was shut down under an open store.
+/// Returns the error of a ring that lost its marks, for example because the file system was shut down under an open
+/// store.
 fn marks_lost(log: &wal::LogStart) -> Error {
     let damage = Damage { file: Name::Ring(log.ring).to_string(), verdict: Verdict::Missing, ..Damage::default() };
     Error::corruption(

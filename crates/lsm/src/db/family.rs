@@ -1,8 +1,8 @@
 //! Column families: a name, an order, and the view that readers load.
 //!
-//! A view is immutable: the active memtable, the frozen ones, the levels. Whoever changes it builds another and swaps the
-//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14). So it is when
-//! tables are put back because too many are open: the next view has fresh handles of them.
+//! A view is immutable: the active memtable, the frozen memtables and the levels. A change builds another view and
+//! swaps the pointer. Readers take no lock and see the old view or the new one, each of which is complete (I13, I14).
+//! The same applies when tables are closed because too many are open: the next view has fresh handles of them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use crate::version::{Holder, Shelf};
 /// The budget of the memtable in a closed store's view, which stays empty.
 const CLOSED_MEMTABLE_BYTES: usize = 4096;
 
-/// How the memtables of a store are made.
+/// The parameters for creating a store's memtables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     kind: MemtableKind,
@@ -39,21 +39,23 @@ impl Shape {
         Shape { kind: settings.memtable, budget: settings.memtable_bytes }
     }
 
-    /// An empty one.
+    /// Creates an empty memtable.
     pub(crate) fn memtable(self, order: &Order) -> Memtable {
         Memtable::of_kind(self.kind, order.clone(), self.budget)
     }
 }
 
-/// One memtable and where its records stand in the log.
+/// One memtable and the position of its records in the log.
 #[derive(Debug)]
 pub(crate) struct Generation {
     pub(crate) memtable: Arc<Memtable>,
-    /// Logical offset of the log frame of its first record; `u64::MAX` while it is empty.
+    /// Logical offset of the log frame of its first record; `u64::MAX` while the memtable is empty.
     first_offset: AtomicU64,
-    /// Once frozen: no record of the family up to here is in a younger generation. 0 while active.
+    /// Set by the freeze: records of the family in younger generations have a greater seqno. 0 while the memtable is
+    /// active.
     through: AtomicU64,
-    /// The value files that its records point into, each once, and how many bytes of values they point to.
+    /// The blob files that its records point into, each once. `value_bytes` counts the bytes of the values they point
+    /// to.
     values: Mutex<Vec<Arc<ValueFile>>>,
     value_bytes: AtomicU64,
 }
@@ -69,8 +71,9 @@ impl Generation {
         })
     }
 
-    /// Holds the file that a record points into which is about to be inserted. Only the applying thread calls this, while whoever commits
-    /// holds it too. Errors: `Corruption` if nobody does, or the record does not point.
+    /// Keeps the blob file alive that a record to be inserted points into. Only the applying thread calls this; the
+    /// committing thread holds the file meanwhile. Fails with `Corruption` if no holder of the file exists or the
+    /// record is not a pointer.
     #[cold]
     pub(crate) fn hold_value(&self, shelf: Option<&Arc<ValueShelf>>, record: &Record<'_>) -> Result<()> {
         let pointer = Pointer::decode(record.value)?;
@@ -84,19 +87,19 @@ impl Generation {
         Ok(())
     }
 
-    /// True if its records point into a value file that is not finished.
+    /// Returns true if its records point into an unfinished blob file.
     pub(crate) fn points_into_unfinished(&self) -> bool {
         lock(&self.values).iter().any(|file| file.meta().is_none())
     }
 
-    /// True if it is to be frozen: records and the values that they point to take more than the budget. Those take no memory, but a recovery
-    /// writes them anew.
+    /// Returns true if the memtable should be frozen, because its records or the values they point to exceed the
+    /// budget. Those values take no memory, but a recovery writes them again.
     #[inline]
     pub(crate) fn is_full(&self, budget: usize) -> bool {
         self.memtable.is_full(budget) || self.value_bytes.load(Ordering::Relaxed) > budget as u64
     }
 
-    /// How full it is, in thousandths of the budget.
+    /// Returns the fill level in thousandths of the budget.
     pub(crate) fn fullness(&self, budget: usize) -> u64 {
         let bytes = (self.memtable.bytes() as u64).max(self.value_bytes.load(Ordering::Relaxed));
         bytes.saturating_mul(1000) / budget as u64
@@ -119,31 +122,31 @@ impl Generation {
     }
 }
 
-/// What a reader of one family sees.
+/// The immutable state of one family that a reader sees.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) active: Arc<Generation>,
-    /// Newest first (I03: they never change again).
+    /// Newest first (I03: frozen memtables never change).
     pub(crate) frozen: Vec<Arc<Generation>>,
     pub(crate) levels: Arc<Levels>,
-    /// Where records were lost for good.
+    /// Lost ranges: keys whose records were permanently lost.
     pub(crate) fences: Arc<Vec<Fence>>,
-    /// The number by which the manifest knows each of them.
+    /// The manifest's number of each lost range.
     pub(crate) fence_ids: Arc<Vec<u64>>,
-    /// Finds the value files that its tables hold.
+    /// Finds the blob files that its tables hold.
     pub(crate) values: Option<Arc<ValueShelf>>,
-    /// The store was closed: the view is empty, and a read that finds nothing in it answers `Closed`.
+    /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
     pub(crate) is_closed: bool,
 }
 
 impl View {
-    /// `Closed` for the view of a closed store.
+    /// Returns `Closed` for the view of a closed store.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closed { Err(Error::closed()) } else { Ok(()) }
     }
 
-    /// The same fences but those that are lifted, and those that are added behind them.
+    /// Returns the view with the `lifted` lost ranges removed and the `added` ones appended.
     pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<Fence>)]) -> View {
         let stay = self.fence_ids.iter().zip(&*self.fences).filter(|(id, _)| !lifted.contains(id));
         let come = added.iter().map(|(id, fence)| (id, &**fence));
@@ -152,8 +155,8 @@ impl View {
     }
 }
 
-/// A column family: an ordered map of its own that commits together with the others. Clones share it; all methods may be
-/// called from any thread.
+/// A column family: an ordered map that commits atomically with the other families. Clones share it, and any thread may
+/// call all methods.
 #[derive(Clone)]
 pub struct Family(Arc<Inner>);
 
@@ -163,14 +166,14 @@ struct Inner {
     options: CfOptions,
     shape: Shape,
     view: ArcSwap<View>,
-    /// Counted up whenever another memtable becomes the active one.
+    /// Incremented when another memtable becomes the active one.
     turn: AtomicU64,
-    /// Held while one view is made from another; never over I/O.
+    /// Held while a new view is built from the current one; never during I/O.
     changing: Mutex<()>,
     dropped: AtomicBool,
-    /// How its tables are opened, and where dead ones go.
+    /// Opens the tables, and takes over obsolete ones.
     shelf: Arc<Shelf<Arc<Table>>>,
-    /// Where commits put large values.
+    /// Writes large values of commits to blob files.
     intake: Intake,
 }
 
@@ -214,32 +217,33 @@ impl Family {
         Family(inner)
     }
 
-    /// The number under which the store knows it; never used again, even if the family is dropped.
+    /// Returns the number that identifies the family in the store. It is never reused, even after the family is
+    /// dropped.
     pub fn id(&self) -> u32 {
         self.0.id
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Its name, for those who keep it.
+    /// Returns the name as a shared string.
     pub(crate) fn shared_name(&self) -> Arc<str> {
         self.0.name.clone()
     }
 
-    /// Its settings.
+    /// Returns the settings.
     pub fn options(&self) -> &CfOptions {
         &self.0.options
     }
 
-    /// The order of its keys.
+    /// Returns the key order.
     pub fn order(&self) -> &Order {
         &self.0.options.order
     }
 
-    /// Level and number of each of its tables.
+    /// Returns level and number of each table.
     pub(crate) fn table_numbers(&self) -> Vec<(usize, u64)> {
         let view = self.view();
         let levels = view.levels.iter().enumerate();
@@ -257,7 +261,7 @@ impl Family {
         &self.0.intake
     }
 
-    /// True after `drop_family`.
+    /// Returns true after `drop_family`.
     pub fn is_dropped(&self) -> bool {
         self.0.dropped.load(Ordering::Acquire)
     }
@@ -270,15 +274,15 @@ impl Family {
         self.0.view.load_full()
     }
 
-    /// The current view; `Closed` once the store is closed.
+    /// Returns the current view, or `Closed` once the store is closed.
     pub(crate) fn open_view(&self) -> Result<Arc<View>> {
         let view = self.pinned_view();
         view.check_open().map(|()| view)
     }
 
-    /// Changes the view, unless the store is closed.
+    /// Replaces the view, unless the store is closed.
     fn change(&self, next: impl FnOnce(&View) -> View) {
-        // Goes after the lock: the last who holds a view closes the files that it held alone.
+        // Dropped after the lock, because the last holder of a view closes the files that only it held.
         let before;
         let _one_at_a_time = lock(&self.0.changing);
         before = self.0.view.load_full();
@@ -292,13 +296,15 @@ impl Family {
         self.0.view.store(Arc::new(next));
     }
 
-    /// The memtable that records go into from now on, as whoever applies them keeps it. Only under the apply lock.
+    /// Returns the memtable that receives new records, for the applying thread to cache. Called only under the apply
+    /// lock.
     pub(crate) fn target(&self) -> Target {
         let turn = self.0.turn.load(Ordering::Acquire);
         Target { family: self.clone(), generation: self.view().active.clone(), turn }
     }
 
-    /// Freezes the active memtable if it holds anything; `through` is the last seqno applied. Only under the apply lock.
+    /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. Called only under the apply
+    /// lock.
     pub(crate) fn freeze(&self, through: Seqno) {
         if self.view().active.memtable.is_empty() {
             return;
@@ -310,12 +316,12 @@ impl Family {
         });
     }
 
-    /// Replaces the levels, and takes away the frozen memtables up to `flushed` that are in them now.
+    /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.
     pub(crate) fn install(&self, levels: Arc<Levels>, flushed: Option<Seqno>) {
         self.install_fenced(levels, flushed, &[], &[]);
     }
 
-    /// The same, with fences that go and come at that moment.
+    /// Installs like `install`, and removes and adds lost ranges in the same view change.
     pub(crate) fn install_fenced(
         &self,
         levels: Arc<Levels>,
@@ -331,12 +337,12 @@ impl Family {
         });
     }
 
-    /// Replaces everything: a read-only store looks again.
+    /// Replaces the whole view, when a read-only store refreshes.
     pub(crate) fn replace(&self, fresh: &View) {
         self.change(|_| fresh.clone());
     }
 
-    /// Marks the family dropped, or not after all.
+    /// Marks the family as dropped, or undoes the mark.
     pub(crate) fn set_dropped(&self, dropped: bool) {
         self.0.dropped.store(dropped, Ordering::SeqCst);
     }
@@ -355,7 +361,7 @@ impl Family {
         });
     }
 
-    /// Replaces the view by an empty one whose reads answer `Closed`, and frees the blocks of its tables.
+    /// Replaces the view by an empty one whose reads fail with `Closed`, and frees the cached blocks of its tables.
     pub(crate) fn close(&self, unsynced: &Unsynced) {
         self.0.intake.abandon(unsynced);
         let tables = self.pinned_view();
@@ -376,7 +382,7 @@ impl Family {
 
 impl Holder for Inner {
     fn put_back(&self, most: usize, any: bool) -> usize {
-        // Goes after the lock, and with it files are closed.
+        // Dropped after the lock, because dropping it closes files.
         let before;
         let _one_at_a_time = lock(&self.changing);
         before = self.view.load_full();
@@ -388,7 +394,7 @@ impl Holder for Inner {
     }
 }
 
-/// A family's active memtable, held by whoever applies commits, so that it is not looked up for each.
+/// A family's active memtable, cached by the applying thread to avoid a lookup for each record.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) family: Family,
@@ -397,7 +403,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// True if it is certainly that of a family, still. One that is being dropped is looked up again, each time.
+    /// Returns true if this is certainly still the family's active memtable. A family that is being dropped never
+    /// matches, so it is looked up each time.
     #[inline]
     pub(crate) fn is_that_of(&self, family: u32) -> bool {
         let inner = &self.family.0;

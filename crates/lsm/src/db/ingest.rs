@@ -1,18 +1,17 @@
-//! Ingestion: records of other files become records of a family, all under one new seqno; and the way out, raw records for an
-//! export.
+//! Ingestion: writes external records to a family, all under one new seqno. Also the raw records that an export reads.
 //!
-//! In:     a way to open a cursor over records in internal order, which is walked twice.
-//! Out:    one table of level 0 with the newest record of each key, as if all of them had been written at one moment.
-//! Path:   walk and check everything (nothing is changed yet) -> a frame of the log takes a seqno, and the family's memtable is
-//!         frozen at just that place in the order of commits -> memtables up to there to tables -> the records copied with
-//!         their companions bound to the seqno -> one edit.
-//! Holds:  what was committed before is older, what is committed later is newer, in every table and memtable (the first
-//!         answer of a read decides, so no memtable or table may hold records from both sides of the seqno). Whoever takes a
-//!         snapshot between seqno and edit holds its views, so that it does not see the records come (I13).
-//! Crash:  before the edit nothing is there but a seqno that no record has; after it, everything.
+//! In:     a function that opens a cursor over records in internal order; it is called twice.
+//! Out:    one level-0 table with the newest record of each key, as if all records had been written in one commit.
+//! Path:   the first pass checks every record and changes nothing -> a log frame takes a seqno, and the family's
+//! memtable is frozen at exactly that position in the commit order -> memtables up to there are flushed -> the second
+//! pass copies the records, with companions bound to the seqno -> one edit.
+//! Holds:  in every table and memtable, earlier commits are older and later commits are newer than the ingested
+//! records. The first hit of a read decides, so no memtable or table may hold records from both sides of the seqno. A
+//! snapshot taken between seqno and edit holds its views, so that the records do not appear in it later (I13).
+//! Crash:  before the edit, only a seqno without records exists; after it, all records.
 //!
-//! The records are copied, not linked: every one of them is checked on the way in, twice, and the tables of this store hold
-//! no seqno that another store gave out.
+//! The records are copied rather than linked: each one is verified in both passes, and the tables of this store hold no
+//! seqno that another store assigned.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -43,46 +42,48 @@ use crate::values::Room;
 use crate::version::{Edit, TableMeta};
 use crate::wal::{Then, Under};
 
-/// The id that no family ever has: an operation that names it takes a seqno and holds nothing. docs/format.md, section 5.2.
+/// The id that no family ever has. An operation with this id takes a seqno and holds no data (docs/format.md, section
+/// 5.2).
 pub(super) const NO_FAMILY: u32 = u32::MAX;
 
-/// What an ingestion did.
+/// The result of an ingestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ingested {
-    /// The seqno of every record that came in; 0 if there was none.
+    /// The seqno of every ingested record; 0 if the source had none.
     pub seqno: Seqno,
-    /// Records that came in.
+    /// Number of ingested records.
     pub records: u64,
-    /// Versions that a newer one of the same key, from the same source, took the place of.
+    /// Versions skipped because the source has a newer version of the same key.
     pub superseded: u64,
-    /// The number of the table that holds them.
+    /// The number of the new table, if one was written.
     pub table: Option<u64>,
-    /// Its length.
+    /// The size of the new table in bytes.
     pub bytes: u64,
 }
 
-/// All versions of a family's records within bounds, up to a seqno, in internal order, front to back.
+/// All versions of a family's records within bounds, up to a seqno, in internal order; forward only.
 pub struct Raw {
     cursor: Box<dyn Cursor>,
     order: Order,
     seqno: Seqno,
     bounds: Bounds,
     started: bool,
-    /// Room for values that stand in value files.
+    /// Buffer for values from blob files.
     room: Room,
-    /// Pins what it sees.
+    /// Pins the visible versions.
     _snapshot: Snapshot,
     view: Arc<View>,
 }
 
 impl Db {
-    /// The keeper of companions, to be shared.
+    /// Returns the record protector, for sharing.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
         &self.inner().companions
     }
 
-    /// Every version within bounds that `at` sees, or older, with its companions and where it stands. Nothing that it reads is
-    /// kept in the cache. Errors: `Corruption` if records were lost within the bounds; what cannot be read, while walking.
+    /// Returns every version within bounds at or below the seqno of `at`, with its companions and its location. Its
+    /// reads do not populate the block cache. Fails with `Corruption` if records were lost within the bounds;
+    /// unreadable records are errors of the iteration.
     pub fn raw(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<Raw> {
         let inner = self.open_inner()?;
         let snapshot = match at {
@@ -99,14 +100,15 @@ impl Db {
         Ok(Raw { cursor, order, seqno, bounds, started: false, room, view, _snapshot: snapshot })
     }
 
-    /// Puts the newest record of each key that `open` gives into the family, tombstones too, in one commit that is durable when
-    /// this returns. `open` is called twice and must give the same both times. Readers go on meanwhile, and
-    /// writers as long as memtables have room: no flush comes between while the second pass runs, so that whatever it reads from must not wait for a write
-    /// to this store.
+    /// Ingests the newest record of each key that `open` supplies, tombstones included, in one commit that is durable
+    /// when the call returns. `open` is called twice and must supply the same records both times. Reads continue
+    /// meanwhile, and writes continue while memtables have space. No flush runs during the second pass, so the source
+    /// must not wait for a write to this store.
     ///
-    /// Errors: `Corruption` with file and offset for a record that is not what its companion says, that has none where its
-    /// file promised one, or that is out of order: then nothing was changed. `Invalid` for kinds that this version does
-    /// not write. A companion of an algorithm unknown here, or any on a node without a keeper, is left behind.
+    /// Errors: `Corruption` with file and offset for a record that does not match its companion, that lacks the
+    /// companion which its file promises, or that is out of order. Then nothing was changed. `Invalid` for record kinds
+    /// that this version does not write. Companions of an unknown algorithm are dropped, and so are all companions on a
+    /// node without a record protector.
     pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
         let (inner, _) = self.writable()?;
         if family.options().system.is_some() {
@@ -143,8 +145,9 @@ impl Db {
 }
 
 impl Inner {
-    /// A snapshot taken between an ingestion's seqno and its edit holds its views: in them the records are there or not, for ever.
-    /// One taken before the ingestion counted itself has a lower seqno than its records.
+    /// Makes a snapshot taken between an ingestion's seqno and its edit hold its views. Whether such a snapshot sees
+    /// the records is thus fixed. A snapshot taken before the ingestion incremented the counter has a lower seqno than
+    /// the records.
     pub(super) fn held_while_ingesting(&self, snapshot: Snapshot) -> Snapshot {
         if self.ingesting.load(Ordering::SeqCst) == 0 {
             return snapshot;
@@ -153,7 +156,8 @@ impl Inner {
         snapshot.holding(views)
     }
 
-    /// A seqno that no record has; the family's memtable ends with it. Whatever becomes of the rules holds from it on.
+    /// Takes a seqno without a record, at which the family's memtable is frozen. `then` changes the configuration epoch
+    /// from this seqno on.
     pub(super) fn take_seqno(&self, family: &Family, then: Then, on_ordered: impl FnOnce(Seqno)) -> Result<Seqno> {
         let Some(log) = &self.log else { return Err(Error::invalid("the store has no log")) };
         let mut id = Vec::new();
@@ -202,7 +206,7 @@ impl Inner {
     }
 }
 
-/// Counts the ingestion out, whatever came of it.
+/// Decrements the ingestion counter when dropped, even after a failure.
 struct Shown<'a>(&'a Inner);
 
 impl Drop for Shown<'_> {
@@ -211,7 +215,7 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in the order of commits.
+/// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in commit order.
 pub(super) fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
     let id = Reader::new(key).varint().ok().and_then(|id| u32::try_from(id).ok());
     if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
@@ -219,7 +223,8 @@ pub(super) fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
     }
 }
 
-/// All records of a view in internal order. What cannot be read is an error, not a fence; the cache is left as it is.
+/// Opens a cursor over all records of a view in internal order. Unreadable data is an error, not a lost range; the
+/// block cache is not populated.
 fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
     let order = family.order();
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
@@ -241,7 +246,7 @@ fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
     })
 }
 
-/// True if records may have been lost within bounds.
+/// Returns true if records may have been lost within bounds.
 fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
     let begins = match high {
         Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
@@ -257,7 +262,7 @@ fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
 }
 
 impl Raw {
-    /// To the next record, or the first; none behind the last. A value that stands in a value file is read.
+    /// Advances to the next record, initially the first; returns `None` after the last. A value in a blob file is read.
     #[allow(clippy::should_implement_trait, reason = "it lends what an iterator would have to own, and may fail")]
     pub fn next(&mut self) -> Result<Option<(Record<'_>, Source<'_>)>> {
         if !self.started {
@@ -309,13 +314,13 @@ impl std::fmt::Debug for Raw {
     }
 }
 
-/// The newest record of each key, checked where it lies, under another seqno; front to back only.
+/// The newest record of each key, verified in place, under another seqno; forward only.
 struct NewestOnly {
     inner: Box<dyn Cursor>,
     order: Order,
     keeper: Arc<dyn Companions>,
     seqno: Seqno,
-    /// Place of the record under the inner cursor, once it was checked.
+    /// Key of the inner cursor's record, once it was verified. `old` is its seqno in the source.
     key: Vec<u8>,
     old: Seqno,
     has_key: bool,
@@ -329,7 +334,7 @@ impl NewestOnly {
         NewestOnly { inner, order, keeper, seqno, key, old: 0, has_key: false, companion, superseded: 0 }
     }
 
-    /// Checks what the inner cursor stands on, and goes on to the next key's newest record.
+    /// Verifies the inner cursor's current record, and advances to the newest record of the next key.
     fn settle(&mut self) -> Result<()> {
         while self.inner.valid() {
             let (record, source) = (self.inner.record(), self.inner.source());
@@ -356,7 +361,7 @@ impl NewestOnly {
     }
 }
 
-/// Whether a record may come in.
+/// Checks whether a record may be ingested.
 fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>, ordered: bool) -> Result<()> {
     let refused = |verdict, message: &str| {
         let key_range = Some((record.key.to_vec(), record.key.to_vec()));
@@ -410,7 +415,7 @@ impl Cursor for NewestOnly {
     }
     fn source(&self) -> Source<'_> {
         let source = self.inner.source();
-        // What was left behind is no promise any more.
+        // A dropped companion no longer protects the record.
         let protection = if self.companion.is_empty() { Protection::None } else { source.protection };
         Source { protection, ..source }
     }

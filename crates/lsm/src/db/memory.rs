@@ -1,13 +1,15 @@
-//! The budget: everything the store keeps in memory, held to `Settings::memory_bytes`.
+//! The memory budget: keeps the store's memory within `Settings::memory_bytes`.
 //!
-//! In:     what is charged (`sst::Charge`): memtables as they are, the ring, indexes and filters of open tables, the room of jobs.
-//! Out:    blocks give way at once, since they take what charges leave. Beyond half of what is left for memtables the largest one is
-//!         frozen; near all of it writers slow down, and with all of it taken they wait for a flush.
-//! Looks:  whoever has written a piece of the budget, every flush, and a writer before it waits: where memtables take all of their
-//!         room, one of them is frozen, or waits for its flush already; so nobody waits for what nobody does. Without a budget too,
-//!         while flushes are behind: the memtable that fills then is all the room there is, and writers slow down as it goes.
-//! Beside: what callers hold on to (memtables that were flushed while a snapshot or cursor sees them) is counted and shown, and not
-//!         in the budget: the store cannot take it back.
+//! In:     the charges (`sst::Charge`): memtables at their current size, the ring, indexes and filters of open tables,
+//! the buffers of jobs.
+//! Out:    blocks are evicted at once, because the block cache gets what the charges leave. If memtables exceed half of
+//! their share, the largest one is frozen. Near the full share writers are slowed down, and at the full share they wait
+//! for a flush. Looks:  writers check the budget after each fixed number of bytes and before they wait; every flush
+//! checks it too. If memtables take all of their share, one of them is frozen or already waits for its flush, so no
+//! writer waits for a flush that is not due. The check also runs without a budget while flushes are behind: then the
+//! active memtable is the only remaining space, and writers slow down as it fills. Beside: memory held by callers
+//! (flushed memtables that a snapshot or cursor still sees) is counted and reported, but not part of the budget,
+//! because the store cannot reclaim it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -19,23 +21,25 @@ use crate::memtable::Memtable;
 use crate::options::{KIB, Settings};
 use crate::sst::{Cache, Charge, TRAINING_BYTES};
 
-/// What memtables may take whatever else there is, or one memtable if that is less: without it nothing could be written.
+/// Minimum share of memtables, whatever else is charged; one memtable if that is smaller. Without it no write could
+/// succeed.
 const LEAST_ROOM_BYTES: usize = 256 * KIB;
 
-/// Bytes that are written between two looks, at most; and at most this part of the budget, or of a memtable.
+/// Maximum number of bytes written between two checks; bounded also by this fraction (1/64) of the budget, or of a
+/// memtable.
 const LOOK_BYTES: usize = 256 * KIB;
 const LOOK_PART: usize = 64;
 
-/// What one input of a compaction keeps in memory: what it reads at once, a block, and what it unpacks to.
+/// Memory of one input of a compaction: its read buffer, a block, and the unpacked block.
 const INPUT_BYTES: usize = 384 * KIB;
 
-/// What an output keeps: what it writes at once, twice while it is written.
+/// Memory of an output: its write buffer, which exists twice while it is being written.
 const OUTPUT_BYTES: usize = 1024 * KIB;
 
-/// What a record costs while its table is written: a hash for the filter, twice while the filter is made.
+/// Memory per record while a table is written: a hash for the filter, held twice while the filter is built.
 const RECORD_BYTES: u64 = 16;
 
-/// The blocks' cache that the settings ask for.
+/// Creates the block cache that the settings request.
 pub(super) fn cache_of(settings: &Settings) -> Cache {
     match settings.memory_bytes {
         0 => Cache::new(settings.cache_bytes),
@@ -43,56 +47,58 @@ pub(super) fn cache_of(settings: &Settings) -> Cache {
     }
 }
 
-/// What the store charges, and who else holds memory of it.
+/// The store's charges, and the flushed memtables that callers may still hold.
 #[derive(Debug)]
 pub(super) struct Memory {
     memtables: Charge,
     _ring: Charge,
-    /// Bytes written since the last look, and how many there may be.
+    /// Bytes written since the last check. `look_bytes` is their limit.
     unseen: AtomicUsize,
     look_bytes: usize,
-    /// Memtables that were flushed and may still be held.
+    /// Flushed memtables that callers may still hold.
     flushed: Mutex<Vec<Weak<Memtable>>>,
 }
 
-/// What the store keeps in memory, in bytes.
+/// Memory use of the store, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMetrics {
-    /// The budget; 0: none.
+    /// The budget; 0 means no budget.
     pub budget_bytes: u64,
-    /// Memtables, those that wait for their flush among them.
+    /// Memtables, including those that wait for their flush.
     pub memtable_bytes: u64,
-    /// Blocks of tables, large values, and what blocks of tables that died left.
+    /// Cached blocks of tables and large values, including blocks of removed tables that are not evicted yet.
     pub block_bytes: u64,
-    /// The ring, indexes and filters of open tables, the room of jobs that run.
+    /// The ring, indexes and filters of open tables, and buffers of running jobs.
     pub other_bytes: u64,
-    /// Not in the budget: memtables that were flushed, and that snapshots or cursors still hold.
+    /// Flushed memtables that snapshots or cursors still hold; not part of the budget.
     pub held_by_callers_bytes: u64,
 }
 
-/// How much of the budget memtables take.
+/// The memtables' share of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// What is left of the budget without memtables and blocks.
+    /// The budget minus all charges other than memtables and blocks.
     left: usize,
-    /// What memtables may take in any case.
+    /// Minimum share of memtables.
     least: usize,
     active: usize,
     frozen: usize,
 }
 
 impl Share {
-    /// What memtables may take: blocks keep the other half, which is what a reader needs least.
+    /// Returns the bytes that memtables may take. Blocks keep the other half, the minimum for useful reads.
     fn room(&self) -> usize {
         (self.left / 2).max(self.least)
     }
 
-    /// True if a memtable is to be frozen although it is not full. One that waits already comes first.
+    /// Returns true if a memtable should be frozen although it is not full. A memtable that already waits for its flush
+    /// comes first.
     fn freezes(&self) -> bool {
         self.active > 0 && self.frozen == 0 && self.active > self.room() / 2
     }
 
-    /// How much of their room memtables take, in thousandths. Those that are empty cannot be flushed, whatever they take.
+    /// Returns how much of their share memtables take, in thousandths. Empty memtables are not counted, because they
+    /// cannot be flushed.
     fn pressure(&self) -> u64 {
         let taken = self.active.saturating_add(self.frozen) as u128;
         u64::try_from(taken * 1000 / self.room() as u128).unwrap_or(u64::MAX)
@@ -111,7 +117,7 @@ impl Memory {
         }
     }
 
-    /// These are in tables now; somebody may still read them.
+    /// Notes memtables that are in tables now, but may still be read.
     pub(super) fn let_go<'a>(&self, memtables: impl Iterator<Item = &'a Arc<Memtable>>) {
         let mut flushed = lock(&self.flushed);
         flushed.retain(|held| held.strong_count() > 0);
@@ -124,7 +130,8 @@ impl Memory {
 }
 
 impl Inner {
-    /// A writer comes with so many bytes: looks at the memory that is left now and then, where it is bounded or becomes short.
+    /// Counts bytes that a writer is about to add, and checks the budget at intervals if it is bounded or flushes are
+    /// behind.
     #[inline]
     pub(super) fn grows_by(&self, bytes: usize) {
         if (self.settings.memory_bytes > 0 || self.background.watches())
@@ -137,7 +144,7 @@ impl Inner {
         }
     }
 
-    /// Charges what memtables take now, and freezes the largest where that is too much.
+    /// Charges the current size of the memtables, and freezes the largest one if they take too much.
     pub(super) fn revise_memory(&self) {
         if !self.charge_memtables().is_some_and(|share| share.freezes()) {
             return;
@@ -147,20 +154,20 @@ impl Inner {
         if let Some(largest) =
             families.by_id.values().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
         {
-            // A failed log says so to whoever writes next.
+            // A failed log reports its error to the next writer.
             let _ = self.freeze(&|family| family == largest);
             self.background.kick(Lane::Flush);
         }
     }
 
-    /// Charges what memtables take now; with no budget nobody asks.
+    /// Charges the current size of the memtables; does nothing without a budget.
     pub(super) fn charge_memtables(&self) -> Option<Share> {
         let share = self.memory_share()?;
         self.memory.memtables.set(share.active + share.frozen);
         Some(share)
     }
 
-    /// How much of its room what can be flushed takes, in thousandths; 0 without a budget.
+    /// Returns how much of their share the flushable memtables take, in thousandths; 0 without a budget.
     pub(super) fn memory_pressure(&self) -> u64 {
         self.memory_share().map_or(0, |share| share.pressure())
     }
@@ -169,14 +176,15 @@ impl Inner {
         let total = Some(self.settings.memory_bytes).filter(|total| *total > 0)?;
         let (active, frozen) = self.memtable_bytes();
         let charged = self.cache.metrics().charged_bytes as usize;
-        // What is charged to a cache that has no bound for it is other stores' as well: such a store's memtables alone are held to its budget.
+        // A cache that does not bound charges may carry charges of other stores. In such a store only the memtables
+        // count against the budget.
         let others =
             if self.cache.bounds_charges() { charged.saturating_sub(self.memory.memtables.bytes()) } else { 0 };
         let least = self.settings.memtable_bytes.min(LEAST_ROOM_BYTES);
         Some(Share { left: total.saturating_sub(others), least, active, frozen })
     }
 
-    /// Bytes of the memtables that are written to, and of those that wait for their flush. An empty one is none.
+    /// Returns the bytes of active and of frozen memtables. Empty memtables count as 0.
     fn memtable_bytes(&self) -> (usize, usize) {
         let (mut active, mut frozen) = (0, 0);
         for family in self.families().by_id.values() {
@@ -189,14 +197,15 @@ impl Inner {
         (active, frozen)
     }
 
-    /// The room of a job over so many inputs, into so many tables at once, of so many records in all: charged until it is dropped.
+    /// Charges the buffers of a job with this many inputs, concurrent output tables and records, until the charge is
+    /// dropped.
     pub(super) fn job_room(&self, inputs: usize, outputs: usize, records: u64) -> Charge {
         let per_record = usize::try_from(records.saturating_mul(RECORD_BYTES)).unwrap_or(usize::MAX);
         let bytes = (inputs * INPUT_BYTES).saturating_add(outputs * OUTPUT_BYTES).saturating_add(per_record);
         Charge::new(self.cache.clone(), bytes)
     }
 
-    /// The room in which a dictionary is trained.
+    /// Charges the memory for training a dictionary.
     pub(super) fn training_room(&self) -> Charge {
         Charge::new(self.cache.clone(), TRAINING_BYTES)
     }
@@ -225,7 +234,7 @@ mod tests {
     use crate::options::{CfOptions, Durability, MIB};
     use crate::record::Kind;
 
-    /// A store of a budget, with a megabyte in one of its families.
+    /// Opens a store with a budget, with a megabyte in one of its families.
     fn with_a_megabyte(cache: Option<Arc<Cache>>) -> Db {
         let families = ["default", "other"].map(|name| (name.to_owned(), CfOptions::default())).to_vec();
         let parts = Parts { env: SimFs::new(5).env(5), families, cache, ..Parts::real() };
@@ -248,7 +257,7 @@ mod tests {
         assert!(db.inner().memory_pressure() < 100, "{}", db.inner().memory_pressure());
     }
 
-    /// The buffers in which large values are put together stay with their file until it is flushed.
+    /// The buffers for large values stay with their file until it is flushed.
     #[test]
     fn what_a_file_of_values_keeps_until_its_flush_is_in_the_budget() {
         let db = with_a_megabyte(None);

@@ -1,8 +1,8 @@
-//! Opening a store, and ending one: the directory, the lock, and what `recover` finds put together as a `Db`.
+//! Opening and destroying a store: the directory, the lock, and the assembly of a `Db` from the results of `recover`.
 //!
-//! In:     a directory, perhaps left by a crash; settings; parts.
-//! Damage: in a table it does not refuse the open; in the log or manifest it does, unless the caller accepts the loss.
-//! No room: the store opens for reading, with what was replayed in memory.
+//! In:     a directory, possibly left by a crash; settings; parts. Damage: in a table it does not prevent the open; in
+//! the log or manifest it does, unless the caller accepts the loss. No room: the store opens read-only, with the
+//! replayed records in memory.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,29 +33,31 @@ use crate::planted::{Bug, active};
 use crate::version::{self, Contents, Foreign, Marked};
 use crate::wal::LogEnd;
 
-/// What recovery found in the log at open.
+/// Reports what recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Commits replayed.
+    /// Number of commits replayed.
     pub commits: u64,
     /// Bytes of the log that were cut as a torn tail (or, with `accept_loss`, as damage). 0 after a clean close.
     pub cut_bytes: u64,
-    /// Logical offset of the log at which it was cut.
+    /// Logical offset at which the log was cut.
     pub cut_at: Option<u64>,
-    /// The file in the store that keeps the bytes that were cut.
+    /// Name of the file in the store that keeps the cut bytes.
     pub set_aside: Option<String>,
-    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed. If `may_lack_unsynced`, a lower
-    /// bound: the mark is as old as the last time that the system wrote its page.
+    /// Bytes of missing commits that had returned: the acknowledged mark minus the recovered end. 0 unless the machine
+    /// failed. If `may_lack_unsynced` is set, this is a lower bound: the mark is as old as the operating system's last
+    /// write of its page.
     pub acknowledged_bytes_missing: u64,
-    /// The machine failed, or the store is on another device, and the log had not been closed: commits that had returned and were not synced may be
-    /// missing, and nothing that is left tells how many.
+    /// True if the machine failed, or the store moved to another device, while the log was open. Commits that had
+    /// returned without a sync may be missing, and the remaining files do not tell how many.
     pub may_lack_unsynced: bool,
-    /// Damaged values of commits that are in the log: reads of their keys answer `Corruption` until the keys are written again, or repaired.
+    /// Damaged values of commits in the log. Reads of their keys fail with `Corruption` until the keys are overwritten
+    /// or repaired.
     pub lost_values: u64,
 }
 
 impl RecoveryReport {
-    /// Says what the end of the log proves of commits that are missing.
+    /// Records what the end of the log proves about missing commits.
     pub(super) fn of_end(&mut self, end: &LogEnd) {
         self.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
         self.may_lack_unsynced = end.may_lack_unsynced;
@@ -63,11 +65,12 @@ impl RecoveryReport {
 }
 
 impl Db {
-    /// Opens a store for reading and writing, and creates it if `settings` says so.
+    /// Opens a store for reading and writing, and creates it if `settings` allows that.
     ///
-    /// Errors: `Locked` (names the holder), `Corruption` of log or manifest (table damage is met when read), `FormatTooNew`,
-    /// `Invalid` settings or a comparator that is not the stored one, `Io`. If there is no room to recover, the store opens
-    /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
+    /// Errors: `Locked` (names the holder), `Corruption` of log or manifest (damaged tables are reported when read),
+    /// `FormatTooNew`, `Invalid` for invalid settings or a comparator other than the stored one, `Io`. If the disk has
+    /// no room for recovery, the store opens read-only and writes fail with `ReadOnly`. Costs a read of the live log, a
+    /// flush of its records, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
         let outside = parts.env.clone();
@@ -80,7 +83,8 @@ impl Db {
             recovered = opening.recover_for_writing(is_new);
         }
         let (opened, access) = match recovered {
-            // Nobody was told of a store: what was made of one goes again, and there is nothing to be read.
+            // The caller never saw a store here, so the files of the failed creation are removed, and there is no data
+            // to read.
             Err(error) if is_new => {
                 if error.is_out_of_space() {
                     undo_creation(dir, &parts.env);
@@ -100,8 +104,9 @@ impl Db {
         outcome
     }
 
-    /// Opens a store for reading, also beside a process that writes it. Takes no lock, writes nothing, cuts nothing; sees what
-    /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
+    /// Opens a store for reading, even while another process writes it. Takes no lock, writes no file and does not cut
+    /// the log. Reads see commits made before the call, and later ones after `refresh`. The records of the log are held
+    /// in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
         let parts = Parts { env: parts.env.within(dir), ..parts };
@@ -111,8 +116,8 @@ impl Db {
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
     }
 
-    /// Lets a read-only store see what was committed meanwhile. Cursors and snapshots keep what they see. No effect on a
-    /// store that is open for writing.
+    /// Makes newer commits visible in a read-only store. Existing cursors and snapshots keep their view. Has no effect
+    /// on a store that is open for writing.
     pub fn refresh(&self) -> Result<()> {
         let inner = self.open_inner()?;
         if inner.access != Access::Read {
@@ -125,9 +130,9 @@ impl Db {
 }
 
 impl Inner {
-    /// `refresh`; what its reads meet is noted.
+    /// Runs `refresh`; events of its reads are queued.
     fn look_again(&self) -> Result<()> {
-        let _one_look_at_a_time = lock(&self.manifest); // else an older picture could replace a newer one
+        let _one_look_at_a_time = lock(&self.manifest); // else an older state could replace a newer one
         let _hush = self.noted.hush();
         let parts = Parts {
             env: self.env.clone(),
@@ -146,7 +151,7 @@ impl Inner {
     }
 }
 
-/// A refused open whose cause is the manifest says what can be done; of the log that is said where it is judged.
+/// Adds advice to an open error caused by the manifest. Errors of the log get theirs where they are detected.
 fn with_a_way_on(error: Error) -> Error {
     match error.damage().map(|damage| Name::parse(&damage.file)) {
         Some(Some(Name::Manifest(_) | Name::Current)) => {
@@ -156,7 +161,8 @@ fn with_a_way_on(error: Error) -> Error {
     }
 }
 
-/// Removes a store's files, and its directory if nothing else is in it. `LOCK` goes with the directory or not at all.
+/// Removes a store's files, and its directory unless it contains other files. `LOCK` is removed only together with the
+/// directory.
 pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     let env = &env.clone().within(dir);
     let refuse = |contents: &Contents| Error::invalid(format!("{} holds {contents}", dir.display()));
@@ -173,7 +179,7 @@ pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     Ok(())
 }
 
-/// True if a creation that was interrupted has left files.
+/// Returns true if an interrupted creation has left files.
 fn holds_unfinished(dir: &Path, env: &Env) -> Result<bool> {
     if !env.fs.exists(dir).during(|| "looking for the store")? {
         return Ok(false);
@@ -181,8 +187,8 @@ fn holds_unfinished(dir: &Path, env: &Env) -> Result<bool> {
     Ok(version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock))
 }
 
-/// Removes the files of ours in a directory that is locked, but for the lock, `CURRENT` durably first: what a crash leaves is no store. Of others as many
-/// as can be; errors: the first.
+/// Removes the store's files in a locked directory, except for the lock. Durably removes `CURRENT` first, so that a
+/// crash leaves no openable store. Removes as many of the other files as possible, and returns the first error.
 pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
     let ours = version::our_files(env, dir)?;
     if ours.contains(&Name::Current) {
@@ -190,7 +196,7 @@ pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
         env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
     }
     let remove = |name: Name| env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"));
-    // The mark of a checkpoint last: until then what is left is an unfinished one.
+    // The marker of an unfinished checkpoint is removed last, so that an interruption leaves an unfinished checkpoint.
     let (marks, others): (Vec<Name>, Vec<Name>) = ours
         .into_iter()
         .filter(|name| !matches!(name, Name::Current | Name::Lock))
@@ -198,8 +204,8 @@ pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
     others.into_iter().chain(marks).map(remove).fold(Ok(()), Result::and)
 }
 
-/// Removes a directory in which nothing is left but the lock, and the lock with it. It is held until then: another process that waits for it finds no
-/// directory.
+/// Removes a directory that contains only the lock file, and the lock file with it. The lock stays held until then:
+/// another process that waits for it finds no directory.
 pub(super) fn remove_directory(dir: &Path, env: &Env, held: StoreLocks) {
     let lock = Name::Lock.to_string();
     let is_lock = |entry: &DirEntry| entry.is_file && entry.name == lock;
@@ -222,7 +228,7 @@ fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
     Ok(())
 }
 
-/// Removes a store whose creation found no room at its last steps, unless somebody else has it open by now.
+/// Removes a store whose creation ran out of space at its last steps, unless another handle has opened it meanwhile.
 fn take_back(dir: &Path, env: &Env) {
     if let Ok(held) = take_lock(dir, env) {
         undo_creation(dir, env);
@@ -230,8 +236,8 @@ fn take_back(dir: &Path, env: &Env) {
     }
 }
 
-/// Removes the files of a store that nobody was told of, `CURRENT` first, as far as they let themselves be removed. Nothing is synced: that may be what
-/// failed.
+/// Removes the files of a store that no caller has seen, `CURRENT` first, ignoring failures. Syncs nothing, because
+/// syncing may be the operation that failed.
 fn undo_creation(dir: &Path, env: &Env) {
     let mut ours = version::our_files(env, dir).unwrap_or_default();
     ours.sort_by_key(|name| *name != Name::Current);
@@ -239,16 +245,18 @@ fn undo_creation(dir: &Path, env: &Env) {
     files.for_each(|name| drop(env.fs.remove(&dir.join(name.to_string()))));
 }
 
-/// Judges the directory, makes it if it is missing, and locks it. True if there is no store in it yet. A directory that is refused stays as it is.
+/// Checks the directory, creates it if it is missing, and locks it. Returns true if it holds no store yet. A rejected
+/// directory is not modified.
 fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<(StoreLocks, bool)> {
     admit(dir, settings, env)?;
     if settings.create_if_missing {
         create_directory(dir, env)?;
     }
     let held = take_lock(dir, env)?;
-    let is_new = admit(dir, settings, env)?; // somebody may have been at it until now
+    let is_new = admit(dir, settings, env)?; // another process may have changed it before we got the lock
     if is_new {
-        // The lock file tells what a creation leaves from a user's own files, so its name is durable before any other.
+        // The lock file distinguishes the files of a creation from a user's own files, so its name becomes durable
+        // before any other.
         env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
     }
     if settings.error_if_exists && !is_new {
@@ -257,7 +265,7 @@ fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<(Stor
     Ok((held, is_new))
 }
 
-/// Refuses a directory that holds something else than a store, or than room for one. True if there is no store in it yet.
+/// Rejects a directory unless it holds a store, or a store may be created in it. Returns true if it holds no store yet.
 fn admit(dir: &Path, settings: &Settings, env: &Env) -> Result<bool> {
     let refuse = |contents: &Contents, what: &str| Error::invalid(format!("{} holds {contents}{what}", dir.display()));
     match version::contents(env, dir)? {
@@ -287,8 +295,9 @@ pub(super) fn no_store(dir: &Path) -> Error {
     Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display()))
 }
 
-/// Makes a directory and those above it, if they are missing, and makes the name of each of them durable. One that is there, and holds no store, may have
-/// been made by a call that was killed before its name was: that is done as well, as far as those above it let themselves be synced.
+/// Creates a directory and its missing parents, and makes each name durable. An existing directory without a store may
+/// have been created by a call that was killed before it synced the name. Its name is synced as well, as far as the
+/// parent directories can be synced.
 pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
@@ -311,26 +320,30 @@ pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
         }
     });
     if synced.is_err() {
-        // Nothing is known of their names behind a sync that failed (I09): who tries again is to make them anew.
+        // After a failed sync the durability of their names is unknown (I09), so a retry must create the directories
+        // again.
         missing.iter().for_each(|path| drop(env.fs.remove_dir(path)));
     }
     synced
 }
 
-/// A directory above that somebody else keeps: it may be read by nobody, or stand on a device that nobody writes to.
+/// Returns true for an error of a parent directory that another owner controls: it may be unreadable or on a read-only
+/// device.
 fn is_not_ours(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
-/// The locks of an open store. The file's is given back first, so that a process that gets the directory's gets both.
+/// The locks of an open store. The file lock is released first, so that a process that gets the directory lock gets
+/// both.
 #[derive(Debug)]
 pub(super) struct StoreLocks {
     _file: Box<dyn Lock>,
     _dir: Box<dyn Lock>,
 }
 
-/// Locks the directory, which no rename undoes, and the lock file, which is all that older versions and some file systems know.
+/// Locks the directory, which survives a rename, and the lock file, the only lock that older versions and some file
+/// systems support.
 pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
     let path = dir.join(Name::Lock.to_string());
     let Some(locked) = env.fs.lock_dir(dir).during(|| "locking the store's directory")? else {
@@ -342,12 +355,12 @@ pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
     }
 }
 
-/// The holder's name that this process writes.
+/// Returns the holder's name that this process writes to the lock file.
 fn this_process() -> String {
     format!("process {}", std::process::id())
 }
 
-/// The holder's name in a lock file; empty if there is none.
+/// Returns the holder's name in a lock file; empty if the file has none.
 fn holder_in(path: &Path, env: &Env) -> String {
     let mut name = [0; 128];
     let read = env.fs.open(path, Open::Read).and_then(|file| file.read_at(&mut name, 0));
@@ -434,7 +447,7 @@ fn start(
         inner.revise_stall();
         *lock(&handle.threads) = inner.start_lanes()?;
     } else {
-        inner.charge_memtables(); // those of the log that it has read
+        inner.charge_memtables(); // the memtables replayed from the log
     }
     inner.listener.on_event(&recovered);
     for (family, _, fence) in opened.lost {
@@ -452,8 +465,9 @@ fn start(
 }
 
 impl Inner {
-    /// Takes over what a fresh look found (read-only stores). The seqno first: a reader loads its view and then the seqno, and a
-    /// new view may lack what an old seqno needs. Snapshots take views and seqno together, so they wait.
+    /// Switches a read-only store to a freshly read state. The seqno is stored first: a reader loads its view before
+    /// the seqno, and a new view may lack versions that an old seqno needs. Snapshots take views and seqno together, so
+    /// they wait for the lock.
     fn adopt(&self, opened: Opened) {
         let _all_at_once = lock(&self.jobs_lock);
         self.visible.store(opened.visible, Ordering::Release);
@@ -472,7 +486,7 @@ impl Inner {
         }
         self.families.store(Arc::new(families));
         self.charge_memtables();
-        self.book.show(&opened.lines); // after the rows that became of those that are gone
-        self.sweep_dead_files(); // of the tables that the first look found, what nobody sees any more
+        self.book.show(&opened.lines); // after the rows that the removed entries became
+        self.sweep_dead_files(); // tables of the first state that no reader holds
     }
 }

@@ -1,9 +1,9 @@
-//! The read path: the active memtable, the frozen ones, then the levels, newest first; the first answer ends it.
+//! The read path: the active memtable, the frozen memtables, then the levels, newest first. The first hit decides.
 //!
-//! In:     a family, a key or bounds, and which commits to see.
-//! Order:  the view is loaded before the seqno. A view holds everything committed before it was loaded, so whatever the
-//!         seqno then adds is only newer; the other way round a compaction could have dropped what an old seqno needs.
-//! Costs:  a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
+//! In:     a family, a key or bounds, and the commits to see. Order:  the view is loaded before the seqno. A view holds
+//! everything committed before it was loaded, so the seqno can only add newer records. In the opposite order, a
+//! compaction could have dropped versions that the old seqno needs. Costs:  a cached `get` allocates nothing, takes no
+//! lock and writes no counter that another core writes.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -34,21 +34,21 @@ use crate::version::LEVELS;
 
 pub use crate::read::Bounds;
 
-/// Keys of a `multi_get` whose reads wait for memory together.
+/// Number of `multi_get` keys whose cache misses overlap.
 const SIDE_BY_SIDE: usize = 16;
 
 impl Db {
-    /// Shows the value of `key` to `visit`, borrowed from where it lives; false if there is none. Checked as the family's
-    /// `verify_reads` says.
+    /// Passes the value of `key` to `visit`, borrowed from the cache or memtable; returns false if the key has no
+    /// value. The family's `verify_reads` selects the checks.
     ///
-    /// Errors: `Corruption` if what would decide cannot be trusted (never an older version in its place), `Io`, `Closed`,
-    /// `Invalid` for a snapshot of another store. Costs no allocation when cached.
+    /// Errors: `Corruption` if the deciding record cannot be trusted (an older version is never returned instead),
+    /// `Io`, `Closed`, `Invalid` for a snapshot of another store. A cached read allocates nothing.
     #[inline]
     pub fn get(&self, family: &Family, key: &[u8], at: At<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         self.get_checked(family, key, at, family.options().verify_reads, visit)
     }
 
-    /// `get`, checked in another way than the family's.
+    /// Reads like `get`, with checks other than the family's.
     pub fn get_checked(
         &self,
         family: &Family,
@@ -70,8 +70,9 @@ impl Db {
         inner.get_in((family, &view), (key, None), moment, checks, visit)
     }
 
-    /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
-    /// its place (kind `BlobPointer`). For whoever asks what stands beside a value, or whether there is one.
+    /// Reads like `get_checked`, but returns the record as its table holds it. A value in a blob file is not read; the
+    /// record has a pointer instead (kind `BlobPointer`). For callers that need only a record's companions, or only
+    /// whether a value exists.
     pub fn get_record(
         &self,
         family: &Family,
@@ -97,13 +98,14 @@ impl Db {
         }
     }
 
-    /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped. Checked as
-    /// the family's `verify_scans` says; where something is lost it answers one error, and its next step goes on behind that.
+    /// Returns a bidirectional cursor over the values of a family within bounds. It keeps its view of the store until
+    /// it is dropped. The family's `verify_scans` selects the checks. At a lost range the cursor returns one error, and
+    /// its next step continues after the range.
     pub fn cursor(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
         self.cursor_checked(family, at, bounds, family.options().verify_scans)
     }
 
-    /// `cursor`, checked in another way than the family's.
+    /// Opens a cursor like `cursor`, with checks other than the family's.
     pub fn cursor_checked(
         &self,
         family: &Family,
@@ -117,7 +119,7 @@ impl Db {
         Ok(inner.cursor_in(family, view, moment, bounds, reading.into()))
     }
 
-    /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
+    /// Looks up several keys at one seqno. `visit` receives the index of each key that has a value.
     pub fn multi_get(
         &self,
         family: &Family,
@@ -128,7 +130,7 @@ impl Db {
         self.multi_get_checked(family, keys, at, family.options().verify_reads, visit)
     }
 
-    /// `multi_get`, checked in another way than the family's.
+    /// Reads like `multi_get`, with checks other than the family's.
     pub fn multi_get_checked(
         &self,
         family: &Family,
@@ -153,8 +155,8 @@ impl Db {
         Ok(())
     }
 
-    /// Estimates how many bytes of table and value files the keys within bounds take. Adjacent bounds add up, and bounds around all keys of a
-    /// table count all of its bytes. Memtables are not counted.
+    /// Estimates the bytes of table and blob files that the keys within bounds occupy. The estimates of adjacent bounds
+    /// add up, and bounds around all keys of a table count all of its bytes. Memtables are not counted.
     pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
         self.open_inner()?;
         let view = family.open_view()?;
@@ -168,7 +170,7 @@ impl Db {
     }
 }
 
-/// About how many bytes of a table, and of the values that it points to, belong to keys below one end of some bounds.
+/// Estimates the bytes of a table, and of the values it points to, that belong to keys below one end of some bounds.
 fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, order: &Order) -> Result<u64> {
     let meta = table.meta();
     let all = meta.bytes_with_values();
@@ -177,7 +179,7 @@ fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, orde
         Bound::Included(key) => (key, is_upper),
         Bound::Excluded(key) => (key, !is_upper),
     };
-    // The table's own ends need no search, and no open table.
+    // Bounds at or beyond the table's own ends need no search and no open table.
     match (order.compare(key, &meta.smallest), order.compare(key, &meta.largest)) {
         (Ordering::Less, _) => Ok(0),
         (Ordering::Equal, _) if !and_key => Ok(0),
@@ -187,7 +189,7 @@ fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, orde
     }
 }
 
-/// Which commits a read sees, and the time by which it judges expiry.
+/// The commits that a read sees, and the time at which it evaluates expiry.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) seqno: Seqno,
@@ -195,7 +197,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// The same for a read of many records: all of them are judged by the time now.
+    /// Fixes the expiry time at the current time, for a read of many records.
     fn fixed(self, clock: &ExpiryClock) -> Moment {
         match self.as_of {
             AsOf::NOW => Moment { as_of: AsOf::micros(clock.now()), ..self },
@@ -205,7 +207,7 @@ impl Moment {
 }
 
 impl Inner {
-    /// The seqno that a read sees.
+    /// Returns the seqno that a read sees.
     #[inline]
     pub(super) fn seqno(&self, at: At<'_>) -> Result<Seqno> {
         match at {
@@ -215,7 +217,7 @@ impl Inner {
         }
     }
 
-    /// Which commits a read sees, and the time by which it judges expiry.
+    /// Returns the seqno of a read, and the time at which it evaluates expiry.
     #[inline]
     pub(super) fn moment(&self, at: At<'_>) -> Result<Moment> {
         let as_of = match at {
@@ -225,7 +227,7 @@ impl Inner {
         Ok(Moment { seqno: self.seqno(at)?, as_of })
     }
 
-    /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
+    /// Returns the checks of one read under its policy. A store whose protector makes no companions checks nothing.
     #[inline]
     pub(super) fn checks(&self, reading: impl Into<Reading>) -> Checks {
         let reading = reading.into();
@@ -239,7 +241,7 @@ impl Inner {
         Checks { passing: !reading.fill_cache, ..checks }
     }
 
-    /// A cursor over a view.
+    /// Opens a cursor over a view.
     pub(super) fn cursor_in(
         &self,
         family: &Family,
@@ -267,7 +269,8 @@ impl Inner {
         outcome
     }
 
-    /// `get_in`, by checking what is given out: what has decided says that its time is over, and is not what was written.
+    /// Repeats `get_in` with each returned record verified: the deciding record claims to be expired, but does not
+    /// match its companion.
     #[cold]
     #[inline(never)]
     fn get_closely(
@@ -281,7 +284,7 @@ impl Inner {
         self.get_in(of, (key, None), moment, Checks { each: true, ..checks }, visit)
     }
 
-    /// `get_in`, on a way that is known.
+    /// Reads like `get_in`, with the prefetched hash and block.
     fn get_on(
         &self,
         mut way: Way<'_>,
@@ -301,14 +304,14 @@ impl Inner {
                     reader.get_from(number, (key, key_hash), moment.seqno, checks, decide)
                 }
                 Some(_) => Ok(false),
-                // The next key was looked for in another block.
+                // The following key was prefetched from another block.
                 None => reader.get(key, key_hash, moment.seqno, Checks { again: false, ..checks }, decide),
             }
         })?;
         outcome
     }
 
-    /// Shows the version that decides, if it is a value.
+    /// Passes the deciding version to `visit` if it is a value.
     #[inline]
     fn value_of(
         &self,
@@ -331,8 +334,8 @@ impl Inner {
         }
     }
 
-    /// True for a value, wherever it stands, whose time is not over. None: nobody has checked it, it says that its time is over, and it is
-    /// not what was written; a read that checks finds out what was.
+    /// Returns true for an unexpired value, inline or in a blob file. Returns `None` if the record was not verified,
+    /// claims to be expired and does not match its companion; a verifying read then determines the error.
     #[inline]
     pub(super) fn is_value(&self, record: &Record<'_>, as_of: AsOf, checks: Checks) -> Option<bool> {
         if !record.kind.is_value() {
@@ -345,7 +348,7 @@ impl Inner {
         }
     }
 
-    /// The newest version that is not above a seqno, be it a tombstone.
+    /// Finds the newest version at or below a seqno; the version may be a tombstone.
     #[inline]
     pub(super) fn version_in(
         &self,
@@ -361,8 +364,8 @@ impl Inner {
         })
     }
 
-    /// The same, by another way to ask a table, which may answer less than an error: a table is told the key's hash, and what to show
-    /// its record to.
+    /// Finds the version like `version_in`, with a caller-supplied table lookup, whose error type may also express an
+    /// incomplete answer. The lookup receives the key's hash and the callback for its record.
     #[inline]
     pub(super) fn version_by<E: From<Error>>(
         &self,
@@ -384,7 +387,7 @@ impl Inner {
                 }
             };
         };
-        // A key is hashed once, for its companion and for filters.
+        // The key is hashed once, for its companion and for the filters.
         let is_hashable = order.is_hashable();
         let key_hash = match known_hash {
             Some(hash) => hash,
@@ -394,13 +397,13 @@ impl Inner {
         let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
         for generation in [&view.active].into_iter().chain(frozen) {
             let memtable = &generation.memtable;
-            // A record counts before its seqno is shown, and the seqno was read before.
+            // A record is counted before its seqno becomes visible, and this read loaded the seqno earlier.
             if !memtable.may_hold(key_hash) {
                 continue;
             }
             let mut damage = None;
             let found = memtable.get(key, seqno, &mut |stored| {
-                // What is shown is what was asked for, whatever became of the bytes of the key.
+                // Use the requested key, not the stored key, whose bytes may have changed in memory.
                 let (record, hash) = match is_hashable {
                     true => (Record { key, ..*stored }, key_hash),
                     false => (*stored, if checks.each { hash_key(stored.key) } else { 0 }),
@@ -425,7 +428,7 @@ impl Inner {
             let mut before: Option<&Arc<TableHandle>> = None;
             loop {
                 let next = holding.next();
-                // Its line of the filter comes while the table before it is asked.
+                // Prefetch its filter line while the previous table is searched.
                 if let Some(table) = next.and_then(|table| table.opened()) {
                     table.prefetch_filter(key, key_hash);
                 }
@@ -446,13 +449,13 @@ impl Inner {
         }
     }
 
-    /// True if a record lies where something was lost that would decide in its place.
+    /// Returns true if a record lies in a lost range that may have held the deciding version.
     #[cold]
     fn is_fenced(&self, (family, view): (&Family, &View), record: &Record<'_>, at: Seqno) -> bool {
         view.fences.iter().any(|fence| fence.covers_at(family.order(), record.key, record.seqno, at))
     }
 
-    /// The error of the fence that a read has met.
+    /// Returns the error of the lost range that a read hit.
     #[cold]
     fn fenced(&self, family: &Family, view: &View, meets: impl Fn(&Fence) -> bool) -> Error {
         self.integrity.fence_met();
@@ -462,7 +465,7 @@ impl Inner {
         }
     }
 
-    /// The error of a record in memory that does not match its companion.
+    /// Returns the error of a record in memory that does not match its companion.
     #[cold]
     fn damaged_in_memory(&self, family: &Family, record: &Record<'_>, check: Check) -> Error {
         let verdict = if check == Check::Missing { Verdict::Missing } else { Verdict::Seal };
@@ -474,30 +477,31 @@ impl Inner {
     }
 }
 
-/// Most stores have no more memtables and levels than this, and a few tables of level 0.
+/// Typical stores have at most this many memtables, levels and level-0 tables.
 const USUAL_SOURCES: usize = 8;
 
-/// A key, and its hash if somebody has taken it already.
+/// A key, and its hash if already computed.
 pub(super) type Hashed<'a> = (&'a [u8], Option<u64>);
 
-/// What is known of the read of a key before it begins.
+/// Prefetched facts about a key's read.
 #[derive(Clone, Copy, Default)]
 struct Way<'a> {
     key_hash: Option<u64>,
-    /// The first table that may hold the key, and the block there; the filters of those before have denied it.
+    /// The first table that may hold the key, and the block in that table; the filters of earlier tables exclude the
+    /// key.
     block: Option<(&'a Table, usize)>,
 }
 
 impl Way<'_> {
-    /// True if another key is looked for in the same block.
+    /// Returns true if another key's read uses the same block.
     fn is_beside(&self, other: &Way<'_>) -> bool {
         let same = |one: (&Table, usize), other: (&Table, usize)| std::ptr::eq(one.0, other.0) && one.1 == other.1;
         self.block.zip(other.block).is_some_and(|(one, other)| same(one, other))
     }
 }
 
-/// Asks memory for what the reads of several keys will touch: filter lines for all of them, then slots, then blocks. A read alone
-/// waits for one after the other; these wait for all lines of a step together.
+/// Prefetches the memory that the reads of several keys will touch: filter lines for all keys, then slots, then blocks.
+/// A single read waits for one cache miss after the other; these reads wait for all misses of a step together.
 fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<'a>; SIDE_BY_SIDE] {
     let mut ways = [Way::default(); SIDE_BY_SIDE];
     if keys.len() < 2 || view.levels.tables() == 0 || !family.order().is_hashable() {
@@ -527,10 +531,11 @@ fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<
 }
 
 impl Inner {
-    /// All records of a view in internal order, and where some may be lost. Nothing is opened before a move needs it.
+    /// Opens a cursor over all records and lost ranges of a view in internal order. No table is opened before a cursor
+    /// movement needs it.
     fn internal_cursor(&self, family: &Family, view: Arc<View>, reading: Reading) -> (MergeCursor, Arc<ViewTables>) {
         let order = family.order();
-        // As `Checks::asks_values` says of each read; nobody's turn is taken for it.
+        // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
         let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
         let integrity = self.integrity.clone();
         let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, integrity });
@@ -554,13 +559,13 @@ impl Inner {
     }
 }
 
-/// The tables of a view for a user's cursor, and the value files that they point into. Each of level 0 is a tier of its own, newest first, then come the levels below. One that
-/// cannot be opened is a fence.
+/// The tables of a view for a user's cursor, and the blob files they point into. Each level-0 table is a tier of its
+/// own, newest first, followed by the lower levels. A table that cannot be opened becomes a lost range.
 struct ViewTables {
     view: Arc<View>,
     reading: Reading,
     family: Family,
-    /// A value that is read from its file is checked for what was put.
+    /// Values read from blob files are verified against their companions.
     asks_values: bool,
     integrity: Arc<Integrity>,
 }
@@ -576,7 +581,7 @@ impl Values for ViewTables {
 }
 
 impl ViewTables {
-    /// The level of a tier, and its tables.
+    /// Returns the level of a tier, and its tables.
     fn tier(&self, tier: usize) -> (usize, &[Arc<TableHandle>]) {
         let level0 = self.view.levels.level(0).tables();
         match level0.get(tier..=tier) {
@@ -636,7 +641,7 @@ impl Tiers for ViewTables {
     }
 }
 
-/// A table as a part of its level, opened when a cursor gets there.
+/// A table as one part of its level, opened when a cursor reaches it.
 pub(super) struct LevelPart {
     pub(super) table: Arc<TableHandle>,
     pub(super) fill_cache: bool,

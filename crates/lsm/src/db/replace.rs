@@ -1,9 +1,10 @@
-//! Replace: tables for what is left of them, fences where something is not, and bars; for repairs. Each is one edit.
+//! Replacement of tables by their remaining records, lost ranges, and quarantine; used by repairs. Each change is one
+//! edit.
 //!
-//! In:     tables that are held, so that no compaction works on them; the records that are to stand in their place.
-//! Before: the new tables and the directory are synced (I04); the ledger closes over what the caller says it has (I11).
-//! After:  one edit has removed the old tables, added the new ones, added and lifted the fences.
-//! Crash:  before the edit, unnamed files that the next open sweeps; after it, everything.
+//! In:     held tables, which no compaction processes meanwhile; the records that replace their contents. Before: the
+//! new tables and the directory are synced (I04); the ledger of the new tables matches the caller's (I11). After:  one
+//! edit has removed the old tables, added the new ones, and added and removed lost ranges.
+//! Crash:  before the edit, unnamed files that the next open removes; after it, the complete change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,40 +28,42 @@ use crate::seam::{Deed, Emitted, Source};
 use crate::values::ValueFile;
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
-/// Tables that no compaction picks until this is dropped. They can be read all the while. Closing the store waits for it.
+/// Tables that no compaction picks until this value is dropped. They stay readable. Closing the store waits for the
+/// drop.
 pub struct HeldTables<'a> {
     inner: &'a Arc<Inner>,
     family: Family,
     tables: Vec<(usize, Arc<TableHandle>)>,
     span: Option<Span>,
-    /// Value files whose values are written anew.
+    /// Blob files under collection, whose values are rewritten.
     collects: BTreeSet<Uid>,
-    /// Value files that stay until the edit.
+    /// Blob files kept alive until the edit.
     keeps: Vec<Arc<ValueFile>>,
 }
 
-/// What takes the place of held tables.
+/// The contents that replace held tables.
 pub struct Replacement<'a> {
-    /// The records that remain, in internal order, with keys within the bounds of the tables that go; none: nothing remains.
+    /// The remaining records, in internal order, with keys within the bounds of the removed tables; `None` leaves no
+    /// record.
     pub records: Option<&'a mut dyn Cursor>,
-    /// Counts and sums of these records, by the caller's own reckoning.
+    /// Counts and sums of these records, computed by the caller.
     pub expected: Ledger,
-    /// Whether that has sums; else only counts are compared.
+    /// True if `expected` has sums; otherwise only counts are compared.
     pub summed: bool,
-    /// Not above any seqno of the records but 0.
+    /// At or below every seqno of the records, except 0.
     pub base_seqno: Seqno,
-    /// Spans in which something is lost for good.
+    /// Key ranges whose records are permanently lost.
     pub fenced: Vec<Fence>,
-    /// Numbers of fences that end.
+    /// Numbers of the lost ranges to remove.
     pub lifted: Vec<u64>,
 }
 
 impl Db {
-    /// Keeps tables of a family out of every compaction until the answer is dropped, barred ones too; waits for those at work on
-    /// them. None if one of them is not there (any more).
+    /// Keeps tables of a family, quarantined ones included, out of every compaction until the returned value is
+    /// dropped. Waits for running compactions of these tables. Returns `None` if a table does not exist (any more).
     pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
         loop {
-            let (inner, _) = self.writable()?; // each time: of a store that closes nothing is given any more
+            let (inner, _) = self.writable()?; // each time: a closing store holds no more tables
             let (mut held, seen) = (None, inner.compactions.finished()); // before the look: what is given back behind it is one more
             let free = inner.compactions.hold(tables, || {
                 held = Some(HeldTables::find(inner, family, tables));
@@ -76,47 +79,48 @@ impl Db {
         }
     }
 
-    /// The fences of a family, each with its number.
+    /// Returns the lost ranges of a family, each with its number.
     pub fn fences(&self, family: &Family) -> Vec<(u64, Fence)> {
         let view = family.view();
         view.fence_ids.iter().copied().zip(view.fences.iter().cloned()).collect()
     }
 
-    /// Ends fences: reads between their keys answer again, with what there is. `Invalid` if one is not there.
+    /// Removes lost ranges: reads of these keys return the remaining records again. Fails with `Invalid` if a number
+    /// does not exist.
     pub fn lift_fences(&self, family: &Family, fences: &[u64]) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.change_fences(family, fences.to_vec(), Vec::new())
     }
 
-    /// Begins fences: from now on reads between their keys answer corruption, whatever is opened or compacted.
+    /// Adds lost ranges: from now on reads of these keys fail with `Corruption`, also after reopens and compactions.
     pub fn add_fences(&self, family: &Family, fences: Vec<Fence>) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.change_fences(family, Vec::new(), fences)
     }
 
-    /// Ends fences and begins others, in one edit.
+    /// Removes lost ranges and adds others, in one edit.
     pub fn replace_fences(&self, family: &Family, lifted: &[u64], fenced: Vec<Fence>) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.change_fences(family, lifted.to_vec(), fenced)
     }
 
-    /// Numbers of the tables of a family that compactions leave alone.
+    /// Returns the numbers of the family's quarantined tables, which compactions skip.
     pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
         let view = family.pinned_view();
         let numbers = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta().number);
         numbers.filter(|number| self.inner().compactions.bars_any([*number].into_iter())).collect()
     }
 
-    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen. Waits for those at work on
-    /// them; whoever holds tables himself has `HeldTables::bar`.
+    /// Quarantines tables: compactions skip them until they are replaced or freed, also after a reopen. Waits for
+    /// running compactions of these tables. A caller that holds the tables itself uses `HeldTables::bar`.
     pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
         match self.hold_tables(family, tables)? {
-            Some(held) => held.bar(), // held: one that is being moved were free again behind it
+            Some(held) => held.bar(), // held: a concurrent move would lift the quarantine
             None => Err(Error::invalid("a table that is to be barred is not there")),
         }
     }
 
-    /// Lets compactions have barred tables again.
+    /// Ends the quarantine of tables, so that compactions can pick them again.
     pub fn free_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
         let held = self.hold_tables(family, tables)?;
         let held = held.ok_or_else(|| Error::invalid("a table that is to be freed is not there"))?;
@@ -131,14 +135,14 @@ impl<'a> HeldTables<'a> {
         Some(HeldTables { inner, family: family.clone(), tables, span, collects: BTreeSet::new(), keeps: Vec::new() })
     }
 
-    /// The same; what takes their place points into these value files no more: their values are written anew.
+    /// Declares blob files under collection: the new tables do not point into them, and the values are rewritten.
     #[must_use]
     pub fn collecting(mut self, values: BTreeSet<Uid>) -> HeldTables<'a> {
         self.collects = values;
         self
     }
 
-    /// The same; records that take their place may point into these value files, whoever else holds them.
+    /// Keeps blob files alive, so that the replacement records may point into them.
     #[must_use]
     pub fn keeping(mut self, values: Vec<Arc<ValueFile>>) -> HeldTables<'a> {
         self.keeps = values;
@@ -153,13 +157,13 @@ impl<'a> HeldTables<'a> {
         numbers.iter().map(find).collect()
     }
 
-    /// Level and facts of each, in the order asked for.
+    /// Returns level and metadata of each table, in the requested order.
     pub fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableMeta>)> {
         self.tables.iter().map(|(level, table)| (*level, table.meta()))
     }
 
-    /// Puts `replacement` in the place of the tables, in the deepest level that one of them is in; answers the new ones. On an
-    /// error everything is as it was, unless the store halted.
+    /// Replaces the tables by `replacement`, in the deepest level of the held tables, and returns the new tables. After
+    /// an error the store is unchanged, unless it halted.
     pub fn replace(self, replacement: Replacement<'_>) -> Result<Vec<Arc<TableMeta>>> {
         let (inner, family) = (self.inner, &self.family);
         let Replacement { records, expected, summed, base_seqno, fenced, lifted } = replacement;
@@ -185,13 +189,14 @@ impl<'a> HeldTables<'a> {
         Ok(written)
     }
 
-    /// Has compactions leave the tables alone until they are replaced or freed, also when they are held no more. Remembered over a reopen.
+    /// Quarantines the tables: compactions skip them until they are replaced or freed, even after they are released or
+    /// the store is reopened.
     pub fn bar(&self) -> Result<()> {
         let numbers: Vec<u64> = self.tables.iter().map(|(_, table)| table.meta().number).collect();
         self.inner.bar_tables(&self.family, &numbers)
     }
 
-    /// Lets compactions have the tables again, if they were barred: each is removed and added again.
+    /// Ends the quarantine of the tables; the edit removes each table and adds it again.
     pub fn free(self) -> Result<()> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
@@ -199,7 +204,7 @@ impl<'a> HeldTables<'a> {
         self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
     }
 
-    /// All records of a cursor as tables for a level, synced but not named yet.
+    /// Writes all records of a cursor to tables of a level, synced but not yet named by an edit.
     fn write_anew(
         &self,
         level: usize,
@@ -221,8 +226,8 @@ impl<'a> HeldTables<'a> {
         Ok(written.tables)
     }
 
-    /// Records that go to another level, or into one table, must leave behind nothing that came between them, nor meet what stays
-    /// (I05). A table alone in its place does neither.
+    /// Checks I05: records that move to another level, or merge into one table, must not pass versions of other tables
+    /// in between, nor overlap tables that stay. A single table that keeps its place cannot do either.
     fn check_alone(&self, span: &Span) -> Result<()> {
         if self.tables.len() == 1 {
             return Ok(());
@@ -243,7 +248,7 @@ impl Drop for HeldTables<'_> {
     fn drop(&mut self) {
         let span = self.span.as_ref().map(|span| (self.family.id(), span));
         self.inner.compactions.release(self.tables.iter().map(|(_, table)| table.meta().number), span);
-        self.tables.clear(); // the last holders of files that are gone
+        self.tables.clear(); // possibly the last references to obsolete files
         self.keeps.clear();
         self.inner.background.changed();
         self.inner.background.kick(Lane::Compact); // which may have found them taken
@@ -252,9 +257,9 @@ impl Drop for HeldTables<'_> {
 }
 
 impl Inner {
-    /// Remembers, in memory and in the manifest, that compactions leave these tables alone, and tells of it.
+    /// Quarantines tables, in memory and in the manifest, and reports it.
     pub(super) fn bar_tables(&self, family: &Family, numbers: &[u64]) -> Result<()> {
-        // By the manifest: memory may bar what could not be written down.
+        // Checked against the manifest, because memory may quarantine tables whose edit failed.
         let is_known = |number: &u64| {
             let manifest = lock(&self.manifest);
             let stored = manifest.as_ref().and_then(|manifest| manifest.state().families.get(&family.id()));
@@ -284,7 +289,7 @@ impl Inner {
         for number in new {
             self.say(Event::Barred { family: family.name().to_owned(), table: number });
         }
-        self.background.kick(Lane::Compact); // for the rows
+        self.background.kick(Lane::Compact); // which writes the rows
         outcome
     }
 
@@ -293,7 +298,7 @@ impl Inner {
         self.exchange_fenced(nothing, (lifted, fenced), None, self.now_nanos())
     }
 
-    /// One edit for tables and fences; then the listener hears of the fences.
+    /// Changes tables and lost ranges in one edit, then reports the lost ranges to the listener.
     fn exchange_fenced(
         &self,
         replaced: Replaced<'_>,
@@ -313,7 +318,7 @@ impl Inner {
         let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
         let begun = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
         let over = ended.iter().map(|(_, fence)| Deed::Lifted(fence));
-        // All tables of the edit are the first work's; what else it does is to the family alone.
+        // All tables of the edit belong to the first entry; the other entries concern only the family.
         let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
         for deed in deed.into_iter().chain(begun).chain(over) {
             self.tell(&mut edit, deed, told, None, started);
@@ -330,7 +335,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The rows that tell of tables that a repair replaced, of barred ones that are free, of fences that begin, and of those that ended.
+    /// Returns the rows for replaced tables, tables freed from quarantine, and lost ranges added or removed.
     fn quarantine_rows(
         &self,
         replaced: &Replaced<'_>,
@@ -349,7 +354,7 @@ impl Inner {
     }
 }
 
-/// The keys of the tables, in the deepest level that one of them is in.
+/// Returns the key span of the tables, in the deepest of their levels.
 fn hull(order: &Order, tables: &[(usize, Arc<TableHandle>)]) -> Option<Span> {
     let level = tables.iter().map(|(level, _)| *level).max()?;
     let metas = || tables.iter().map(|(_, table)| table.meta());
@@ -358,7 +363,7 @@ fn hull(order: &Order, tables: &[(usize, Arc<TableHandle>)]) -> Option<Span> {
     Some(Span { level, smallest: smallest.clone(), largest: largest.clone() })
 }
 
-/// A cursor that refuses keys outside of a span.
+/// A cursor that rejects keys outside a span.
 struct Within<'a> {
     records: &'a mut dyn Cursor,
     order: &'a Order,

@@ -1,9 +1,9 @@
-//! Versions: reads for those who must know more of a key than its newest value.
+//! Versions: reads for callers that need more than the newest value of a key.
 //!
 //! In:     a family and a key, a seqno or a snapshot.
-//! Out:    the version below a seqno; where the version stands that decides; everything that no flush has taken up yet.
-//! Holds:  older versions are there only as far as somebody keeps them: a snapshot (I08), or a newer record that retains
-//!         (`Companions::retains`). What is lost is an error, here as for any reader.
+//! Out:    the version below a seqno; the location of the deciding version; all records that are not flushed yet.
+//! Holds:  an older version exists only while a snapshot (I08) or a newer record that retains it
+//! (`Companions::retains`) keeps it. Lost records are errors, as for any reader.
 
 use std::sync::Arc;
 
@@ -20,44 +20,45 @@ use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Source};
 
-/// Where a version stands.
+/// The location of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// In the memtable that is written to.
+    /// In the active memtable.
     Active,
     /// In a memtable that waits for its flush; 0 is the newest.
     Frozen(usize),
     /// In a table.
     Table {
-        /// Its level.
+        /// The table's level.
         level: usize,
-        /// The number in its file name.
+        /// The number in the file name.
         number: u64,
-        /// The file's own name.
+        /// The file's unique id.
         uid: Uid,
-        /// Where its block stands in the file.
+        /// Offset of the block in the file.
         offset: u64,
     },
 }
 
-/// The version that decides what a read of a key answers.
+/// The version that decides the result of reading a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// Its seqno.
+    /// The version's seqno.
     pub seqno: Seqno,
-    /// What it is: a tombstone decides too.
+    /// The version's kind; a tombstone decides too.
     pub kind: Kind,
-    /// Where it stands.
+    /// The version's location.
     pub stands: Stands,
-    /// What its companion says of it.
+    /// The result of its companion's check.
     pub check: Check,
-    /// Its companions.
+    /// The version's companions.
     pub companion: Vec<u8>,
 }
 
 impl Db {
-    /// Shows the newest version of `key` below a seqno to `visit`, whatever it is: a tombstone too, and a value whose time is over
-    /// since. False if there is none. It is certain to be there only if a record with this seqno retains it.
+    /// Passes the newest version of `key` below a seqno to `visit`, even if it is a tombstone or an expired value.
+    /// Returns false if no such version exists. The version is guaranteed to exist only if a record with this seqno
+    /// retains it.
     pub fn get_before(
         &self,
         family: &Family,
@@ -75,8 +76,8 @@ impl Db {
         shown.map(|()| found)
     }
 
-    /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
-    /// its place (kind `BlobPointer`). For whoever asks what stands beside a value.
+    /// Reads like `get_before`, but returns the record as its table holds it. A value in a blob file is not read; the
+    /// record has a pointer instead (kind `BlobPointer`). For callers that need only a record's companions.
     pub fn get_record_before(
         &self,
         family: &Family,
@@ -90,18 +91,18 @@ impl Db {
         inner.version_in((family, &family.view()), (key, None), at, inner.checks(verify), visit)
     }
 
-    /// Where the version stands that decides what a read of `key` answers; none if there is no version. Every look is a search of its
-    /// own, past the filters: it costs more than a read. An error where a read answers one, but for a version that does not match its
-    /// companion: that is told.
+    /// Returns the location of the version that decides a read of `key`, or `None` if the key has no version. Each
+    /// memtable and table is searched without filters, so the call costs more than a read. It fails where a read fails,
+    /// with one exception: a version that does not match its companion is returned with the result of its check.
     pub fn whereabouts(&self, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Whereabouts>> {
         let inner = self.open_inner()?;
         let view = self.view_at(family, at)?;
         inner.find(family, &view, key, inner.seqno(at)?)
     }
 
-    /// All versions of a family's keys that stand in memory, in internal order, none above the seqno of `at`. It keeps its view of them
-    /// until it is dropped. Checked as the family's `verify_scans` says; where one is damaged it answers one error, and its next step
-    /// goes on behind it.
+    /// Returns a cursor over all versions of a family's keys in memtables, in internal order, at or below the seqno of
+    /// `at`. It keeps its view of the memtables until it is dropped. The family's `verify_scans` selects the checks. At
+    /// a damaged version the cursor returns one error, and its next step continues after the version.
     pub fn unflushed(&self, family: &Family, at: At<'_>) -> Result<Box<dyn Cursor + Send>> {
         let inner = self.open_inner()?;
         let view = self.view_at(family, at)?;
@@ -117,7 +118,7 @@ impl Db {
         Ok(Box::new(Unflushed { versions, seqno, _view: view }))
     }
 
-    /// The view that a read at this moment sees, to be held. `Closed` once the store is closed.
+    /// Returns the view that a read at `at` uses. `Closed` once the store is closed.
     pub(super) fn view_at(&self, family: &Family, at: At<'_>) -> Result<Arc<View>> {
         match at {
             At::Snapshot(snapshot) => snapshot.view_of(family),
@@ -175,16 +176,16 @@ impl Inner {
     }
 }
 
-/// What stands in memory, none above a seqno.
+/// The versions in memtables at or below a seqno.
 struct Unflushed {
     versions: MergeCursor,
     seqno: Seqno,
-    /// Holds the memtables.
+    /// Keeps the memtables alive.
     _view: Arc<View>,
 }
 
 impl Unflushed {
-    /// Passes over what is too new. A damaged version is an error, once.
+    /// Skips versions above the seqno. A damaged version is an error, once.
     fn settle(&mut self, moved: Result<()>, forward: bool) -> Result<()> {
         moved?;
         while self.versions.valid() && self.versions.record().seqno > self.seqno {
@@ -236,7 +237,7 @@ impl Cursor for Unflushed {
     }
 }
 
-/// The error of a kind that this version does not read.
+/// Returns the error of a record kind that this version does not read.
 #[cold]
 pub(super) fn unread(kind: Kind) -> Error {
     Error::invalid(format!("a record of kind {kind:?}, which this version does not read"))
