@@ -1,10 +1,12 @@
-//! Large values on their way in: out of a batch into the intake of their family, before the batch is ordered.
+//! Blob separation at commit: moves large values of a batch to their family's blob file before the batch is ordered.
 //!
-//! In:    a batch as its caller made it. Out: the same with pointers in the place of large values, and their files, held until it is applied.
-//! Holds: only where a commit is not synced itself: one that is would wait for two files where it waits for one, so its values go with the
-//!        log, and a flush puts them apart (`compaction::values`). So they do where nobody may wait for a file, in the system's families, where
-//!        a keeper keeps rows of its own, and where a flush may ask for them to give rows.
-//! Costs: a write of each value, and none of it to the log; two passes over it for its sums.
+//! In:    a batch as the caller built it.
+//! Out:   the batch with pointers instead of large values, and the blob files, held until it is applied.
+//! Holds: used only if the commit itself is not synced. A synced commit would wait for two files instead of one, so its
+//!        values go to the log and a flush separates them (`compaction::values`). The same applies to commits that must
+//!        not wait for a file, to system families, to record protectors with rows of their own, and to records from
+//!        which a flush may emit rows.
+//! Costs: one write of each value, none of which goes to the log; two passes over it for its checksums.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,20 +24,20 @@ use crate::seam::Protection;
 use crate::values::{Added, Making};
 use crate::version::{Change, Edit};
 
-/// A batch whose large values stand apart.
+/// A batch whose large values are in blob files.
 pub(super) struct Apart {
     pub(super) batch: Batch,
     added: Vec<(Family, Added)>,
 }
 
 impl Apart {
-    /// Takes the values back: the batch was not ordered, and nobody points to them.
+    /// Removes the values again: the batch was not ordered, so no record points to them.
     pub(super) fn take_back(self) {
         take_back(&self.added);
     }
 }
 
-/// The last ones first: what stands behind a value would keep it.
+/// Removes the last values first, because a value can only be cut off at the end of its file.
 fn take_back(added: &[(Family, Added)]) {
     added.iter().rev().for_each(|(family, added)| family.intake().take_back(added));
 }
@@ -48,19 +50,19 @@ fn keep(added: &mut Vec<(Family, Added)>, family: &Family, new: Added) {
     added.extend(joined.err().map(|new| (family.clone(), new)));
 }
 
-/// Values of so many bytes are put apart by a commit; none: they go with the log.
+/// Returns the size from which a commit separates values; `None` writes all values to the log.
 fn apart_from(options: &CfOptions) -> Option<usize> {
     options.separates_from().filter(|_| !options.key_ends_in_seqno)
 }
 
-/// No value that is shorter is put apart by a commit to any of these.
+/// Returns the smallest such size of these families.
 pub(super) fn least_apart<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
     families.filter_map(|family| apart_from(family.options())).min().unwrap_or(usize::MAX)
 }
 
 impl Inner {
-    /// Puts the large values of a batch apart; none: it has none. Errors: `Io`; `Corruption` if what was written is not what was put. Then
-    /// none of them is kept.
+    /// Moves the large values of a batch to blob files; returns `None` if it has none. Errors: `Io`; `Corruption` if
+    /// the written bytes are not those of the batch. After an error no value is kept.
     #[inline]
     pub(super) fn put_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
         match batch.largest_value() < self.least_apart.load(Ordering::Relaxed) {
@@ -106,7 +108,7 @@ impl Inner {
             let (pointer, new) = family.intake().add(making, shelf, put)?;
             let number = new.file().number();
             keep(&mut added, family, new);
-            // What was written must be what was put: nobody holds another copy of it.
+            // Verify the written value: no other copy of it exists.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
             if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
                 return Err(damaged_batch(key));
@@ -122,8 +124,9 @@ impl Inner {
         }
     }
 
-    /// Whether a family may put values apart now. Nobody can close the descriptor of an unfinished value file before its flush. So no more families
-    /// have one than a quarter of the files that may be open; the values of others go with the log until some are flushed.
+    /// Returns true if a family may separate values now. The descriptor of an unfinished blob file stays open until its
+    /// flush. Therefore at most a quarter of the open-file bound may be unfinished blob files; values of other families
+    /// go to the log until some are flushed.
     fn has_intake(&self, families: &Families, family: &Family) -> bool {
         if family.intake().is_open() {
             return true;
@@ -139,7 +142,8 @@ impl Inner {
         }
     }
 
-    /// Whoever does not know that frames may point must not read them: the manifest says so first, once in the life of a store.
+    /// Versions that do not know pointers in frames must not read the log, so the manifest records them first, once in
+    /// the life of a store.
     fn say_that_log_points(&self) -> Result<()> {
         if !self.log_points.load(Ordering::Acquire) {
             self.install(Edit::from(vec![Change::LogPoints]), None)?;
@@ -148,8 +152,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Finishes the value file that frozen memtables of a family point into, if it is open still: a table is to name it. After a failed sync
-    /// nothing is known of what commits wrote there, and the store halts (I09).
+    /// Finishes the open blob file that frozen memtables of a family point into, because a table is going to name it.
+    /// After a failed sync the state of the committed values is unknown, and the store halts (I09).
     pub(super) fn finish_values(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         if !frozen.iter().any(|generation| generation.points_into_unfinished()) {
             return Ok(());

@@ -1,8 +1,9 @@
-//! Background work in three lanes: the log's housekeeping, flushes, compactions.
+//! Background work in three lanes: log housekeeping, flushes and compactions.
 //!
-//! With threads, each lane has its own (compactions may have several) and sleeps until it is kicked; stepped, nothing happens
-//! until `step` is called or a call must wait, which then takes the steps itself. A lane that fails for want of space tries
-//! again later: nothing acknowledged is touched, writers that need the room are told.
+//! In threaded mode each lane has its own thread (compactions may have several), which sleeps until it is kicked. In
+//! stepped mode background work runs only in `step`, or in a call that must wait and then performs the steps itself. A
+//! lane that runs out of disk space retries later: acknowledged data is not affected, and writers that need the space
+//! get an error.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,46 +18,48 @@ use crate::interrupt;
 /// A kind of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
-    /// Drains, prepares and syncs segments.
+    /// Drains the ring, and prepares and syncs segments.
     Log = 0,
-    /// Frozen memtables become tables.
+    /// Flushes frozen memtables to tables.
     Flush = 1,
-    /// Tables are merged.
+    /// Merges tables.
     Compact = 2,
 }
 
 const LANES: [Lane; 3] = [Lane::Log, Lane::Flush, Lane::Compact];
 
-/// How long a lane waits before it tries again what failed.
+/// Delay before a lane retries a failed step.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A sleep shorter than this costs more than it waits: 200 µs.
+/// Shortest sleep, 200 µs: a shorter one would cost more than it delays.
 const LEAST_SLEEP_NANOS: u64 = 200_000;
 
 pub(crate) struct Background {
     mode: Mode,
     state: Signal<State>,
-    /// Lanes that were kicked and have not looked yet. Set outside the state's lock, since a busy lane is kicked by every commit; who sets
-    /// one passes through the lock before it rings, so that nobody falls asleep on the old one.
+    /// Lanes that were kicked and have not checked for work yet. Set outside the state's lock, because every commit
+    /// kicks a busy lane. A thread that sets a flag then acquires and releases the lock before it rings the bell, so
+    /// that no lane falls asleep on the old flag.
     kicked: [AtomicBool; 3],
-    /// What wakes each lane; of several threads of one it wakes one, and that kicks the next if there is more to do.
+    /// Wakes each lane. If a lane has several threads, the bell wakes one, which kicks the next one if more work is
+    /// due.
     bells: [Bell; 3],
-    /// Set once, at close; long jobs look at it.
+    /// Set once, at close; long jobs poll it.
     pub(crate) stopping: AtomicBool,
-    /// What writers must do: 0 go, `u64::MAX` stop, else nanoseconds to wait for each 1,024 bytes.
+    /// The writers' delay: 0 for none, `u64::MAX` for a stop, otherwise nanoseconds per 1,024 bytes.
     stall: AtomicU64,
-    /// Nanoseconds that writers owe and have not waited yet.
+    /// Delay in nanoseconds that writers have accumulated and not waited yet.
     owed: AtomicU64,
-    /// What tables alone ask of writers, as of the last change of tables. Held from the look at the debt to the decision, so that an older
-    /// look never overrules a newer one.
+    /// The stall that tables alone require, as of the last change of tables. Locked from reading the debt to the
+    /// decision, so that a decision from older data never replaces a newer one.
     deciding: Mutex<Stall>,
-    /// So many memtables wait for their flush that the one which fills is looked at while it does.
+    /// True if so many memtables wait for their flush that writers must check the active memtable's fullness.
     watches: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// The last failure of a lane, until it succeeds again.
+    /// The last failure of each lane, until the lane succeeds again.
     failed: [Option<Error>; 3],
 }
 
@@ -75,7 +78,7 @@ impl Background {
         }
     }
 
-    /// There may be work in a lane.
+    /// Wakes a lane that may have work.
     pub(crate) fn kick(&self, lane: Lane) {
         if !self.kicked[lane as usize].swap(true, Ordering::AcqRel) {
             drop(self.state.lock());
@@ -83,7 +86,7 @@ impl Background {
         }
     }
 
-    /// Something that others may wait for has changed. Lanes wait for their bells alone.
+    /// Wakes threads that wait for a change of state. Lanes wait only for their bells.
     pub(crate) fn changed(&self) {
         drop(self.state.lock());
         self.state.notify_all();
@@ -99,12 +102,12 @@ impl Background {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// The failure that keeps a lane from its work, if there is one.
+    /// Returns the failure that keeps a lane from its work, if any.
     pub(crate) fn failure(&self, lane: Lane) -> Option<Error> {
         self.state.lock().failed[lane as usize].clone()
     }
 
-    /// Notes what keeps a lane from its work from now on.
+    /// Records the failure that keeps a lane from its work.
     pub(super) fn fail(&self, lane: Lane, error: &Error) {
         self.state.lock().failed[lane as usize] = Some(error.clone());
         self.state.notify_all();
@@ -119,7 +122,7 @@ impl Background {
         }
     }
 
-    /// True while writers have to look how full memtables are as they fill them.
+    /// Returns true while writers must check the memtables' fullness as they fill them.
     #[inline]
     pub(crate) fn watches(&self) -> bool {
         self.watches.load(Ordering::Relaxed)
@@ -129,9 +132,9 @@ impl Background {
         self.watches.store(watches, Ordering::Relaxed);
     }
 
-    /// Decides anew. Whoever changed what the debt depends on calls this afterwards; then the last decision is made from the
-    /// last state, whichever thread makes it. `stall` gets what tables asked for last, and may change it; `turned` hears, in the order of
-    /// decisions, whether writers are held back from now on, or no longer.
+    /// Decides the stall again. A thread that changed the inputs of the debt calls this afterwards, so the last
+    /// decision is made from the last state, whichever thread makes it. `stall` receives the tables' last requirement
+    /// and may change it. `turned` is called, in the order of decisions, when writers begin or cease to be throttled.
     pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall, turned: impl FnOnce(bool)) {
         let mut one_look_at_a_time = lock(&self.deciding);
         let stall = stall(&mut one_look_at_a_time);
@@ -151,7 +154,7 @@ impl Background {
 }
 
 impl Db {
-    /// Does one piece of background work, if there is any; true if something was done. For stores in stepped mode.
+    /// Performs one step of background work; returns true if work was done. For stores in stepped mode.
     pub fn step(&self) -> Result<bool> {
         let inner = self.open_inner()?;
         Ok(inner.access == Access::Write && inner.step_any())
@@ -180,7 +183,7 @@ impl Inner {
         while !self.background.is_stopping() {
             let pause = match self.try_step(lane) {
                 Ok(true) => continue,
-                // What was put off is tried again, and nobody rings for that.
+                // Postponed tables are retried after a while, and no bell rings for that.
                 Ok(false) if lane == Lane::Compact && self.compactions.waits_for_any(self.now_nanos()) => Some(RETRY),
                 Ok(false) if lane == Lane::Compact => self.until_expiry(),
                 Ok(false) => None,
@@ -197,12 +200,12 @@ impl Inner {
                     break;
                 }
             }
-            // A swap: what was done before a kick is seen by the look that follows.
+            // A swap, so that the following check sees all work done before the kick.
             kicked.swap(false, Ordering::AcqRel);
         }
     }
 
-    /// One piece of work in a lane, with its failure noted and told, and a panic of whoever is called by it caught.
+    /// Performs one step in a lane, records and reports its failure, and catches a panic of a callback.
     fn try_step(&self, lane: Lane) -> Result<bool> {
         self.caught(lane, || self.told_step(lane))
     }
@@ -232,20 +235,22 @@ impl Inner {
         outcome
     }
 
-    /// One step in any lane: the log first, since others wait for it.
+    /// Performs one step in any lane, the log first, because the other lanes wait for it.
     pub(crate) fn step_any(&self) -> bool {
         LANES.into_iter().any(|lane| self.try_step(lane).unwrap_or(false))
     }
 
-    /// Waits until `done`, which those who compact now bring about, whether they succeed or not; takes the steps itself where nobody else does.
+    /// Waits until `done` is true, which running compactions bring about, whether they succeed or not. In stepped mode
+    /// it performs the steps itself.
     pub(crate) fn wait_for_others(&self, done: impl FnMut() -> bool) -> Result<()> {
         self.wait_for(|| Lane::Compact, false, done)
     }
 
-    /// Waits until `done`, where it may be now one lane and now another that is waited for. `minds`: fails with what keeps the lane from its work.
+    /// Waits until `done` is true. `lane` returns the lane to wait for, which may change meanwhile. If `minds` is set,
+    /// fails with the error that keeps the lane from its work.
     fn wait_for(&self, lane: impl Fn() -> Lane, minds: bool, mut done: impl FnMut() -> bool) -> Result<()> {
         loop {
-            let lane = lane(); // before `done`: what is not done then is that lane's
+            let lane = lane(); // before `done`: work missing then belongs to this lane
             if done() {
                 return Ok(());
             }
@@ -273,7 +278,8 @@ impl Inner {
         }
     }
 
-    /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
+    /// Throttles a writer of `bytes` bytes as the debt requires: no delay, a delay, or a stop until the debt is
+    /// reduced.
     #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
         self.grows_by(bytes);
@@ -294,7 +300,7 @@ impl Inner {
             None => {
                 self.revise_stall();
                 let lane = || {
-                    self.revise_memory(); // what stops writers may be flushed
+                    self.revise_memory(); // freezes memtables whose flush ends the stop
                     self.freeze_log_holders();
                     self.note_waits();
                     self.tell_noted();
@@ -307,7 +313,7 @@ impl Inner {
         outcome
     }
 
-    /// Waits out a price. Small ones are saved up until they are worth a sleep.
+    /// Waits for a delay. Short delays accumulate until they are worth a sleep.
     fn slow_down(&self, nanos: u64) {
         if self.background.mode == Mode::Stepped {
             self.step_any();
@@ -317,7 +323,7 @@ impl Inner {
         if owed < LEAST_SLEEP_NANOS {
             return;
         }
-        // Whoever comes first takes the whole debt over, and nobody pays it twice.
+        // The first thread takes over the whole accumulated delay, so that it is waited only once.
         let mine = self.background.owed.swap(0, Ordering::Relaxed);
         let until = self.env.clock.monotonic_nanos().saturating_add(mine.min(nanos.max(LEAST_SLEEP_NANOS)));
         let mut state = self.background.state.lock();
@@ -350,7 +356,7 @@ mod tests {
         Db::open(Path::new("/store"), settings, parts).unwrap()
     }
 
-    /// The lane may have looked while they were taken.
+    /// The lane may have looked for work while the tables were held.
     #[test]
     fn tables_that_are_given_back_wake_the_lane_that_compacts() {
         let db = open(&SimFs::new(3), 64 * 1024);
@@ -367,7 +373,7 @@ mod tests {
         assert!(kicked.load(Ordering::Relaxed));
     }
 
-    /// Commits, each by itself, until the lane of the log is kicked.
+    /// Makes single commits until the log lane is kicked.
     fn sync_until_kicked(db: &Db, most: usize) {
         commit_until_kicked(db, most, Durability::Sync);
     }
@@ -410,7 +416,7 @@ mod tests {
         assert_eq!(value.as_deref(), Some(&b"value"[..]));
     }
 
-    /// Who syncs drains, so that nothing is ever due to be drained; the lane must hear of the next segment all the same.
+    /// A sync also drains the ring, so no drain is ever due; the lane must still learn of the next segment.
     #[test]
     fn a_log_that_is_only_synced_asks_for_its_next_segment() {
         let sim = SimFs::new(1);
@@ -423,8 +429,9 @@ mod tests {
         assert_eq!(made(), before + 1);
     }
 
-    /// Nobody drains a log that is not mapped, and who does not sync finds nothing that is due: without a kick the full segments wait for
-    /// the next flush to be durable, and each commit that comes to the end of one makes the next itself.
+    /// A log that is not mapped has no drains, and an unsynced commit makes no other log work due. Without a kick, full
+    /// segments stay unsynced until the next flush, and each commit that reaches the end of a segment must create the
+    /// next one itself.
     #[test]
     fn a_log_that_is_not_mapped_asks_for_its_next_segment() {
         let sim = SimFs::new(1);

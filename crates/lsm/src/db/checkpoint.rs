@@ -1,9 +1,12 @@
-//! A checkpoint: a store of its own in another directory, as this one was at one commit, across all families.
+//! Checkpoints: an independent store in another directory, with all families as of one commit.
 //!
-//! Everything frozen at that commit is flushed first, so that tables alone carry it; no log file is linked or copied. Tables, and
-//! the value files that they point into, are linked where the file system can (they never change), else copied. The copy has its own manifest, log and uid.
-//! Holds: the lock of the copy, from before it is empty until it is whole: two at once would take each other's files for their own.
-//! Crash: a directory without `CURRENT`, which is no store.
+//! All records up to that commit are flushed first, so tables alone carry them; no log file is linked or copied. Tables
+//! never change, nor do the blob files that they point into. They are linked where the file system supports links, and
+//! copied otherwise. The copy has its own manifest, log and uid.
+//!
+//! Holds: the copy's lock, from before the directory is checked until the copy is complete. Otherwise two concurrent
+//!        checkpoints would take each other's files for their own.
+//! Crash: a directory without `CURRENT`, which is not a store.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,13 +24,14 @@ use crate::seam::{Deed, Work};
 use crate::version::{self, Change, Contents, Edit, Manifest, Marked, State};
 
 impl Db {
-    /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
-    /// Costs a flush, a link per table (a copy where there are no links) and about ten fsyncs. On error what was made is removed.
-    /// Errors: `Invalid` if something is in `dir`, `Locked` while another checkpoint is written there, `Io`.
+    /// Writes a checkpoint into `dir`, which must not exist or must be empty. The checkpoint is durable when the call
+    /// returns. Writers continue meanwhile; flushes wait. Costs a flush, a link per table (a copy where links are
+    /// unsupported) and about ten fsyncs. After an error the created files are removed. Errors: `Invalid` if `dir` is
+    /// not empty, `Locked` while another checkpoint is written there, `Io`.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
-        let env = &inner.env.clone().within(dir); // the copy stays in the directory that was locked
-        check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
+        let env = &inner.env.clone().within(dir); // the copy stays in the locked directory
+        check_empty(dir, env)?; // before locking: no lock file in a foreign directory
         let is_made = !env.fs.exists(dir).during(|| "looking at the checkpoint's directory")?;
         create_directory(dir, env)?;
         let held = take_lock(dir, env).inspect_err(|error| {
@@ -63,17 +67,17 @@ impl Inner {
         let (mut state, identity, tables) = self.picture()?;
         let left = version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock);
         if left {
-            remove_ours(dir, env)?; // by a creation that was interrupted
+            remove_ours(dir, env)?; // of an interrupted creation
         }
         version::mark_unfinished(env, dir, Marked::UnfinishedCheckpoint)?;
-        // A value file that several tables point into is copied once.
+        // A blob file that several tables point into is copied once.
         let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
         let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
         for name in names.collect::<BTreeSet<_>>() {
             self.copy_file(dir, env, name)?;
         }
         env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
-        // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
+        // The edit names no log: the open of the copy creates a fresh one, after the seqno in the counters.
         let number = state.next_file;
         let lines = self.tell_of_copy(&state, dir, started);
         if let Some(lines) = &lines {
@@ -87,7 +91,7 @@ impl Inner {
         lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
     }
 
-    /// The line of a copy, for itself and for this store.
+    /// Returns the event log entries for the checkpoint, which go into the copy and into this store.
     fn tell_of_copy(&self, state: &State, dir: &Path, started: u64) -> Option<Vec<Change>> {
         let keeper = self.book.keeper()?;
         let work = Work {

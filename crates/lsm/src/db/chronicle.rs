@@ -1,10 +1,11 @@
-//! The chronicle: each piece of work leaves a line in the edit that makes it true.
+//! The event log: each job adds an entry to the edit that makes its change durable.
 //!
-//! In:     what was done, as facts; whoever keeps the chronicle makes a line of it, or none.
-//! Out:    the lines that the manifest still holds, without its lock. Above `chronicle_lines` of them, or above two MiB, the oldest
-//!         become rows of a family, in the edit of a flush that runs anyway: rows are shown before their lines go. The keeper may be
-//!         done with lines before, makes no rows of what it does not keep, and adds tombstones of rows that it no longer keeps.
-//! Crash:  a line is there if what it tells is.
+//! In:    the facts of a job, from which the `Chronicle` implementation makes an entry, or none.
+//! Out:   the entries that the manifest still holds, readable without its lock. If there are more than
+//!        `chronicle_lines` of them, or more than 2 MiB, a flush that runs anyway converts the oldest to rows of a
+//!        family. The rows become visible before their entries are removed. The implementation may release entries
+//!        earlier, discard entries outside its retention, and add tombstones for expired rows.
+//! Crash: an entry exists if and only if its change is durable.
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use crate::options::MIB;
 use crate::seam::{Chronicle, Deed, Emitted, MAX_LINE_BYTES, TableFact, Touched, Work};
 use crate::version::{self, Change, Edit, Lines, State, TableMeta};
 
-/// Who keeps the chronicle, and the lines as readers see them.
+/// The event log implementation, and the entries as readers see them.
 pub(crate) struct Book {
     keeper: Option<Arc<dyn Chronicle>>,
     lines: ArcSwap<Lines>,
 }
 
-/// Bytes of lines that the manifest holds before the oldest become rows: it is written anew now and then, and a line may name
-/// thousands of files.
+/// Maximum bytes of entries in the manifest before the oldest become rows. The manifest is rewritten now and then, and
+/// an entry may name thousands of files.
 const MOST_BYTES: usize = 2 * MIB;
 
 impl Book {
@@ -37,7 +38,7 @@ impl Book {
         self.keeper.as_ref()
     }
 
-    /// Shows readers the lines of a state.
+    /// Makes the entries of a state visible to readers.
     pub(super) fn show(&self, lines: &Lines) {
         let shown = self.lines.load();
         if (shown.last(), shown.taken_out()) != (lines.last(), lines.taken_out()) {
@@ -47,13 +48,13 @@ impl Book {
 }
 
 impl Db {
-    /// The lines of the chronicle that are not rows yet, each with its number, oldest first. A line may be met here and as rows, if those
-    /// are read afterwards; never not at all.
+    /// Returns the event log entries that are not rows yet, each with its number, oldest first. An entry may appear
+    /// both here and in rows read afterwards, but it is never missing from both.
     pub fn chronicle(&self) -> Vec<(u64, Arc<[u8]>)> {
         self.inner().book.lines.load().iter().cloned().collect()
     }
 
-    /// Adds a line to the chronicle, in an edit of its own. Costs an fsync.
+    /// Adds an entry to the event log, in an edit of its own. Costs an fsync.
     pub fn note(&self, line: Vec<u8>) -> Result<()> {
         let (inner, _) = self.writable()?;
         if line.len() > MAX_LINE_BYTES {
@@ -65,8 +66,8 @@ impl Db {
 }
 
 impl Inner {
-    /// Adds the line of a work to the edit that makes it true. `parts`: the tables that go and come; asked before they do.
-    /// `log`: where the records came from. `started`: when the work was begun.
+    /// Adds the entry of a job to its edit. `parts`: the tables that are removed and added; read before the change.
+    /// `log`: the log range of the records. `started`: when the job began.
     pub(super) fn tell(
         &self,
         edit: &mut Edit,
@@ -81,13 +82,13 @@ impl Inner {
         tell(&**keeper, edit, &Work { deed, touched, log, seqno: self.visible(), nanos });
     }
 
-    /// The time from which a work is counted.
+    /// Returns the current time for measuring jobs.
     pub(super) fn now_nanos(&self) -> u64 {
         self.env.clock.monotonic_nanos()
     }
 
-    /// The lines that leave the manifest now, as rows, if it has no room for them any more or the keeper is done with them; and tombstones
-    /// of rows that are no longer kept.
+    /// Returns the entries that leave the manifest now, as rows, because they exceed its limits or the implementation
+    /// has released them; also tombstones for rows outside the retention.
     pub(super) fn lines_due(&self) -> Option<Due> {
         let keeper = self.book.keeper.as_ref()?;
         let lines = self.book.lines.load();
@@ -97,19 +98,19 @@ impl Inner {
         let most = surplus(&lengths, self.settings.chronicle_lines).max(outdated);
         let oldest: Vec<_> = lines.iter().take(most).cloned().collect();
         let through = oldest.last()?.0;
-        // Behind the lines: what they say was written is live, or was replaced since.
+        // Taken after the entries: a table that they report as written is live, or was replaced since.
         let standing = Standing::new(self, retention, now);
         let (mut rows, visible) = (keeper.rows(&oldest, &standing), standing.seqno);
-        rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // above it nobody would see them
-        // A row that nobody would receive: the lines stay.
+        rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // reads see no row above it
+        // If a row's family does not exist, the entries stay.
         let families = self.families();
         let is_received = |row: &Emitted| families.by_id.get(&row.family).is_some_and(|family| !family.is_dropped());
         rows.iter().all(is_received).then_some(Due { through, rows })
     }
 }
 
-/// How many of the oldest lines are to become rows. None while there are no more than `limit`, and of no more bytes than the manifest
-/// is to hold; else so many that half of that is left.
+/// Returns how many of the oldest entries become rows: 0 within `limit` entries and the byte limit, otherwise as many
+/// as leave at most half of each limit.
 fn surplus(lengths: &[usize], limit: usize) -> usize {
     if lengths.len() <= limit && lengths.iter().sum::<usize>() <= MOST_BYTES {
         return 0;
@@ -125,15 +126,15 @@ fn surplus(lengths: &[usize], limit: usize) -> usize {
     lengths.len() - left
 }
 
-/// Lines that are to become rows.
+/// Entries to convert to rows.
 pub(super) struct Due {
-    /// Up to this number.
+    /// The last entry's number.
     pub(super) through: u64,
-    /// What becomes of them.
+    /// The rows made from the entries.
     pub(super) rows: Vec<Emitted>,
 }
 
-/// Adds the line of a work, if there is one, to the edit that makes it true; its number comes later.
+/// Adds the entry of a job, if the implementation makes one, to the job's edit; its number is assigned later.
 pub(super) fn tell(keeper: &dyn Chronicle, edit: &mut Edit, work: &Work<'_>) {
     let line = keeper.line(work);
     debug_assert!(line.as_ref().is_none_or(|line| line.len() <= MAX_LINE_BYTES));
@@ -142,7 +143,7 @@ pub(super) fn tell(keeper: &dyn Chronicle, edit: &mut Edit, work: &Work<'_>) {
     }
 }
 
-/// Gives the lines of an edit the next numbers.
+/// Assigns the next numbers to the entries of an edit.
 pub(super) fn number(edit: &mut Edit, state: &State) {
     let mut last = state.lines.last();
     for change in &mut edit.changes {
@@ -153,7 +154,7 @@ pub(super) fn number(edit: &mut Edit, state: &State) {
     }
 }
 
-/// The lines of an edit in one of their own.
+/// Moves the entries of an edit to an edit of their own.
 pub(super) fn set_apart(edit: &mut Edit) -> Edit {
     let is_line = |change: &Change| matches!(change, Change::Line { .. });
     let (lines, rest) = std::mem::take(&mut edit.changes).into_iter().partition(is_line);
@@ -161,13 +162,13 @@ pub(super) fn set_apart(edit: &mut Edit) -> Edit {
     Edit { changes: lines }
 }
 
-/// What a work says of a table in a level.
+/// Returns the facts about a table in a level.
 pub(super) fn fact(level: usize, meta: &TableMeta) -> TableFact {
     let TableMeta { number, uid, digest, .. } = *meta;
     TableFact { number, uid, digest, level: level as u8, records: meta.ledger.count(), bytes: meta.size }
 }
 
-/// What an edit does to a family, before it does it.
+/// Returns the tables that an edit changes in a family; called before the change.
 fn touched<'a>(part: &Replaced<'a>) -> Touched<'a> {
     let (family, levels) = (part.family, &part.family.view().levels);
     let gone = |(level, number): &(usize, u64)| Some(fact(*level, levels.get(*level, *number)?.meta()));
@@ -176,7 +177,7 @@ fn touched<'a>(part: &Replaced<'a>) -> Touched<'a> {
     Touched { family: family.id(), name: family.name(), read, written }
 }
 
-/// The tables of a whole state, and of each family those that `changes` add.
+/// Returns the tables of a whole state, or for each family the tables that `changes` add.
 pub(super) fn touched_in<'a>(state: &'a State, changes: &[Change], all: bool) -> Vec<Touched<'a>> {
     let of = |family: &'a version::Family| {
         let added = changes.iter().filter_map(|change| match change {

@@ -1,20 +1,21 @@
 //! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced if requested.
 //!
 //! ```text
-//! caller   seals the batch outside every lock: encoding, hashes, companions; verifies the companions again if the batch was held
+//! caller   seals the batch outside every lock: encoding, hashes, companions; verifies a held batch again
 //! apart    unless the commit is synced, moves large values to a blob file and leaves pointers (`apart.rs`)
 //! order    assigns seqno, offset and link (short mutex inside the log)
 //! copy     each thread copies its own frame, concurrently with the others
-//! apply    one thread at a time applies complete frames to the memtables in order, publishes the seqno (I01), acknowledges
+//! apply    one thread at a time applies complete frames in order, publishes the seqno (I01), acknowledges them
 //! sync     one group at a time, for the commits that requested it; other commits never wait for a sync
 //! ```
 //!
 //! Fast path (*alone*): an uncontended writer orders, copies and applies its frame under the apply lock, directly from
 //! the batch. It uses no queue, no second parse and no reference counts. All other writers take the steps above.
 //!
-//! After a commit returns, it is visible, completely in the log, and below the acknowledged mark; a `Sync` commit is
-//! also below the witness. Errors: before a commit is ordered, a failure affects only this commit. A failed write or
-//! sync of the log halts the store (I09).
+//! After:  a commit that returned is visible, completely in the log, and below the acknowledged mark; a `Sync` commit
+//!         is also below the witness.
+//! Errors: before a commit is ordered, a failure affects only this commit. A failed write or sync of the log halts the
+//!         store (I09).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,8 @@
-//! Compaction, the arm: tables of two levels become tables of the lower one, or a table moves without being read.
+//! Runs compactions: merges tables of two levels into the lower one, or moves a table down without reading it.
 //!
-//! The plan comes from `compaction::pick`, the pass is `compaction::output`. Damaged inputs are barred from picking, the rest goes on.
-//! Crash: before the edit, unnamed files that the next open sweeps; after it, everything.
+//! The plan comes from `compaction::pick`, the merge is `compaction::output`. Damaged inputs are quarantined; other
+//! compactions continue.
+//! Crash: before the edit, unnamed files that the next open removes; after it, the complete change.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -40,12 +41,13 @@ use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
-/// Debug builds make each pick anew and compare it with the one that is kept, in stores of so many families or fewer.
+/// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
 
 impl Db {
-    /// Flushes, then compacts until no compaction is due and the levels above the lowest, and value files, hold no more than they should; then
-    /// gives back what the log holds of the disk. What of it is beyond what is due it leaves out where somebody writes meanwhile.
+    /// Flushes all memtables, then compacts until no compaction is due and neither the upper levels nor the blob files
+    /// hold excess data. Finally releases the log's unneeded disk space. If other threads write meanwhile, only the due
+    /// compactions are certain to run.
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
@@ -62,14 +64,14 @@ impl Db {
         }
         let _job = inner.job()?;
         let trimmed = inner.trim_log();
-        inner.sweep_dead_files(); // those that a flush still held
+        inner.sweep_dead_files(); // whose last holder may have been a flush
         match trimmed {
             Err(error) if inner.check_halted().is_err() => Err(error),
-            _ => Ok(()), // where there is no room for it the log stays as it is
+            _ => Ok(()), // if the disk lacks room for it, the log stays as it is
         }
     }
 
-    /// Flushes, then merges everything within bounds down to the lowest level that holds data.
+    /// Flushes the family, then merges all records within bounds down to the lowest level that holds data.
     pub fn compact(&self, family: &Family, bounds: &Bounds) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|other| other == family)?;
@@ -78,12 +80,13 @@ impl Db {
 }
 
 impl Inner {
-    /// Compacts once, if something is due, or else where tombstones are dense.
+    /// Performs the most urgent compaction. If none is due, merges tables dense with tombstones.
     pub(crate) fn compact_step(&self) -> Result<bool> {
         self.compact_once(None, &self.picks)
     }
 
-    /// The same; or else, if a store is to settle whose tables were below this number, where too much stands above the lowest level.
+    /// Performs one compaction. With `settles` (the next file number when `settle` began), also merges excess data of
+    /// the upper levels.
     fn compact_once(&self, settles: Option<u64>, picks: &Mutex<PickCache>) -> Result<bool> {
         if self.check_halted().is_err() {
             return Ok(false);
@@ -91,11 +94,11 @@ impl Inner {
         if self.background.is_stopping() {
             return Err(Error::closed());
         }
-        // Whoever asks for it himself tries what could not be read, however often.
+        // An explicit call retries postponed tables at once, however often they have failed.
         let now = if settles.is_some() { u64::MAX } else { self.now_nanos() };
         match self.compactions.pick(now, |taken| self.most_urgent(taken, settles, &mut lock(picks))) {
             Some(picked) => {
-                self.background.kick(Lane::Compact); // another thread may find something beside this
+                self.background.kick(Lane::Compact); // another thread may find a concurrent one
                 self.carry_out(picked).map(|()| true)
             }
             None => Ok(false),
@@ -104,7 +107,7 @@ impl Inner {
 
     fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
         let outcome = self.run_plan(&picked.family, &picked.plan);
-        self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
+        self.sweep_dead_files(); // held until now; callers that wait for this job find them gone
         drop(picked);
         self.background.changed();
         outcome.or_else(|error| self.halt_if_lost().and(Err(error))).map(|warmth| {
@@ -113,7 +116,7 @@ impl Inner {
         })
     }
 
-    /// The most urgent plan of all families.
+    /// Returns the most urgent plan of all families.
     fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>, cache: &mut PickCache) -> Option<(Family, Plan)> {
         let horizon = self.snapshots.horizon_now(&self.expiry_clock);
         let families = self.families();
@@ -128,7 +131,7 @@ impl Inner {
         for family in families.by_id.values() {
             let view = family.view();
             let look = || self.pick_of(family, &view, &horizon, taken, settles);
-            // While a plan of it runs, whoever made that, its tables are not what its view says.
+            // While one of its plans runs, whichever thread made it, the view does not show the tables' final state.
             let known = if taken.runs_for(family.id()) { None } else { cache.known(family, &view) };
             let urgency = match known {
                 Some(known) => {
@@ -150,7 +153,7 @@ impl Inner {
         cache.take(family).map(|plan| (family.clone(), plan))
     }
 
-    /// The next compaction of a family; and whether it depends on more than its view and the `Basis`.
+    /// Returns the next compaction of a family, and whether it depends on more than its view and the `Basis`.
     fn pick_of(
         &self,
         family: &Family,
@@ -180,7 +183,8 @@ impl Inner {
         (pick, !spans.is_empty() || may_expire)
     }
 
-    /// What to merge of a family that is to settle, unless it was flushed since: it is written to, and would not settle.
+    /// Returns a space compaction for a settling family, unless it was flushed since: such a family is being written to
+    /// and would not settle.
     fn pick_lean(
         &self,
         family: &Family,
@@ -193,11 +197,11 @@ impl Inner {
             return None;
         }
         let towards = if holds_pointers(&view.levels) { lean::pick_bare } else { lean::pick_lean };
-        // What is merged tells which values are garbage: only then those that are alive are moved, once.
+        // Merge first, because merging shows which values are garbage; afterwards the live values are moved only once.
         towards(picture).or_else(|| self.pick_stale(family, view, picture, taken, Reason::Space))
     }
 
-    /// The table of a family that is written anew to be rid of value files that are mostly garbage.
+    /// Returns a plan to rewrite a table that points into blob files with mostly garbage.
     fn pick_stale(
         &self,
         family: &Family,
@@ -256,7 +260,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Does what is planned; answers what is to come into the cache for it, once its inputs are let go of.
+    /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
     fn run_plan(&self, family: &Family, plan: &Plan) -> Result<Warmth> {
         let (picture, started) = (Tables::of(family), self.now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
@@ -271,14 +275,15 @@ impl Inner {
         };
         if family.is_dropped() {
             self.revise_stall();
-            return Ok(Warmth::default()); // while it was compacted: nothing is left to be done, and nothing failed
+            return Ok(Warmth::default()); // family dropped during the compaction: neither a failure nor work left
         }
         if let Err(error) = &outcome
             && error.is_corruption()
         {
-            // What is damaged stays as it is, out of the picker's sight, and what overlaps it with it; the rest goes on.
+            // Damaged tables stay as they are and are hidden from the picker, together with the tables that they
+            // overlap; other compactions continue.
             let error = error.clone().in_family(family.name(), None);
-            let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // remembered in memory at least
+            let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // at least in memory
             self.say(Event::Corruption { error });
             return Ok(Warmth::default());
         }
@@ -286,7 +291,8 @@ impl Inner {
             && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted | ErrorKind::Interrupted)
             && (!error.is_out_of_space() || plan.reason.is_spare())
         {
-            // One of them cannot be read now, or what comes of them not be written: the rest goes on, and they are tried again later.
+            // An input cannot be read now, or the output cannot be written: other compactions continue, and this one is
+            // retried later.
             self.compactions.put_off(&plan.inputs, self.now_nanos(), error.is_out_of_space());
         }
         self.revise_stall();
@@ -312,10 +318,10 @@ impl Inner {
     ) -> Result<Warmth> {
         let stale = stale_files(family, &picture.levels, plan.thrift(), &self.compactions.resting(self.now_nanos()));
         let (written, through) = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
-            // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
-            // to blame is barred, and that is remembered.
+            // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then
+            // quarantine the damaged table, and record that.
             Err(error) if error.is_corruption() => self.merge_once(family, plan, (picture, inputs), &stale, true)?,
-            // Values that are moved by the way need room too.
+            // Moving values needs disk space too, so retry without it.
             Err(error) if error.is_out_of_space() && !plan.is_for_values() && points_into(inputs, &stale) => {
                 self.merge_once(family, plan, (picture, inputs), &BTreeSet::new(), false)?
             }
@@ -341,7 +347,7 @@ impl Inner {
         self.exchange(Replaced::tables(family, removes, adds), Some((expired, through)), plan, started)?;
         self.compactions.keep_expired(keep_expired.into_iter());
         if stay {
-            self.compactions.keeps(&numbers); // to write them anew once more would never end
+            self.compactions.keeps(&numbers); // or they would be rewritten forever
         }
         self.counters.compacted(read, written);
         let warmth = Warmth::noted(family, (plan.output_level, &numbers), inputs);
@@ -349,7 +355,8 @@ impl Inner {
         Ok(warmth)
     }
 
-    /// Tables for tables, in one edit. `expired`: what was dropped since it had expired, and by which time.
+    /// Exchanges tables in one edit. `expired`: the ledger of the dropped expired records, and the time by which they
+    /// had expired.
     pub(super) fn exchange(
         &self,
         replaced: Replaced<'_>,
@@ -368,7 +375,7 @@ impl Inner {
         self.install(edit, [replaced])
     }
 
-    /// Answers what was written, and the time by which records had expired.
+    /// Returns the output, and the time by which the dropped records had expired.
     fn merge_once(
         &self,
         family: &Family,
@@ -387,7 +394,7 @@ impl Inner {
         }
         properties.reverse(); // the lower level is the older
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
-        // The same for all parts, and before any look at what stands above.
+        // Taken once for all subcompactions, and before any lookup in the upper levels.
         let Horizon { boundaries: snapshots, expired: now } = self.snapshots.horizon(&self.expiry_clock);
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
@@ -400,7 +407,7 @@ impl Inner {
             let tables = inputs.iter().map(|(_, table)| table.table()).collect::<Result<Vec<_>>>()?;
             job.dictionary = train_for(job.compression, job.options.table_bytes, tables.into_iter());
         }
-        // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
+        // A repair may later replace a lost range by the records lost in it; a tombstone must still hide them then.
         let order = family.order();
         let is_fenced = |key: &[u8]| {
             !active(Bug::TombstoneDroppedUnderFence) && fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
@@ -415,7 +422,7 @@ impl Inner {
             })
         };
         let cuts = self.cuts(family, inputs)?;
-        // Each part holds the hashes of one table at a time.
+        // Each subcompaction holds the hashes of one table at a time.
         let records = expected.count().min(family.options().table_bytes / LEAST_RECORD_BYTES * (cuts.len() as u64 + 1));
         let _room = self.job_room(inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
         let written = write_parts(&job, &pass, &cuts, part)?;
@@ -426,7 +433,8 @@ impl Inner {
         Ok((written, now))
     }
 
-    /// Where a compaction is cut into parts that are done beside each other. A keeper with rows of its own goes over all records in turn.
+    /// Returns the keys that divide a compaction into concurrent subcompactions. A record protector with rows of its
+    /// own needs all records in one sequence.
     fn cuts(&self, family: &Family, inputs: &[Input]) -> Result<Vec<Vec<u8>>> {
         let bytes: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
         let parts = (bytes / family.options().table_bytes).min(self.settings.subcompactions as u64) as usize;
@@ -445,7 +453,7 @@ impl Inner {
         Ok(split::cut(family.order(), samples, parts))
     }
 
-    /// A pass whose outputs go into a level of a family: what is the same for all of them. `summed`: `expected` has sums.
+    /// Returns the parameters shared by all passes that write into a level of a family. `summed`: `expected` has sums.
     pub(super) fn pass_over<'a>(
         &'a self,
         family: &'a Family,
@@ -490,13 +498,13 @@ impl Inner {
     }
 }
 
-/// What a record takes in a table at least, as far as the room of a job is concerned.
+/// Minimum bytes of a record in a table, for estimating a job's memory.
 const LEAST_RECORD_BYTES: u64 = 16;
 
-/// Keys of a table that tell where a compaction may be cut.
+/// Number of keys sampled per table as candidates for dividing a compaction.
 const SAMPLES: usize = 64;
 
-/// The inputs of a compaction, from their start on.
+/// Returns cursors over the inputs of a compaction, from their start on.
 fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn Cursor>>> {
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
     for (level, _) in &plan.inputs {
@@ -513,14 +521,15 @@ fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn
     Ok(sources)
 }
 
-/// How many records of each table at the bottom have a newer version beside them. What cannot be opened has none.
+/// Returns, for each table at the bottom level, the number of records with a newer version in the same table. A table
+/// that cannot be opened is omitted.
 fn hidden_at_bottom(view: &View) -> HashMap<u64, u64> {
     let tables = view.levels.level(BOTTOM).tables().iter();
     let hidden = tables.filter_map(|table| Some((table.meta().number, table.table().ok()?.properties().versions?)));
     hidden.collect()
 }
 
-/// A table as a part of its level, read by a job.
+/// A table as one part of its level, read by a job.
 struct Streamed(Arc<TableHandle>);
 
 impl merge::Part for Streamed {
@@ -537,10 +546,11 @@ impl merge::Part for Streamed {
     }
 }
 
-/// A table that goes into a compaction, with its level.
+/// An input table of a compaction, with its level.
 pub(super) type Input = (usize, Arc<TableHandle>);
 
-/// What a merge needs of a view while it runs, which may be minutes: no memtable, so that they go when they are flushed.
+/// The parts of a view that a merge needs while it runs, possibly for minutes. It holds no memtable, so that flushed
+/// memtables can be freed.
 struct Tables {
     levels: Arc<Levels>,
     fences: Arc<Vec<Fence>>,
@@ -553,13 +563,13 @@ impl Tables {
     }
 }
 
-/// Damage that a pass itself noticed, in memory: a ledger that does not close, a record that is not what its companion says, or
-/// that lacks it.
+/// Returns true for damage found in memory by the pass itself: a ledger mismatch, or a record with a wrong or missing
+/// companion.
 pub(super) fn is_of_the_pass(error: &Error) -> bool {
     error.damage().is_some_and(|damage| damage.file.is_empty() && damage.verdict != Verdict::Misplaced)
 }
 
-/// The table that an error names, if it is an input; else all of them.
+/// Returns the input table that an error names, or all inputs if it names none.
 fn to_blame(error: &Error, inputs: &[Input]) -> Vec<u64> {
     let numbers = || inputs.iter().map(|(_, table)| table.meta().number);
     let named = error.damage().and_then(|damage| Name::parse(&damage.file));
@@ -579,8 +589,9 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
-/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan. Not seen
-/// is a commit that took its time before the value's was over, and is held back until this pass has met its key.
+/// Returns true if a newer version of a key than the plan's inputs may exist in the memtables or upper levels. `view`
+/// is not older than the plan. One case is not detected: a commit that took its time before the value expired, and is
+/// delayed until this pass has processed its key.
 fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     let mut generations = [&view.active].into_iter().chain(&view.frozen);
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
@@ -592,7 +603,8 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
-/// The value files of a family whose turn it is to be collected. No plan is made for what `resting` tables point to, nor for those of level 0.
+/// Returns the blob files of a family that are due for garbage collection. Files that `resting` or level-0 tables point
+/// into get no plan.
 fn stale_files(family: &Family, levels: &Levels, thrift: Thrift, resting: &HashSet<u64>) -> BTreeSet<Uid> {
     let tables = |from: usize| levels.iter().skip(from).flat_map(|level| level.tables()).map(|table| &**table.meta());
     let files = collect::living(tables(0));
@@ -605,12 +617,12 @@ fn stale_files(family: &Family, levels: &Levels, thrift: Thrift, resting: &HashS
     collect::in_turn(&files, stale, &movable, collect::most_at_once(family.options().table_bytes, held, alive))
 }
 
-/// True if tables point into one of these files.
+/// Returns true if tables point into one of these files.
 fn points_into(tables: &[Input], files: &BTreeSet<Uid>) -> bool {
     tables.iter().any(|(_, table)| table.meta().values.iter().any(|of| files.contains(&of.file.uid)))
 }
 
-/// Bytes of tables, and of the values that they point to.
+/// Returns the bytes of tables, and of the values that they point to.
 fn held_and_pointed(levels: &Levels) -> (u64, u64) {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
     tables.fold((0u64, 0u64), |(held, pointed), meta| {
@@ -619,13 +631,14 @@ fn held_and_pointed(levels: &Levels) -> (u64, u64) {
     })
 }
 
-/// True if tables are little beside the values that they point to: an eighth of them, at most.
+/// Returns true if the tables are at most an eighth of the size of the values that they point to.
 fn holds_pointers(levels: &Levels) -> bool {
     let (held, pointed) = held_and_pointed(levels);
     pointed / 8 > held
 }
 
-/// The shape that a family wants. Tables move freely where all levels are packed alike.
+/// Returns the level shape that a family requests. Tables move freely between levels if all levels are compressed
+/// alike.
 pub(super) fn shape(options: &CfOptions) -> Shape {
     Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
 }
@@ -651,7 +664,8 @@ impl Inner {
         let stay = |number| taken.is_kept(number);
         picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
         if self.companions.has_rows() {
-            // Rows of the keeper's own may be tombstones: they stay, so nothing is to be gained by merging a table to be rid of them.
+            // The protector's own rows may be tombstones, which stay; merging a table to drop tombstones is useless
+            // then.
             picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
         }
         picture
@@ -698,7 +712,8 @@ mod tests {
         assert_eq!(pick().unwrap().family, other);
     }
 
-    /// A pass that moves values looks whether it is to end, and how fast it may go, by the bytes that it writes: the pointers it reads are short.
+    /// A pass that moves values checks for cancellation and for its rate limit by the bytes it writes, because the
+    /// pointers it reads are short.
     #[test]
     fn a_pass_that_moves_values_ends_soon_where_the_store_closes() {
         let options = CfOptions { large_value_bytes: 1000, level0_tables: 1, ..CfOptions::default() };

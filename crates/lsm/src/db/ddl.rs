@@ -1,14 +1,16 @@
-//! Families come and go: one edit each, durable before anybody sees it.
+//! Creating and dropping families: one edit each, durable before readers or writers see it.
 //!
-//! A created family is in the manifest before its first record is in the log. A dropped one leaves the manifest; records of it
-//! that are still in the log are skipped by recovery, its tables die when no version names them. Its id is never used again.
+//! A created family is in the manifest before its first record is in the log. A dropped family leaves the manifest;
+//! recovery skips its records that are still in the log, and its tables become obsolete when no version names them. Its
+//! id is never reused.
 //!
-//! Drop:   the family is marked, so that no batch that names it is taken; then a seqno is taken, and with it the rules change: a
-//!         batch that was looked at before is ordered before, or is looked at again (and refused). So that seqno ends the
-//!         family's history, in the order of commits. Rows that its last records give rise to are written, its data is
-//!         not, and one edit names them and drops the family: an event is in the log of events or its family is still there.
-//! Fails:  then the mark is taken back, and everything is as it was but for a seqno.
-//! Crash:  before the edit the family is whole; after it, it is gone and its rows are there.
+//! Drop:  the family is marked, so that new batches for it are rejected. Then the drop takes a seqno and changes the
+//!        configuration epoch at that seqno: a batch that was checked before is either ordered before, or checked again
+//!        and rejected. That seqno therefore ends the family's history in the commit order. Rows emitted by its last
+//!        records are written, but its data is not. One edit names the rows' tables and drops the family, so an event
+//!        is in the event log, or its family still exists.
+//! Fails: the mark is removed, and the store is unchanged except for one used seqno.
+//! Crash: before the edit the family is complete; after it, the family is gone and its rows exist.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,19 +33,21 @@ use crate::seam::{Deed, Emitted};
 use crate::version::{self, Change, Edit};
 use crate::wal::Then;
 
-/// Longest family name, in bytes.
+/// Maximum length of a family name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 impl Db {
-    /// Creates a family. `Invalid` if the name is taken, empty, longer than 255 bytes or a system family's, or has a zero byte in it,
-    /// or the options cannot work. Durable when it returns; costs two fsyncs.
+    /// Creates a family. Fails with `Invalid` if the name is taken, empty, longer than 255 bytes, contains a zero byte
+    /// or belongs to a system family, or if the options are invalid. The family is durable when the call returns; costs
+    /// two fsyncs.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         self.create_family_with(name, options, &mut |_| None)
     }
 
-    /// The same, under new rules: `rules` is told the id of the family, once it is durable and before anybody finds it, and answers what the lower half of the word
-    /// of rules is to be from then on; none: it stays. So nothing is written to the family under the rules so far. Of the store `rules` may ask which families there are, and
-    /// nothing else.
+    /// Creates a family and changes the configuration epoch. `rules` receives the family's id once the family is
+    /// durable and before it is visible. It returns the new lower half of the epoch, or `None` to keep the current one.
+    /// No batch built under the old epoch can thus write to the family. `rules` may list the store's families, and must
+    /// make no other call to the store.
     pub fn create_family_with(
         &self,
         name: &str,
@@ -66,15 +70,16 @@ impl Db {
         self.family(name).ok_or_else(|| Error::structural("a family just created is not there"))
     }
 
-    /// Drops a family and all it holds. `Invalid` if there is none of this name, or for `default` and system families. Handles that
-    /// are still around read nothing; files go when the last cursor over them goes.
+    /// Drops a family and all of its data. Fails with `Invalid` if no family has this name, and for `default` and
+    /// system families. Remaining handles read no data; files are removed when the last cursor over them is dropped.
     pub fn drop_family(&self, name: &str) -> Result<()> {
         self.drop_family_with(name, &mut |_| Vec::new())
     }
 
-    /// The same, with rows for other families in the same edit. `rows` is asked once, as soon as the drop has its place in the order
-    /// of commits, with its seqno (as `on_ordered` of `commit_under`): every operation on the family is older, and nothing that
-    /// is younger knows it. Rows without companions get theirs. Their keys must be ones that nothing else writes.
+    /// Drops a family, and writes rows for other families in the same edit. `rows` is called once, with the drop's
+    /// seqno, as soon as the drop's position in the commit order is certain (like `on_ordered` of `commit_under`).
+    /// Every operation on the family is older than the rows, and no later operation can reach the family. Rows without
+    /// companions get companions. No other operation may write the rows' keys.
     pub fn drop_family_with(&self, name: &str, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let (inner, _) = self.writable()?;
         if name == DEFAULT_FAMILY || is_system_name(name) {
@@ -85,7 +90,7 @@ impl Db {
     }
 }
 
-/// Whether a family can have this name. Lists of names, as C gets them, end each with a zero byte.
+/// Checks a family name. The C interface returns lists of names that end in zero bytes, so a name contains none.
 pub(super) fn check_name(name: &str) -> Result<()> {
     match name.len() {
         1..=MAX_NAME_BYTES if !name.contains('\0') => Ok(()),
@@ -94,7 +99,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 }
 
 impl Inner {
-    /// Makes the families that are asked for and not there yet: users' ones with one edit, the system's with another.
+    /// Creates the requested families that are missing: user families in one edit, system families in another.
     pub(super) fn create_missing(&self, asked: &[(String, CfOptions)]) -> Result<()> {
         let _job = self.job()?;
         let is_missing = |name: &str| self.families().named(name).is_none();
@@ -114,7 +119,8 @@ impl Inner {
         }
     }
 
-    /// Makes families by one edit. `before` they are shown, when nothing can fail any more, somebody is told.
+    /// Creates families in one edit. Calls `before` when creation can no longer fail and the families are not visible
+    /// yet.
     fn create_families(&self, asked: Vec<(u32, String, CfOptions)>, before: &mut dyn FnMut()) -> Result<()> {
         let (mut families, mut made) = ((**self.families()).clone(), Vec::new());
         let mut edit = Edit::default();
@@ -137,7 +143,7 @@ impl Inner {
             edit.changes.push(Change::FamilyCreated { id, name, comparator, options });
         }
         self.sync_log()?; // I15
-        // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
+        // Shown only when durable: otherwise a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
         self.least_apart.fetch_min(least_apart(made.iter()), Ordering::Relaxed);
         or_undo(before, || self.halt_unwound("a family was made that is not shown"));
@@ -149,7 +155,7 @@ impl Inner {
         let Some(family) = self.families().named(name).cloned() else {
             return Err(Error::invalid(format!("there is no family {name:?}")));
         };
-        // Marked first: a compaction that finishes now finds the mark under the manifest's lock and adds nothing.
+        // Marked first: a compaction that finishes now finds the mark under the manifest's lock and installs no table.
         family.set_dropped(true);
         if let Err(error) = or_undo(|| self.drop_marked(&family, rows), || family.set_dropped(false)) {
             family.set_dropped(planted::active(Bug::MarkOfADropStays));
@@ -161,12 +167,12 @@ impl Inner {
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
         family.clear(Arc::new(Levels::empty(family.order().clone())), &self.unsynced);
         self.charge_memtables();
-        self.note_stall(); // before files go: somebody may wait for what this family held
+        self.note_stall(); // before files are removed: writers may wait for this family's memory
         self.sweep_dead_files();
         Ok(())
     }
 
-    /// Ends the history of a family that is marked as dropped, and makes it durable.
+    /// Ends the history of a family that is marked as dropped, and makes the drop durable.
     fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
         let started = self.now_nanos();

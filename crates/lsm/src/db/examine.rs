@@ -1,7 +1,7 @@
 //! Inspection of a store piece by piece, for verification, scrubbing and repair. Changes nothing.
 //!
 //! Out: the tables of a family, each kept alive while it is inspected; its memtables; the part of the log that still
-//! exists; a fresh read of the manifest. Damage is an error of the damaged piece only.
+//!      exists; a fresh read of the manifest. Damage is an error of the damaged piece only.
 
 use std::fmt;
 use std::io;

@@ -1,7 +1,7 @@
-//! Expired tables, the arm: they go by an edit alone; and when the compaction lane is to look for more.
+//! Drops expired tables, by an edit alone; also decides when the compaction lane checks for more.
 //!
-//! Which tables go is decided in `compaction::expired`. The edit carries the counts and sums of what it drops (I11), and the time by which
-//! all of it had expired, so that the store never judges by an earlier one.
+//! `compaction::expired` chooses the tables. The edit carries the counts and sums of the dropped records (I11), and the
+//! time by which all of them had expired, so that the store never evaluates expiry at an earlier time.
 
 use std::time::Duration;
 
@@ -17,20 +17,21 @@ use crate::ledger::Ledger;
 use crate::record::MAX_SEQNO;
 use crate::version::TableMeta;
 
-/// The compaction lane of a store whose records expire looks so often at least: views that were let go of ring no bell.
+/// Maximum interval between checks of the compaction lane in a store with expiring records, because the release of a
+/// view rings no bell.
 const LOOK_MICROS: u64 = 60_000_000;
 
-/// It looks no more often than so.
+/// Minimum interval between these checks.
 const LEAST_LOOK_MICROS: u64 = 20_000;
 
 impl Inner {
-    /// Tables whose records have all expired go, unread.
+    /// Drops tables whose records have all expired, without reading them.
     pub(super) fn drop_tables(&self, family: &Family, plan: &Plan, inputs: &[Input], started: u64) -> Result<()> {
         let through = self.snapshots.horizon(&self.expiry_clock).expired;
         let view = family.view();
         let has_gone = |meta: &TableMeta| meta.expiry.is_some_and(|of| of.all_by(through));
         if !inputs.iter().all(|(_, table)| has_gone(table.meta()) && !is_fenced(&view, table.meta())) {
-            return Ok(()); // the clock was set back, or something was lost, since the plan was made
+            return Ok(()); // the clock was set back or records were lost since the plan was made
         }
         let (mut dropped, mut bytes) = (Ledger::default(), 0);
         for (_, table) in inputs {
@@ -46,7 +47,8 @@ impl Inner {
         Ok(())
     }
 
-    /// How long the compaction lane may sleep until records expire for which it would work; none if no table has any that expire.
+    /// Returns how long the compaction lane may sleep until enough records expire; `None` if no table has expiring
+    /// records.
     pub(super) fn until_expiry(&self) -> Option<Duration> {
         let (families, now) = (self.families(), self.expiry_clock.now());
         let due = |table: &TableHandle| {
@@ -64,7 +66,7 @@ impl Inner {
     }
 }
 
-/// True if a memtable holds a key within the bounds of a table.
+/// Returns true if a memtable holds a key within the bounds of a table.
 pub(super) fn is_in_memory(view: &View, table: &TableFacts<'_>) -> bool {
     let order = view.levels.order();
     let mut generations = [&view.active].into_iter().chain(&view.frozen);
@@ -75,7 +77,7 @@ pub(super) fn is_in_memory(view: &View, table: &TableFacts<'_>) -> bool {
     })
 }
 
-/// True if something was lost between the keys of a table.
+/// Returns true if a lost range overlaps the keys of a table.
 fn is_fenced(view: &View, table: &TableMeta) -> bool {
     let order = view.levels.order();
     view.fences.iter().any(|fence| {

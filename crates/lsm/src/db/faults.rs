@@ -1,4 +1,4 @@
-//! Hands in the memory of a store, for tests and experiments of who notices. Not for users.
+//! Fault injection into the memory of a store, for tests and experiments on error detection. Not for users.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::sst::fuzzing::Site;
 use crate::version::Shelf;
 
 impl Db {
-    /// Turns over bits of a byte of a block in memory; behind the block's bytes come those of its heads. The block is read if it
-    /// is not there. False if there is no such block or byte, or the block cannot be kept.
+    /// Flips bits of a byte of a block in memory; the bytes of its record heads follow those of the block. Loads the
+    /// block if it is not cached. Returns false if no such block or byte exists, or the block cannot be cached.
     #[doc(hidden)]
     pub fn damage_cache(&self, file: &str, block: usize, byte: usize, mask: u8) -> Result<bool> {
         let (.., table) = self.table_of(file)?;
         table.damage_cached(block, byte, mask)
     }
 
-    /// Turns over bits of a byte of the index or the filter of a table, in memory.
+    /// Flips bits of a byte of a table's index or filter in memory.
     #[doc(hidden)]
     pub fn damage_table(&self, file: &str, site: Site, at: usize, mask: u8) -> Result<()> {
         let (family, level, handle, table) = self.table_of(file)?;
@@ -32,7 +32,7 @@ impl Db {
         Ok(())
     }
 
-    /// Blocks of a table, for those who choose one.
+    /// Returns the number of blocks of a table.
     #[doc(hidden)]
     pub fn blocks_of(&self, file: &str) -> Result<usize> {
         self.table_of(file).map(|(.., table)| table.blocks())

@@ -1,9 +1,14 @@
-//! Flush: frozen memtables become one table of level 0, and the rows that they give rise to tables of other families.
+//! Flush: writes frozen memtables to one level-0 table, and the rows that their records emit to tables of other
+//! families.
 //!
-//! Before: the memtables never change again (I03); the log is durable through what the table makes permanent (I15).
-//! After:  tables and directory are synced before one edit names them all (I04); the ledgers of data and rows closed (I11).
-//! Damage: what is not what was written, or does not add up, is made again from the log (`redo`), which nobody retires before.
-//! Crash:  before the edit, unnamed files that the next open sweeps; the log still holds every record. After it, data and rows.
+//! Before: the memtables never change again (I03); the log is durable through the records that the table makes
+//!         permanent (I15).
+//! After:  tables and directory are synced before one edit names them all (I04); the ledgers of data and rows match
+//!         (I11).
+//! Damage: if a memtable is damaged or its ledger does not match, the flush is repeated from the log (`redo`), whose
+//!         segments are not retired before.
+//! Crash:  before the edit, unnamed files that the next open removes; the log still holds every record. After it, data
+//!         and rows.
 
 use std::iter::Peekable;
 use std::path::Path;
@@ -38,11 +43,11 @@ impl Db {
     pub fn flush(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
-        inner.halt_if_lost() // where nothing was left to flush, no edit has looked
+        inner.halt_if_lost() // if all memtables were empty, no edit has checked the lock
     }
 
-    /// Writes the memtables of one family to tables, with every commit that was ordered before, whether or not its writer has got to
-    /// apply it. Takes a seqno.
+    /// Flushes the memtables of one family, including every commit ordered before, even if its writer has not applied
+    /// it yet. Uses one seqno.
     pub fn flush_ordered(&self, family: &Family) -> Result<()> {
         let (inner, _) = self.writable()?;
         let _job = inner.job()?;
@@ -52,7 +57,7 @@ impl Db {
 }
 
 impl Inner {
-    /// True if a frozen memtable waits.
+    /// Returns true if a frozen memtable waits.
     pub(crate) fn flush_is_due(&self) -> bool {
         self.families().by_id.values().any(|family| !family.view().frozen.is_empty())
     }
@@ -65,14 +70,14 @@ impl Inner {
         Ok(through)
     }
 
-    /// The flush lane: everything frozen, of all families; and, while nothing is, segments that are full and not sealed, what died, and what the
-    /// open left to be removed.
+    /// One step of the flush lane: flushes all frozen memtables. If none is frozen, it seals full segments, and removes
+    /// obsolete files and leftovers of the open.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         if self.flush_is_due() {
             let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
             drop(job);
-            // What died may be the room that it lacks.
+            // Removing obsolete files may free the space that the flush lacks.
             if self.sweep_one() && flushed.is_err() {
                 while self.sweep_one() {}
             }
@@ -85,10 +90,11 @@ impl Inner {
         sealed
     }
 
-    /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.
-    /// Writers go on and freeze more meanwhile: with that a checkpoint would hold another moment of each family.
+    /// Flushes the memtables of the chosen families that were frozen at commits up to `through`. The caller holds
+    /// `jobs_lock`. Memtables that concurrent writers freeze meanwhile are excluded; otherwise a checkpoint would hold
+    /// each family as of another commit.
     ///
-    /// Families that hold little are flushed in groups, each with one sync of the log, the directory and the manifest.
+    /// Families with little data are flushed in groups, each with one sync of the log, the directory and the manifest.
     pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
         let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
         let (mut any, mut failed) = (false, Ok(()));
@@ -100,14 +106,15 @@ impl Inner {
                 Ok(()) => any |= !group.is_empty(),
                 Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
                 Err(error) if self.background.is_stopping() => return Err(error),
-                // What one family lacks keeps no other from its tables.
+                // A failure of one family does not keep the others from being flushed.
                 Err(error) => (any, failed) = (any || group.len() > 1, failed.and(Err(error))),
             }
         }
         failed.map(|()| any)
     }
 
-    /// Takes families until those with something frozen make a group: their memtables are small together, or there is one.
+    /// Takes families until those with frozen memtables form a group: several families with a small total size, or a
+    /// single one.
     fn next_group<'a>(
         &self,
         families: &mut Peekable<impl Iterator<Item = &'a Family>>,
@@ -130,7 +137,7 @@ impl Inner {
         group
     }
 
-    /// Flushes a group. If that fails as a whole, each family is flushed by itself.
+    /// Flushes a group. If the group fails as a whole, flushes each family separately.
     fn flush_group(&self, group: &[Frozen<'_>]) -> Result<()> {
         if let [alone] = group {
             return self.flush_family(alone);
@@ -154,8 +161,8 @@ impl Inner {
         failed
     }
 
-    /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance, since behind a flush it needs less,
-    /// and then in that of the trash, file by file.
+    /// Flushes these memtables of a family. If the disk is full, first retries after releasing the log's spare
+    /// segments, because the log needs less space after a flush. Then retries after each removal of a trash file.
     fn flush_family(&self, frozen: &Frozen<'_>) -> Result<()> {
         let alone = std::slice::from_ref(frozen);
         let (mut outcome, mut is_first) = (self.flush_once(alone), true);
@@ -170,8 +177,8 @@ impl Inner {
         outcome.map(drop)
     }
 
-    /// Flushes the first families of a group by one edit, and answers how many: all, or those up to the first one whose records give rise to
-    /// rows, since the next one's rows may depend on these.
+    /// Flushes the first families of a group by one edit, and returns their number. This is the whole group, or the
+    /// families up to the first one whose records emit rows, because the rows of the next one may depend on them.
     fn flush_once(&self, group: &[Frozen<'_>]) -> Result<usize> {
         let due = self.lines_due();
         group.iter().try_for_each(|frozen| self.finish_values(frozen.family, &frozen.generations))?;
@@ -179,7 +186,7 @@ impl Inner {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
         };
-        self.check_halted()?; // what was synced before needs no other sync; but no table would be named any more
+        self.check_halted()?; // a halted store may pass `sync_log`, but no edit could name its tables
         let (families, next_file) = (self.families(), || self.new_file_number());
         let unsynced = UnsyncedTables::default();
         let shared = (group.len() > 1).then_some(&unsynced);
@@ -209,7 +216,8 @@ impl Inner {
         Ok(written.len())
     }
 
-    /// Writes the tables of a group, not synced if there are several, up to the first family that gives rise to rows.
+    /// Writes the tables of a group up to the first family that emits rows; leaves them unsynced if the group has
+    /// several families.
     fn write_group<'a, 'f>(
         &self,
         level0: &Level0<'_>,
@@ -234,7 +242,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Names the tables of a group by one edit, and shows them.
+    /// Names the tables of a group in one edit, and makes them visible.
     fn install_group(&self, written: &[WrittenFamily<'_, '_>], due: Option<&Due>, moment: Moment) -> Result<()> {
         let (mut edit, mut parts, mut later) = (Edit::default(), Vec::new(), Vec::new());
         for WrittenFamily { of, flushed, started } in written {
@@ -264,7 +272,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The lines that became rows go in the edit that names those.
+    /// Removes event log entries from the manifest in the edit that names their rows.
     fn take_lines_out(&self, edit: &mut Edit, due: &Due) -> Result<()> {
         let gone = Change::LinesTakenOut { through: due.through };
         if planted::active(Bug::LinesGoneBeforeRows) {
@@ -274,7 +282,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What a flush needs to know of this store.
+    /// Returns the parameters of a flush of this store.
     pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a (dyn Fn() -> u64 + Sync)) -> Level0<'a> {
         Level0 {
             env: &self.env,
@@ -297,35 +305,35 @@ impl Inner {
         self.sync_names()
     }
 
-    /// Makes the names of the store's files durable. After a failure nothing is known of any name that was not durable before, those of other
-    /// jobs' files among them, whose own sync may say that all is well: the store halts (I09).
+    /// Syncs the store's directory. After a failure the durability of every unsynced name is unknown, including files
+    /// of other jobs whose own sync may then report success. Therefore the store halts (I09).
     pub(super) fn sync_names(&self) -> Result<()> {
         let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
         synced.map_err(|error| self.halt(error))
     }
 }
 
-/// What a flush needs to know; also used by recovery, before there is a store.
+/// The parameters of a flush; also used by recovery, before the store exists.
 pub(super) struct Level0<'a> {
     pub(super) env: &'a Env,
     pub(super) dir: &'a Path,
     pub(super) store: Option<Uid>,
     pub(super) companions: &'a Arc<dyn Companions>,
-    /// Those that may receive rows.
+    /// The families that may receive rows.
     pub(super) families: &'a Families,
     pub(super) next_file: &'a (dyn Fn() -> u64 + Sync),
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
-    /// How fast it may write.
+    /// Limits the write rate.
     pub(super) pace: Option<&'a Pace>,
-    /// Takes tables that are not synced yet; none: each is synced when it is finished.
+    /// Collects unsynced tables; `None` syncs each table when it is finished.
     pub(super) unsynced: Option<&'a UnsyncedTables>,
 }
 
-/// Families that are flushed by one edit, at most.
+/// Maximum number of families flushed by one edit.
 const MOST_OF_GROUP: usize = 128;
 
-/// A group takes this part of a memtable, and of the files that may be open.
+/// A group may take this fraction (1/4) of a memtable's budget, and of the open-file bound.
 const GROUP_PART: usize = 4;
 
 /// Frozen memtables of a family that are flushed together.
@@ -333,12 +341,12 @@ struct Frozen<'f> {
     family: &'f Family,
     /// Newest first.
     generations: Vec<Arc<Generation>>,
-    /// The commit up to which they hold records.
+    /// The last commit whose records they may hold.
     through: Seqno,
 }
 
 impl<'f> Frozen<'f> {
-    /// The memtables of a family that were frozen at commits up to `limit`, if there are any.
+    /// Returns the memtables of a family that were frozen at commits up to `limit`; `None` if the family has none.
     fn of(family: &'f Family, limit: Seqno) -> Option<Frozen<'f>> {
         let view = family.view();
         let newer = view.frozen.iter().take_while(|generation| generation.through() > limit).count();
@@ -364,30 +372,30 @@ impl<'f> Frozen<'f> {
     }
 }
 
-/// What the flush of one family of a group wrote.
+/// The output of flushing one family of a group.
 struct WrittenFamily<'a, 'f> {
     of: &'a Frozen<'f>,
     flushed: Flushed,
     started: u64,
 }
 
-/// What a flush wrote: nothing of it is named yet.
+/// The output of a flush, not yet named by an edit.
 pub(super) struct Flushed {
-    /// Tables of the family, and what the pass counted.
+    /// Tables of the family, and the counts of the pass.
     pub(super) written: Written,
-    /// Tables of other families, for the rows that the flush gave rise to.
+    /// Tables of other families, with the rows that the flush emitted.
     pub(super) emitted: Vec<(Family, Vec<TableMeta>)>,
 }
 
 impl Flushed {
-    /// What it does to each family, the flushed one first.
+    /// Returns the view changes of each family, the flushed one first.
     pub(super) fn parts<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = Replaced<'a>> {
         let own = (family, &self.written.tables);
         let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
         [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables))
     }
 
-    /// Takes the rows that lines of the chronicle become among those that the flush gave rise to.
+    /// Adds the rows of event log entries to those that the flush emitted.
     fn receive_lines(&mut self, level0: &Level0<'_>, due: &Due) -> Result<()> {
         let mut given = Given::default();
         take_given(&**level0.companions, &mut given, due.rows.clone())?;
@@ -395,7 +403,7 @@ impl Flushed {
         Ok(())
     }
 
-    /// Removes its files, which no edit names.
+    /// Removes the output's files, which no edit names.
     fn remove(&self, level0: &Level0<'_>, family: &Family) {
         let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
         emitted.chain([(family, &self.written.tables)]).for_each(|(of, tables)| remove_tables(level0, of, tables));
@@ -408,7 +416,7 @@ impl Flushed {
 }
 
 impl Level0<'_> {
-    /// What the keeper is told of a family whose records are flushed.
+    /// Returns the context that the record protector gets for a flushed family.
     pub(super) fn emitting<'a>(&'a self, family: &'a Family) -> Emitting<'a> {
         Emitting { id: family.id(), name: family.name(), lookup: self }
     }
@@ -436,8 +444,8 @@ impl Level0<'_> {
     }
 }
 
-/// The records of frozen memtables as a table of level 0, and the rows that they give rise to as tables of their families: synced
-/// but not named yet.
+/// Writes the records of frozen memtables to a level-0 table, and the emitted rows to tables of their families: synced
+/// but not yet named by an edit.
 pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<Flushed> {
     let mut expected = Ledger::default();
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();

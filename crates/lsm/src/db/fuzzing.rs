@@ -1,9 +1,12 @@
-//! A way in for fuzzers: any bytes as operations on an engine on a simulated disk, crashes among them, beside a model.
+//! Entry point for fuzzers: interprets any bytes as operations, including crashes, on a store on a simulated disk, and
+//! compares it with a model.
 //!
-//! In:     bytes; the first chooses the settings, each further one an operation, followed by what the operation needs.
-//! Holds:  every read answers what the model holds; a recovered store holds a prefix of the commits that contains all that was
-//!         acknowledged (the process died) or synced (the machine died); an error comes only after a crash.
-//! Out:    nothing, or a panic: then there is a bug. One thread and no clock: the same bytes do the same again.
+//! In:    bytes; the first selects the settings, each further one an operation, followed by the operation's arguments.
+//! Holds: every read returns the model's result. A recovered store holds a prefix of the commits that contains all
+//!        acknowledged ones (after a process crash) or all synced ones (after a machine crash). Errors occur only after
+//!        a crash.
+//! Out:   no result, or a panic that shows a bug. The run uses one thread and no clock, so the same bytes repeat the
+//!        same run.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,21 +22,21 @@ use crate::record::Kind;
 use crate::seam::Plain;
 
 const FAMILIES: [&str; 3] = [DEFAULT_FAMILY, "other", "system_metadata.log"];
-/// The one of the store's own among them, whose keys end in a seqno.
+/// Index of the system family, whose keys end in a seqno.
 const SYSTEM: usize = 2;
 const DIR: &str = "/store";
 const COPY: &str = "/copy";
 
-/// Steps of a run after which it ends, so that no input takes long.
+/// Maximum number of steps of a run, so that no input takes long.
 const MOST_STEPS: u64 = 60_000;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// One map for each of `FAMILIES`.
 type Content = [Rows; 3];
-/// A family, a key, and its new value or none.
+/// A family, a key, and its new value; `None` deletes the key.
 type Change = (usize, Vec<u8>, Option<Vec<u8>>);
 
-/// Does the operations that `data` spells. Panics if the store and the model disagree.
+/// Executes the operations encoded in `data`. Panics if the store and the model disagree.
 pub fn ops(data: &[u8]) {
     drive(data);
 }
@@ -54,7 +57,7 @@ fn drive(data: &[u8]) -> Run {
     run
 }
 
-/// Bytes read one by one; zeros behind their end.
+/// Reads bytes one by one; returns zeros after the end.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -64,7 +67,7 @@ impl Input<'_> {
         *first
     }
 
-    /// A key out of 64, mostly short, some with a long common start.
+    /// Returns one of 64 keys, mostly short, some with a long common prefix.
     fn key(&mut self) -> Vec<u8> {
         match self.byte() & 63 {
             0 => Vec::new(),
@@ -74,7 +77,7 @@ impl Input<'_> {
         }
     }
 
-    /// A value: mostly short, rarely above a quarter of the ring.
+    /// Returns a value: mostly short, rarely longer than a quarter of the ring.
     fn value(&mut self) -> Vec<u8> {
         let (size, fill) = (self.byte() as usize, self.byte());
         let length = if size >= 254 { 5000 * (size - 253) } else { size * size / 40 };
@@ -101,10 +104,10 @@ impl Input<'_> {
     }
 }
 
-/// Ways in for injected faults: what readers hold in memory, behind the store's back.
+/// Entry points for fault injection: the tables that readers hold in memory.
 #[cfg(feature = "faults")]
 impl Db {
-    /// The tables of a family that readers go to: level, number, table.
+    /// Returns the tables of a family that readers use: level, number, table.
     pub fn tables_in_memory(&self, family: &super::Family) -> Result<Vec<(usize, u64, Arc<crate::sst::Table>)>> {
         let view = family.pinned_view();
         let mut tables = Vec::new();
@@ -116,7 +119,7 @@ impl Db {
         Ok(tables)
     }
 
-    /// Puts another table where readers look for this one, or nothing; files and manifest are as they were.
+    /// Replaces a table in memory by another one, or removes it; files and manifest stay unchanged.
     pub fn exchange_in_memory(
         &self,
         family: &super::Family,
@@ -198,7 +201,7 @@ impl Run {
         }
     }
 
-    /// True if the store has a family of its own beside those of users.
+    /// Returns true if the store has a system family besides the users' families.
     fn has_system(&self) -> bool {
         self.how & 32 == 0
     }
@@ -261,7 +264,7 @@ impl Run {
             self.model.commit(changes);
         }
         outcome?;
-        // A crash that struck a store into a mapping shows only now: such a call never returned.
+        // A crash during a store into a mapping is noticed only now: such a call never returned.
         if !self.sim.is_crashed() {
             self.model.acknowledged = self.model.log.len();
             if durability == Durability::Sync && !batch.is_empty() {
@@ -271,7 +274,8 @@ impl Run {
         Ok(())
     }
 
-    /// Lets a batch write the store's own family, which it may not before; the keys there, as they will be.
+    /// Grants a batch access to the system family, after checking that it is rejected without; completes the keys of
+    /// that family.
     fn grant(&self, db: &Db, batch: &mut Batch, changes: &mut [Change], durability: Durability) -> Result<()> {
         if changes.iter().all(|(family, ..)| *family != SYSTEM) {
             return Ok(());
@@ -289,7 +293,7 @@ impl Run {
         Ok(())
     }
 
-    /// The same few keys again and again, so that short inputs get to flushes and compactions.
+    /// Overwrites a few keys repeatedly, so that short inputs reach flushes and compactions.
     fn overwrite(&mut self, input: &mut Input<'_>) -> Result<()> {
         let (first, count) = (input.byte(), input.byte() % 64);
         for n in 0..count {
@@ -312,7 +316,7 @@ impl Run {
         Ok(())
     }
 
-    /// Moves of one cursor beside the rows of the model.
+    /// Moves one cursor, and compares it with the rows of the model.
     fn walk(&mut self, input: &mut Input<'_>) -> Result<()> {
         let family = input.byte() as usize % FAMILIES.len();
         let (low, high) = (input.key(), input.key());
@@ -376,13 +380,13 @@ impl Run {
         Ok(())
     }
 
-    /// Every view that reads may ask for: the newest one and the snapshots.
+    /// Returns every view that a read may use: the latest one and the snapshots.
     fn views(&self) -> impl Iterator<Item = (At<'_>, &Content)> {
         let old = self.snapshots.iter().map(|(snapshot, content)| (At::Snapshot(snapshot), content));
         std::iter::once((At::Latest, &self.model.now)).chain(old)
     }
 
-    /// A call after which everything is durable.
+    /// Makes a call after which all commits are durable.
     fn finish(&mut self, call: impl Fn(&Db) -> Result<()>) -> Result<()> {
         call(&self.db()?)?;
         if !self.sim.is_crashed() {
@@ -408,7 +412,7 @@ impl Run {
         Ok(())
     }
 
-    /// A second store over the same content: a checkpoint, or a reader beside the writer.
+    /// Compares a second store with the same content: a checkpoint, or a reader opened beside the writer.
     fn checkpoint_or_reader(&mut self, input: &mut Input<'_>) -> Result<()> {
         let db = self.db()?;
         let reader = input.byte().is_multiple_of(2);
@@ -417,7 +421,7 @@ impl Run {
             Db::open_read_only(Path::new(DIR), self.settings(), parts)?
         } else {
             for name in self.sim.files(COPY) {
-                // A crash may have been asked for; then this fails as everything does.
+                // If a crash is scheduled, this fails like every other call.
                 self.sim.delete(Path::new(COPY).join(name)).map_err(|error| Error::io("clear the copy", error))?;
             }
             db.checkpoint(Path::new(COPY))?;
@@ -432,7 +436,7 @@ impl Run {
         copy.close()
     }
 
-    /// Closes, or dies here and now.
+    /// Closes the store, or crashes at once.
     fn end_boot(&mut self, input: &mut Input<'_>) -> Result<()> {
         if input.byte().is_multiple_of(2) {
             self.sim.crash_at(self.sim.steps());
@@ -449,14 +453,14 @@ impl Run {
         Ok(())
     }
 
-    /// After a crash: boots until one of them gets through.
+    /// After a crash, reboots until an open succeeds.
     fn come_back(&mut self, input: &mut Input<'_>) {
         self.snapshots.clear();
         let mut machine = false;
         loop {
             let crash = input.crash();
             machine |= crash != Crash::Process;
-            self.db = None; // what a drop still tries fails
+            self.db = None; // calls made by the drop fail
             self.sim.reboot(crash);
             self.crashes += 1;
             let again = input.byte();
@@ -469,7 +473,7 @@ impl Run {
         }
     }
 
-    /// Opens and compares with the prefixes; false if another crash came in between.
+    /// Opens the store and compares it with the prefixes; returns false if another crash intervened.
     fn open_after_crash(&mut self, machine: bool) -> bool {
         let parts = self.parts();
         match Db::open(Path::new(DIR), self.settings(), parts) {
@@ -517,12 +521,12 @@ fn content_of(db: &Db) -> Result<Content> {
     Ok(content)
 }
 
-/// What the store must hold: the content at the last moment that is certainly durable, and the commits since.
+/// The expected content: the content at the last certainly durable moment, and the commits since.
 #[derive(Default)]
 struct Model {
     durable: Content,
     log: Vec<Vec<Change>>,
-    /// Commits of `log` that returned.
+    /// Number of commits of `log` that returned.
     acknowledged: usize,
     now: Content,
 }
@@ -539,7 +543,7 @@ impl Model {
         self.acknowledged = 0;
     }
 
-    /// Goes on from what was found, which must be a prefix that holds all that could not be lost.
+    /// Continues from the recovered content, which must be a prefix that holds all commits that could not be lost.
     fn recovered(&mut self, found: Content, machine: bool) {
         let least = if machine { 0 } else { self.acknowledged };
         let mut content = self.durable.clone();
@@ -594,7 +598,7 @@ mod tests {
         assert!(counts.iter().all(|count| *count >= runs / 30), "{counts:?}");
     }
 
-    /// The model itself can tell: a commit that was acknowledged is missed.
+    /// The model itself detects a missing acknowledged commit.
     #[test]
     #[should_panic(expected = "no prefix")]
     fn a_lost_commit_is_found() {

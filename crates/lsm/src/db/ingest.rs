@@ -1,14 +1,14 @@
 //! Ingestion: writes external records to a family, all under one new seqno. Also the raw records that an export reads.
 //!
-//! In:     a function that opens a cursor over records in internal order; it is called twice.
-//! Out:    one level-0 table with the newest record of each key, as if all records had been written in one commit.
-//! Path:   the first pass checks every record and changes nothing -> a log frame takes a seqno, and the family's
-//! memtable is frozen at exactly that position in the commit order -> memtables up to there are flushed -> the second
-//! pass copies the records, with companions bound to the seqno -> one edit.
-//! Holds:  in every table and memtable, earlier commits are older and later commits are newer than the ingested
-//! records. The first hit of a read decides, so no memtable or table may hold records from both sides of the seqno. A
-//! snapshot taken between seqno and edit holds its views, so that the records do not appear in it later (I13).
-//! Crash:  before the edit, only a seqno without records exists; after it, all records.
+//! In:    a function that opens a cursor over records in internal order; it is called twice.
+//! Out:   one level-0 table with the newest record of each key, as if all records had been written in one commit.
+//! Path:  the first pass checks every record and changes nothing -> a log frame takes a seqno, and the family's
+//!        memtable is frozen at exactly that position in the commit order -> memtables up to there are flushed -> the
+//!        second pass copies the records, with companions bound to the seqno -> one edit.
+//! Holds: in every table and memtable, earlier commits are older and later commits are newer than the ingested records.
+//!        The first hit of a read decides, so no memtable or table may hold records from both sides of the seqno. A
+//!        snapshot taken between seqno and edit holds its views, so that the records do not appear in it later (I13).
+//! Crash: before the edit, only a seqno without records exists; after it, all records.
 //!
 //! The records are copied rather than linked: each one is verified in both passes, and the tables of this store hold no
 //! seqno that another store assigned.

@@ -1,4 +1,5 @@
-//! Install: an edit made durable, then shown to readers (I04). What dies of it is swept elsewhere (`sweep.rs`).
+//! Installs edits: makes them durable, then visible to readers (I04). Files that become obsolete are removed elsewhere
+//! (`sweep.rs`).
 //!
 //! Edits and views change in the same order, under the manifest's lock, which no reader takes (I14).
 
@@ -18,8 +19,8 @@ use crate::values::ValueRef;
 use crate::version::{Change, Edit, TableMeta};
 
 impl Inner {
-    /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order. If the edit is refused,
-    /// the files that it would have named are removed, unless it may have reached the disk all the same.
+    /// Makes an edit durable, then visible to readers (I04). Edits and views change in the same order. If the edit
+    /// fails, the files that it would have named are removed, unless the edit may have reached the disk.
     pub(super) fn install<'a>(&self, mut edit: Edit, replaced: impl IntoIterator<Item = Replaced<'a>>) -> Result<()> {
         let replaced: Vec<Replaced<'_>> = replaced.into_iter().collect();
         let mut guard = lock(&self.manifest);
@@ -28,7 +29,7 @@ impl Inner {
             true => Err(Error::invalid("the family was dropped meanwhile")),
             false => Ok(()),
         });
-        // Which tables a level has changes under this lock alone: what fits now fits when it is shown.
+        // The tables of a level change only under this lock: a change that fits now still fits when it becomes visible.
         let fits = |part: &Replaced<'_>| part.family.view().levels.check(&part.removes, &part.adds);
         let outcome = outcome.and_then(|()| replaced.iter().try_for_each(fits));
         let outcome = outcome.and_then(|()| {
@@ -55,15 +56,15 @@ impl Inner {
             replaced.iter().for_each(|part| self.remove_unnamed(part));
             return Err(error);
         }
-        // What the manifest says must be what readers see, or nothing more is written.
+        // Readers must see the manifest's state; if the view cannot be changed, the store halts.
         let half_shown = || self.halt_unwound("an edit was shown that is durable");
         or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.halt(error))?;
-        self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
+        self.book.show(&manifest.state().lines); // after the rows that the removed entries became
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),
                 Err(error) if manifest.has_ended() => drop(self.halt(error)),
-                Err(_) => {} // no room for a fresh one: the old one goes on
+                Err(_) => {} // no space for a fresh one: continue with the old one
             }
         }
         let tables = manifest.state().tables();
@@ -74,8 +75,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows meets each of
-    /// them, perhaps in both places.
+    /// Shows the rows first, then removes the memtable of the family that emitted them. A reader that reads that family
+    /// and then the rows finds every event, possibly in both places.
     fn show_all(&self, replaced: &[Replaced<'_>]) -> Result<()> {
         let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
@@ -83,7 +84,7 @@ impl Inner {
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))
     }
 
-    /// Swaps the view of a family to what the manifest now says.
+    /// Switches the view of a family to the manifest's current state.
     fn show(&self, replaced: &Replaced<'_>) -> Result<()> {
         let family = replaced.family;
         let view = family.pinned_view();
@@ -103,7 +104,7 @@ impl Inner {
             }
         }
         family.install_fenced(Arc::new(levels), replaced.flushed, &replaced.lifted, &replaced.fenced);
-        // Whatever was barred of what went is gone, or was named anew to be free again.
+        // Removed tables leave quarantine: they are gone, or were added again to be freed.
         replaced.removes.iter().for_each(|(_, number)| self.compactions.unbar(*number));
         Ok(())
     }
@@ -113,7 +114,7 @@ impl Inner {
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
                 let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
-                // Files that other tables name are those of before.
+                // Files that other tables name existed before this edit.
                 let is_new = |values: &&ValueRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
                 for values in meta.values.iter().filter(is_new) {
                     let _ = self.env.fs.remove(&self.path(Name::Values(values.file.number)));
@@ -123,34 +124,34 @@ impl Inner {
     }
 }
 
-/// What an edit does to one family's view.
+/// The changes that an edit makes to one family's view.
 pub(super) struct Replaced<'a> {
     pub(super) family: &'a Family,
-    /// Tables that go: level and number.
+    /// Tables to remove: level and number.
     pub(super) removes: Vec<(usize, u64)>,
-    /// Tables that come, with their level.
+    /// Tables to add, with their level.
     pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
-    /// Memtables frozen up to here are in tables now.
+    /// Memtables frozen up to this seqno are in tables now.
     pub(super) flushed: Option<Seqno>,
-    /// Fences that end.
+    /// Lost ranges to remove.
     pub(super) lifted: Vec<u64>,
-    /// Fences that begin.
+    /// Lost ranges to add.
     pub(super) fenced: Vec<(u64, Arc<Fence>)>,
 }
 
 impl<'a> Replaced<'a> {
-    /// Tables for tables.
+    /// Exchanges tables.
     pub(super) fn tables(family: &'a Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Self {
         Replaced { family, removes, adds, flushed: None, lifted: Vec::new(), fenced: Vec::new() }
     }
 
-    /// New tables for level 0.
+    /// Adds tables to level 0.
     pub(super) fn level0(family: &'a Family, tables: &[TableMeta]) -> Self {
         let adds = tables.iter().map(|meta| (0, Arc::new(meta.clone()))).collect();
         Replaced::tables(family, Vec::new(), adds)
     }
 
-    /// The changes that say the same to the manifest; `flushed` is said by whoever knows the log.
+    /// Returns the same changes for the manifest. `flushed` is added by the caller, which knows the log's position.
     pub(super) fn changes(&self) -> Vec<Change> {
         let family = self.family.id();
         let removed =

@@ -1,8 +1,9 @@
-//! Leftovers: files that an open found and that no version names once it is done (I16).
+//! Leftovers: files that an open found and that no version names after it (I16).
 //!
-//! In:    the log of before, and what a crash left. Out: removed one by one by the flush lane while it has nothing else to do, the rest
-//!        at close: whoever opens a store does not wait until the file system has given back the blocks of a log.
-//! Crash: what is left is left over again at the next open. So is a file that cannot be removed.
+//! In:    the old log, and files that a crash left.
+//! Out:   the flush lane removes them one by one while it is idle, and `close` removes the rest. An open thus does not
+//!        wait until the file system has released the blocks of a log.
+//! Crash: remaining files are leftovers of the next open. The same holds for a file that cannot be removed.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ use crate::env::work::lock;
 use crate::names::Name;
 use crate::version;
 
-/// Files to be removed.
+/// Files to remove.
 #[derive(Debug)]
 pub(crate) struct Leftovers(Mutex<Vec<Name>>);
 
@@ -21,12 +22,13 @@ impl Leftovers {
         Leftovers(Mutex::new(names))
     }
 
-    /// Removes one; false if there is none. Held over the removal, so that whoever finds none knows that all are gone.
+    /// Removes one file; returns false if none is left. The lock is held during the removal, so a caller that finds
+    /// none knows that all removals are complete.
     pub(super) fn remove_one(&self, fs: &dyn Fs, dir: &Path) -> bool {
         let mut names = lock(&self.0);
         let Some(name) = names.pop() else { return false };
         if !version::is_a_stores(fs, dir, name) {
-            return true; // a user's, under a name of ours
+            return true; // a user's file with such a name
         }
         let _ = fs.remove(&dir.join(name.to_string()));
         true

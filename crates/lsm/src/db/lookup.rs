@@ -1,8 +1,8 @@
-//! Lookups of a flush: what the keeper asks of other families while it gives rows.
+//! Lookups of a flush: the reads of other families that the record protector makes while it emits rows.
 //!
 //! In:    the families as the flush or the recovery holds them, their memtables and tables.
-//! Out:   the newest value of one key, checked like any read; an error where something was lost that would decide.
-//! Holds: no lock is taken, so that a flush may ask whatever it holds itself.
+//! Out:   the newest value of one key, verified like any read; an error if the deciding record may be lost.
+//! Holds: no lock is taken, so a flush may call it with any lock held.
 
 use super::family::View;
 use super::flush::Level0;

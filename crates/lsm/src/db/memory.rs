@@ -1,15 +1,16 @@
 //! The memory budget: keeps the store's memory within `Settings::memory_bytes`.
 //!
 //! In:     the charges (`sst::Charge`): memtables at their current size, the ring, indexes and filters of open tables,
-//! the buffers of jobs.
+//!         the buffers of jobs.
 //! Out:    blocks are evicted at once, because the block cache gets what the charges leave. If memtables exceed half of
-//! their share, the largest one is frozen. Near the full share writers are slowed down, and at the full share they wait
-//! for a flush. Looks:  writers check the budget after each fixed number of bytes and before they wait; every flush
-//! checks it too. If memtables take all of their share, one of them is frozen or already waits for its flush, so no
-//! writer waits for a flush that is not due. The check also runs without a budget while flushes are behind: then the
-//! active memtable is the only remaining space, and writers slow down as it fills. Beside: memory held by callers
-//! (flushed memtables that a snapshot or cursor still sees) is counted and reported, but not part of the budget,
-//! because the store cannot reclaim it.
+//!         their share, the largest one is frozen. Near the full share writers are slowed down, and at the full share
+//!         they wait for a flush.
+//! Looks:  writers check the budget after each fixed number of bytes and before they wait; every flush checks it too.
+//!         If memtables take all of their share, one of them is frozen or already waits for its flush, so no writer
+//!         waits for a flush that is not due. The check also runs without a budget while flushes are behind: then the
+//!         active memtable is the only remaining space, and writers slow down as it fills.
+//! Beside: memory held by callers (flushed memtables that a snapshot or cursor still sees) is counted and reported, but
+//!         not part of the budget, because the store cannot reclaim it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};

@@ -1,7 +1,8 @@
-//! Mend: what a repair needs to put the records of a damaged table into a new one.
+//! The tools of a repair that rewrites the records of a damaged table into a new one.
 //!
-//! Before: the table is held, so that no compaction works on it (`hold_tables`); its records were read from wherever they still
-//!         are, in order. After: one edit has put a table of them in its place, with fences where something is lost.
+//! Before: the table is held, so that no compaction processes it (`hold_tables`); its records were read, in order, from
+//!         all places that still have them.
+//! After:  one edit has replaced it by a table of these records, with lost ranges for missing ones.
 //! Crash:  the damaged table, or the new one.
 
 use std::cmp::Ordering;
@@ -18,7 +19,7 @@ use crate::record::{Record, Seqno};
 use crate::seam::{Protection, Source};
 
 impl Db {
-    /// Keeps the file of a table under another name (`000012.damaged`), which nothing removes but `destroy`; answers the name.
+    /// Keeps the file of a table under another name (`000012.damaged`), which only `destroy` removes; returns the name.
     pub fn keep_damaged(&self, table: &TableRef) -> Result<String> {
         let (inner, _) = self.writable()?;
         let fs = &inner.env.fs;
@@ -33,7 +34,7 @@ impl Db {
             while at < length {
                 let part = (length - at).min(MIB as u64) as usize;
                 if read_into(&*source, at, &mut buffer[..part]).is_err() {
-                    buffer[..part].fill(0); // a page that cannot be read
+                    buffer[..part].fill(0); // an unreadable page
                 }
                 target.write_at(&buffer[..part], at).during(|| format!("writing {kept}"))?;
                 at += part as u64;
@@ -55,7 +56,7 @@ pub struct ListCursor {
 }
 
 impl ListCursor {
-    /// Over these records; `protection` is what their place promised of their companions.
+    /// Creates a cursor over these records. `protection` is the protection that their source promised for them.
     pub fn new(order: Order, records: Vec<OwnedRecord>, protection: Protection) -> ListCursor {
         ListCursor { order, records, protection, at: None }
     }

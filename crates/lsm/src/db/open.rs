@@ -1,8 +1,9 @@
 //! Opening and destroying a store: the directory, the lock, and the assembly of a `Db` from the results of `recover`.
 //!
-//! In:     a directory, possibly left by a crash; settings; parts. Damage: in a table it does not prevent the open; in
-//! the log or manifest it does, unless the caller accepts the loss. No room: the store opens read-only, with the
-//! replayed records in memory.
+//! In:      a directory, possibly left by a crash; settings; parts.
+//! Damage:  in a table it does not prevent the open; in the log or manifest it does, unless the caller accepts the
+//!          loss.
+//! No room: the store opens read-only, with the replayed records in memory.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

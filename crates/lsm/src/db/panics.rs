@@ -1,11 +1,14 @@
-//! Callbacks that panic. Comparators, keepers of companions, providers, sources and listeners are the caller's, and every call of one may unwind.
+//! Callbacks that panic. Comparators, record protectors, providers, sources and listeners belong to the application,
+//! and each call of one may unwind.
 //!
-//! In a call:  the panic goes on to the caller, whose code it was. What the call had taken is given back on the way: locks, tables of a
-//!             plan, the bytes of half an operation. Where memory would stay behind what is on disk, it halts the store first: a commit that is
-//!             in the log and not in its memtables, an edit that is in the manifest and not in the view. Nobody else may go on from there.
-//! In a lane:  nobody would hear of it, and whoever waits for the lane would wait for ever. It is caught at the lane's edge and the store
-//!             halts: writes answer `Halted` with what the panic said, reads go on, closing returns.
-//! After:      what was acknowledged is in the log. Opening anew begins from what is on disk.
+//! In a call: the panic propagates to the caller. Unwinding releases the call's locks, its plan's tables and the bytes
+//!            of a half-written operation. If memory would lag behind the disk, the store halts first: after a commit
+//!            that is in the log but not in its memtables, or an edit that is in the manifest but not in the view. No
+//!            other thread may continue from such a state.
+//! In a lane: no caller would see the panic, and threads that wait for the lane would wait forever. It is caught in the
+//!            lane's outermost function and the store halts: writes fail with `Halted` and the panic's message, reads
+//!            continue, and closing returns.
+//! After:     every acknowledged commit is in the log. Reopening starts from the state on disk.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,11 +19,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::planted::{self, Bug};
 
 impl Inner {
-    /// Does a step of a lane. One that panics halts the store.
+    /// Performs a step of a lane; a panic halts the store.
     pub(super) fn caught(&self, lane: Lane, step: impl FnOnce() -> Result<bool>) -> Result<bool> {
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             let error = unwound(&format!("the lane {lane:?} was at work"), said(&*panic));
-            std::mem::forget(panic); // to drop what somebody threw is one more call of theirs
+            std::mem::forget(panic); // dropping a payload would call the application's code again
             if let Some(log) = &self.log {
                 log.wal().halt(error.clone());
             }
@@ -32,7 +35,8 @@ impl Inner {
         })
     }
 
-    /// Halts the store on the way out of a panic. Nobody is told now, for that would be one more callback; whoever writes next is.
+    /// Halts the store while a panic unwinds. It is not reported now, because that would be another callback; the next
+    /// writer gets the error.
     #[cold]
     pub(super) fn halt_unwound(&self, doing: &str) {
         if let Some(log) = &self.log
@@ -51,7 +55,7 @@ fn unwound(doing: &str, said: &str) -> Error {
     )
 }
 
-/// What a panic said, as far as it is text.
+/// Returns the message of a panic, if it is text.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let owned = || panic.downcast_ref::<String>().map(String::as_str);
     panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or_default()

@@ -1,8 +1,9 @@
-//! Pick cache: the compaction that each family needs next, kept while its tables stay as they are.
+//! Pick cache: the next compaction of each family, kept while its tables are unchanged.
 //!
-//! Without it each plan costs a look at the tables of all families, and the flush of many families takes the square of their number.
-//! A pick is used again only if everything that it was made from is unchanged: the family's levels and lost ranges, which are compared
-//! by identity, and the `Basis`, which all families share. The caller says which picks depend on more than that.
+//! Without it each plan would examine the tables of all families, so flushing many families would take quadratic time.
+//! A cached pick is reused only if all of its inputs are unchanged: the family's levels and lost ranges, which are
+//! compared by identity, and the `Basis`, which all families share. The caller decides which picks depend on more than
+//! that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,20 +14,20 @@ use crate::compaction::Plan;
 use crate::fence::Fence;
 use crate::record::Seqno;
 
-/// Why a family is compacted; the greatest goes first.
+/// Why a family is compacted; the greatest value runs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
     /// Tables are dense with tombstones.
     Idle,
-    /// Value files are mostly garbage.
+    /// Blob files are mostly garbage.
     Values,
     /// Records have expired.
     Expired,
-    /// The store is to settle, and too much stands above the lowest level.
+    /// The store is to settle, and the upper levels hold too much data.
     Space,
-    /// A level is too full; by its score.
+    /// A level is too full; ordered by its score.
     Due(u64),
-    /// Tables go unread.
+    /// Expired tables can be dropped without reading them.
     Drop,
 }
 
@@ -37,16 +38,16 @@ pub(super) struct Pick {
     pub(super) plan: Plan,
 }
 
-/// What picks of all families depend on.
+/// The inputs that the picks of all families share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
-    /// The store is to settle, and its tables were below this number.
+    /// The store is to settle; the next file number when `settle` began.
     pub(super) settles: Option<u64>,
     /// The oldest seqno that a snapshot reads at.
     pub(super) oldest_snapshot: Option<Seqno>,
-    /// The keeper of companions has rows of its own.
+    /// The record protector has rows of its own.
     pub(super) has_rows: bool,
-    /// Counted up when the set of tables that are left alone changes.
+    /// A counter of changes to the set of excluded tables.
     pub(super) left_alone: u64,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct PickCache {
     picks: HashMap<u32, Kept>,
 }
 
-/// A pick, or that there was none, and what it was made from. Weak pointers: they keep no table open, and no other object gets their address.
+/// A pick, or its absence, and its inputs. Weak pointers keep no table open, but keep the address from being reused.
 struct Kept {
     levels: Weak<Levels>,
     fences: Weak<Vec<Fence>>,
@@ -72,7 +73,8 @@ impl Kept {
 }
 
 impl PickCache {
-    /// Begins a look at `families` families. Forgets all picks if the basis has changed; none: picks change with time alone, and none is kept.
+    /// Begins a search over `families` families. Forgets all picks if the basis has changed. A basis of `None` keeps no
+    /// pick, because picks then change with time alone.
     pub(super) fn begin(&mut self, basis: Option<Basis>, families: usize) {
         let is_stale = basis.is_none() || self.basis != basis;
         if is_stale || self.picks.len() > 2 * families {
@@ -81,13 +83,14 @@ impl PickCache {
         self.basis = basis;
     }
 
-    /// The pick that is kept for a family with this view; outer none: the family has to be looked at.
+    /// Returns the cached pick for a family with this view; an outer `None` means that the family must be examined.
     pub(super) fn known(&self, family: &Family, view: &View) -> Option<Option<&Pick>> {
         let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(view))?;
         Some(kept.pick.as_ref())
     }
 
-    /// Keeps a pick for the rest of this look, and until something changes if it depends on nothing but the view and the basis.
+    /// Keeps a pick for the rest of this search. If it depends only on the view and the basis, keeps it until one of
+    /// these changes.
     pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
         let (levels, fences) = match depends_on_more || self.basis.is_none() {
             true => (Weak::new(), Weak::new()),
@@ -96,7 +99,7 @@ impl PickCache {
         self.picks.insert(family.id(), Kept { levels, fences, pick });
     }
 
-    /// Takes out the pick of a family that was found or kept in this look.
+    /// Removes and returns the pick of a family that this search found or kept.
     pub(super) fn take(&mut self, family: &Family) -> Option<Plan> {
         self.picks.remove(&family.id())?.pick.map(|pick| pick.plan)
     }
@@ -113,7 +116,7 @@ mod tests {
     use crate::options::{Durability, Settings};
     use crate::record::Kind;
 
-    /// A family with one table, of a store whose background work waits for `step`.
+    /// Creates a family with one table, in a store whose background work waits for `step`.
     fn store() -> (Db, Family) {
         let parts = Parts { env: SimFs::new(1).env(1), ..Parts::real() };
         let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
@@ -133,7 +136,7 @@ mod tests {
         Some(Basis { settles: None, oldest_snapshot, has_rows: false, left_alone: 0 })
     }
 
-    /// True if the family has to be looked at. Keeps that there is nothing to do.
+    /// Returns true if the family must be examined, and caches that it needs no compaction.
     fn looks(cache: &mut PickCache, family: &Family, depends_on_more: bool) -> bool {
         let view = family.view();
         let is_known = cache.known(family, &view).is_some();

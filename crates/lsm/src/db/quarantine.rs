@@ -1,10 +1,12 @@
-//! Quarantine: of each bar and each fence, and of its end, a row is kept in a family of the keeper's choice.
+//! Quarantine records: a row for each quarantined table and each lost range, and for its end, in a family that the
+//! record protector chooses.
 //!
-//! In:     tables that are barred, are so no longer, or were replaced by a repair; fences that begin or end.
-//! Out:    tables of level 0 with a row of each, synced and not named yet: the edit that makes it true names them.
-//! Holds:  what is damaged goes out of reach whether or not a row of it can be written. Where none can, the edit goes without, and
-//!         whoever keeps the chronicle sees at the next open what is missing. Where a row's table cannot get a durable name the store halts (I09)
-//!         and the edit is refused with it: then the damage stays where it is on disk, and reads of it answer so.
+//! In:    tables that are quarantined, freed, or replaced by a repair; lost ranges that are added or removed.
+//! Out:   level-0 tables with a row for each, synced and not named yet: the edit that makes the change names them.
+//! Holds: damaged data is excluded whether or not its row can be written. If the row cannot be written, the edit goes
+//!        ahead without it, and the event log's implementation detects the missing row at the next open. If the name of
+//!        a row's table cannot be made durable, the store halts (I09) and the edit fails. The damage then stays on
+//!        disk, and reads of it fail.
 
 use super::chronicle::fact;
 use super::family::Family;
@@ -16,14 +18,15 @@ use crate::fence::Fence;
 use crate::planted::{self, Bug};
 use crate::seam::{Emitted, Quarantine, Withheld};
 
-/// A table by level and number, or a fence by number.
+/// A table by level and number, or a lost range by number.
 pub(super) enum Item<'a> {
     Table(&'a (usize, u64)),
     Span(u64, &'a Fence),
 }
 
 impl Db {
-    /// Shows everything that is barred or fenced now, of all families, as begun by being `found`.
+    /// Passes all current quarantined tables and lost ranges of all families to `see`, each as beginning with the cause
+    /// `found`.
     pub fn quarantines(&self, see: &mut dyn FnMut(&Quarantine<'_>)) {
         let inner = self.inner();
         for family in inner.families().by_id.values() {
@@ -40,7 +43,7 @@ impl Db {
 }
 
 impl Inner {
-    /// The row that tells of an item of a family, if the keeper wants one. Asked before the item goes.
+    /// Returns the row for an item of a family, if the record protector makes one. Called before the item is removed.
     pub(super) fn quarantine_row(
         &self,
         family: &Family,
@@ -58,7 +61,7 @@ impl Inner {
         self.book.keeper()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
     }
 
-    /// The rows of everything in a family that is in quarantine and goes with it.
+    /// Returns the rows for all quarantined items of a family that is being dropped.
     pub(super) fn quarantine_ends(&self, family: &Family, how: &'static str) -> Vec<Emitted> {
         let view = family.pinned_view();
         let tables = family.table_numbers();
@@ -68,12 +71,12 @@ impl Inner {
         items.filter_map(|item| self.quarantine_row(family, item, false, how)).collect()
     }
 
-    /// Those of these tables, by level and number, that are barred.
+    /// Returns the quarantined tables among these, by level and number.
     pub(super) fn barred_of<'a>(&self, tables: &'a [(usize, u64)]) -> impl Iterator<Item = &'a (usize, u64)> {
         tables.iter().filter(|(_, number)| self.compactions.bars_any([*number].into_iter()))
     }
 
-    /// Rows as tables of their families; none if they cannot be written now.
+    /// Writes rows to tables of their families; returns none if they cannot be written now.
     pub(super) fn write_quarantine(&self, rows: Vec<Emitted>) -> Received {
         if rows.is_empty() || planted::active(Bug::QuarantineNotTold) {
             return Vec::new();

@@ -1,9 +1,10 @@
 //! The read path: the active memtable, the frozen memtables, then the levels, newest first. The first hit decides.
 //!
-//! In:     a family, a key or bounds, and the commits to see. Order:  the view is loaded before the seqno. A view holds
-//! everything committed before it was loaded, so the seqno can only add newer records. In the opposite order, a
-//! compaction could have dropped versions that the old seqno needs. Costs:  a cached `get` allocates nothing, takes no
-//! lock and writes no counter that another core writes.
+//! In:    a family, a key or bounds, and the commits to see.
+//! Order: the view is loaded before the seqno. A view holds everything committed before it was loaded, so the seqno can
+//!        only add newer records. In the opposite order, a compaction could have dropped versions that the old seqno
+//!        needs.
+//! Costs: a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

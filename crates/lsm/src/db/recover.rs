@@ -1,10 +1,13 @@
-//! Recovery: manifest -> families, log -> memtables -> tables, a fresh log. And the same look for a reader, without a write.
+//! Recovery: manifest -> families, log -> memtables -> tables, then a fresh log. Also the read-only variant, which
+//! writes nothing.
 //!
-//! Writes: recovery trusts no page that it has not written and overwrites none that it still needs (I16). What was replayed
-//!         is flushed to tables and synced, a fresh segment and ring are made and synced, a fresh manifest that names them all
-//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed (`leftovers.rs`) or acknowledged, but what a
-//!         recovery that failed made itself.
-//! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
+//! Writes: recovery trusts no page that it has not written itself, and overwrites none that it still needs (I16). It
+//!         flushes the replayed records to tables and syncs them, creates and syncs a fresh segment and ring, and
+//!         creates and syncs a fresh manifest that names all of these. Then it switches `CURRENT` to the new manifest.
+//!         Only after that does it acknowledge commits and remove files (`leftovers.rs`), except for files that a
+//!         failed recovery created itself.
+//! Crash:  before the switch, the store as it was found, with some additional unnamed files; after it, the recovered
+//!         store.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -38,37 +41,37 @@ use crate::version::{
 };
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed, Until};
 
-/// What an open needs to know.
+/// The inputs of an open.
 pub(super) struct Opening<'a> {
     pub(super) dir: &'a Path,
     pub(super) settings: &'a Settings,
     pub(super) parts: &'a Parts,
-    /// Who hears what readers of tables come by.
+    /// Receives the damage reports of table readers.
     pub(super) integrity: &'a Arc<Integrity>,
-    /// The block cache and the open files of a store that looks again; fresh ones otherwise.
+    /// The block cache and the open files of a store that refreshes; `None` creates fresh ones.
     pub(super) kept: Option<(Arc<Cache>, Arc<Descriptors>)>,
 }
 
-/// What an open found.
+/// The result of an open.
 pub(super) struct Opened {
     pub(super) families: Families,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
     pub(super) visible: Seqno,
-    /// Tables that compactions leave alone.
+    /// Quarantined tables.
     pub(super) barred: Vec<u64>,
     /// Compactions have dropped records that expired by this time.
     pub(super) expired_through: u64,
-    /// What was done, line by line.
+    /// The event log.
     pub(super) lines: Lines,
-    /// Files that nobody names any more: the log as it was found, and what a crash left.
+    /// Unnamed files: the log as it was found, and files that a crash left.
     pub(super) leftovers: Vec<Name>,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
     pub(super) report: RecoveryReport,
-    /// Values of the log that are lost, each as a lost range.
+    /// Lost values of the log, each as a lost range.
     pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
 }
 
@@ -77,11 +80,11 @@ impl Opening<'_> {
         &self.parts.env
     }
 
-    /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
+    /// Opens for reading: replays the whole log into memtables and writes nothing.
     pub(super) fn read(&self) -> Result<Opened> {
         for _ in 0..READ_ATTEMPTS {
             match self.read_once(false) {
-                // A writer may remove what an old picture names; a fresh look names what took its place.
+                // A writer may remove files of an old state; a fresh read of the manifest names their successors.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
@@ -90,8 +93,9 @@ impl Opening<'_> {
         self.read_once(true)?.ok_or_else(moved)
     }
 
-    /// None if a writer changed files under us. A file that is gone, and the manifest says what it said before, was lost: of a table that is met
-    /// when it is read. Marks that lag behind what tables have are a writer's who is about to bring them up, and so are not believed at the last look.
+    /// Returns `None` if a writer changed files during the read. If a file is missing although the manifest is
+    /// unchanged, the file was lost; a lost table is reported when it is read. Marks that lag behind the tables
+    /// normally belong to a writer that is about to update them. At the last attempt such marks are ignored.
     fn read_once(&self, is_last: bool) -> Result<Option<Opened>> {
         let missing = || match version::contents(self.env(), self.dir)? {
             Contents::Empty | Contents::Store => {
@@ -117,8 +121,8 @@ impl Opening<'_> {
         }
         let (mut visible, mut report) = (state.last_seqno, RecoveryReport::default());
         if let (Some(log), Some(marks)) = (&state.log, marks) {
-            // A ring that is damaged has none, and one that is older than the manifest, as in a copy, has none of it: what is in the log is judged
-            // without, as at a recovery.
+            // A damaged ring has no marks, and a ring older than the manifest (as in a copy) has no usable ones. The
+            // log is then read without marks, as in a recovery.
             let lags = |marks: &wal::Marks| state.permanent_offset > marks.acknowledged.max(log.place.offset);
             let marks = match marks {
                 Err(error) if error.is_corruption() => None,
@@ -136,7 +140,8 @@ impl Opening<'_> {
             };
             report.of_end(&end);
             let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
-            // Each edit counts the commits before it, and most say nothing of the log: these marks, which are older, lead to fewer.
+            // Each edit counts the commits before it, although most edits do not change the log. These older marks lead
+            // to fewer commits.
             if is_believed && visible > read && !is_last {
                 return Ok(None);
             }
@@ -160,7 +165,7 @@ impl Opening<'_> {
         }))
     }
 
-    /// The bound on descriptors. Half of what the process may open is left to the host.
+    /// Returns the bound on descriptors. Half of the process's limit is left to the host application.
     fn descriptors(&self, beside_a_writer: bool) -> Descriptors {
         let (fs, most) = (self.env().fs.clone(), self.settings.open_tables);
         let limit = || fs.most_open().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -177,8 +182,9 @@ impl Opening<'_> {
         }
     }
 
-    /// The value files that the log may point into and no table does, by their numbers. Opened between the marks and the state that is read: of what a
-    /// writer removes before that, no frame is wanted any more, and what it removes later stays open. One that cannot be opened is whoever's who needs it.
+    /// Opens the blob files that only the log may point into; returns them with their numbers. They are opened between
+    /// reading the marks and reading the state. The state needs no frame that points into a file removed earlier, and a
+    /// file removed later stays open. A file that cannot be opened is an error of its first reader.
     fn open_values_of_log(&self, state: &State) -> Result<Vec<(u64, Arc<dyn File>)>> {
         if !state.log_points {
             return Ok(Vec::new());
@@ -196,13 +202,13 @@ impl Opening<'_> {
         Ok(self.names()?.into_iter().filter_map(open).collect())
     }
 
-    /// Recovers the store, or creates one where none is yet.
+    /// Recovers the store, or creates one if the directory has none yet.
     pub(super) fn recover_for_writing(&self, is_new: bool) -> Result<Opened> {
         if is_new {
             return self.create();
         }
         match recover(self.env(), self.dir)? {
-            // Records that were hit on their way out of memory are read from the log once more.
+            // Records that were damaged in memory while they were written are read from the log once more.
             Some(found) => match self.recover(&found) {
                 Err(error) if is_of_the_pass(&error) => match recover(self.env(), self.dir)? {
                     Some(found) => self.recover(&found),
@@ -214,10 +220,10 @@ impl Opening<'_> {
         }
     }
 
-    /// A new store: a manifest without a log, and then what follows for any store that is found.
+    /// Creates a store: a manifest without a log, followed by a normal recovery.
     fn create(&self) -> Result<Opened> {
         if self.names()?.iter().any(|name| *name != Name::Lock) {
-            remove_ours(self.dir, self.env())?; // what an interrupted creation left
+            remove_ours(self.dir, self.env())?; // of an interrupted creation
         }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
         let first = Edit {
@@ -257,9 +263,9 @@ impl Opening<'_> {
         let keeps_trash = self.settings.trash_bytes > 0;
         let leftovers = names.into_iter().filter(|name| match name {
             Name::Cut(_) | Name::Damaged(_) => false,
-            Name::Temporary => false, // a rotation of the manifest may be at it by then
+            Name::Temporary => false, // a rotation of the manifest may use it by then
             Name::Trash(_) => !keeps_trash,
-            Name::Manifest(number) if *number == found.number => false, // gone already
+            Name::Manifest(number) if *number == found.number => false, // removed already
             name => !live.contains(name),
         });
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
@@ -282,8 +288,9 @@ impl Opening<'_> {
         })
     }
 
-    /// Removes what a recovery that failed made, files of this number and behind: all of it stands in the log still, and a full disk must
-    /// not become fuller with every attempt. Nothing is removed beside a fresh manifest, since `CURRENT` may name that.
+    /// Removes the files that a failed recovery created, which have this number or a higher one. The log still holds
+    /// all of their records, and a full disk must not become fuller with every attempt. If a fresh manifest exists, no
+    /// file is removed, because `CURRENT` may name that manifest.
     fn take_back(&self, first: u64) {
         let made = self.names().unwrap_or_default();
         let is_made = |name: Name| name.number().is_some_and(|number| number >= first);
@@ -292,7 +299,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Everything that the manifest is to name: tables of what the log holds, a fresh log, what was cut. After an error some of it is there.
+    /// Writes everything that the new manifest will name: tables with the log's records, a fresh log, and the cut
+    /// bytes. After an error some of these files exist.
     fn prepare<'a>(&'a self, found: &Recovered, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
@@ -330,7 +338,7 @@ impl Opening<'_> {
             seqno: last,
             nanos: env.clock.monotonic_nanos().saturating_sub(started),
         };
-        // An open that had nothing to do leaves no line.
+        // An open without changes writes no event.
         let any = report.cut_bytes > 0 || !work.touched.is_empty();
         if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
             keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
@@ -340,7 +348,7 @@ impl Opening<'_> {
         Ok(Prepared { replay, edit, log, last, report })
     }
 
-    /// Sets aside what was cut, and says so.
+    /// Saves the cut bytes to a separate file, and reports them.
     fn report(
         &self,
         end: Option<&LogEnd>,
@@ -380,7 +388,8 @@ impl Opening<'_> {
         Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
-    /// Removes files of ours that are not kept, and no file of a user's. One that cannot be removed is swept at the next open.
+    /// Removes the store's files that `keep` rejects, and no user files. A file that cannot be removed is removed by
+    /// the next open.
     fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
         let is_ours = |name: Name| version::is_a_stores(&*self.env().fs, self.dir, name);
         for name in found.iter().filter(|name| !keep(**name) && is_ours(**name)) {
@@ -388,7 +397,8 @@ impl Opening<'_> {
         }
     }
 
-    /// The disk is full: removes what an earlier process kept of replaced tables. True if that is some room.
+    /// Removes the replaced tables that an earlier process kept, because the disk is full. Returns true if this may
+    /// have freed space.
     pub(super) fn empty_trash(&self) -> bool {
         let found = self.names().unwrap_or_default();
         self.sweep(&found, &|name| !matches!(name, Name::Trash(_)));
@@ -403,7 +413,8 @@ impl Opening<'_> {
         self.parts.families.iter().find(|(of, _)| of == name).map(|(_, options)| options.clone())
     }
 
-    /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
+    /// Returns the caller's options for a stored family, or else the stored ones; the order must equal the stored one
+    /// in both cases.
     fn options_of(&self, stored: &version::Family, given: Option<CfOptions>) -> Result<CfOptions> {
         if let Some(options) = given {
             if options.key_ends_in_seqno
@@ -417,7 +428,7 @@ impl Opening<'_> {
             }
             let large_value_bytes = match version::family::knows_value_files(&stored.options)? {
                 true => options.large_value_bytes,
-                false => 0, // opening a store never raises its format
+                false => 0, // opening a store never raises its format version
             };
             return match options.order.name() == stored.comparator {
                 true => Ok(CfOptions { large_value_bytes, ..options }),
@@ -437,13 +448,13 @@ impl Opening<'_> {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        // They are bytes of a file: a size that nobody may give must not be worked with.
+        // The options are bytes of a file, so values that an application could not set are rejected.
         let too_new = |error| Error::of(ErrorKind::FormatTooNew, format!("family {:?}: {error}", stored.name));
         options.validate().map_err(too_new)?;
         Ok(options)
     }
 
-    /// The families of a state, each with its levels; tables are opened when first read.
+    /// Returns the families of a state with their levels; tables are opened when first read.
     fn families(&self, state: &State, shared: Shared<'_>) -> Result<Families> {
         let mut families = Families::none(state.next_family);
         let given: HashMap<&str, &CfOptions> =
@@ -504,29 +515,30 @@ impl Opening<'_> {
         })
     }
 
-    /// The bound on the memory of open tables.
+    /// Returns the bound on the memory of open tables.
     fn open_tables(&self, files: Arc<Descriptors>) -> OpenTables {
         let Settings { index_bytes, memory_bytes, .. } = *self.settings;
-        // Beside indexes that fill a budget there would be room neither for blocks nor for memtables.
+        // Indexes may take at most half of the budget, so that blocks and memtables keep a share.
         let index_bytes = if memory_bytes > 0 { index_bytes.min(memory_bytes / 2) } else { index_bytes };
         OpenTables::bounded(index_bytes, files)
     }
 }
 
-/// Files that a store has open beside tables and value files: log, ring, manifest, lock, directory, and those that jobs write.
+/// Files that a store has open besides table and blob files: log, ring, manifest, lock, directory, and outputs of jobs.
 const OTHER_FILES: usize = 24;
 
-/// How many table and value files may be open in a process that may open `limit` files. Half is left to the host, and of our half a quarter to value
-/// files that are written.
+/// Returns how many table and blob files a process with a limit of `limit` open files may keep open. Half of the limit
+/// is left to the host application, and a quarter of our half to blob files being written.
 fn files_within(limit: usize) -> usize {
     let ours = (limit / 2).saturating_sub(OTHER_FILES);
     (ours - ours / 4).max(FEWEST_FILES)
 }
 
-/// A store works with so few descriptors of tables, if it has to.
+/// The fewest descriptors with which a store can still read its tables.
 const FEWEST_FILES: usize = 4;
 
-/// Opens the files of tables, so that a writer that removes them leaves their descriptors, as many as may be open. True if one is missing.
+/// Opens the files of tables, up to the bound, so that they stay readable after a writer removes them. Returns true if
+/// a file is missing.
 fn pin(replay: &Replay<'_>) -> bool {
     let mut room = replay.open_tables.files().most();
     let mut any_missing = false;
@@ -535,7 +547,7 @@ fn pin(replay: &Replay<'_>) -> bool {
     for table in tables {
         let Some(left) = room.checked_sub(table.files()) else { break };
         room = left;
-        // Each is opened, though one would be enough to know.
+        // All tables are opened, even after a missing file was found.
         any_missing |= table.open_files().is_err_and(|error| {
             error.needs_refresh() || error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing)
         });
@@ -543,27 +555,27 @@ fn pin(replay: &Replay<'_>) -> bool {
     any_missing
 }
 
-/// What a recovery wrote, and the edit that names it.
+/// The files that a recovery wrote, and the edit that names them.
 struct Prepared<'a> {
     replay: Replay<'a>,
     edit: Edit,
     log: Log,
-    /// Of what the log holds.
+    /// The last seqno in the log.
     last: Seqno,
     report: RecoveryReport,
 }
 
-/// What the tables of all families share: cache, files that die, the bound on open ones.
+/// The objects that the tables of all families share: the cache, the obsolete files, the bound on open tables.
 pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<DeadFiles>, &'a Arc<OpenTables>);
 
-/// How often a reader looks anew when a writer changes files under it.
+/// How often a reader retries when a writer changes files during the read.
 const READ_ATTEMPTS: usize = 16;
 
 fn moved() -> Error {
     Error::io("reading beside a writer", std::io::Error::new(std::io::ErrorKind::ResourceBusy, "files keep changing"))
 }
 
-/// How the tables of a family are opened.
+/// Returns the table opener of a family.
 pub(super) fn shelf(
     family: &str,
     options: &CfOptions,
@@ -588,7 +600,7 @@ pub(super) fn shelf(
     shelf.with_values(values).freed_later(|table| table)
 }
 
-/// What a manifest proves about the log.
+/// Returns the facts that a manifest proves about the log.
 pub fn facts_of(state: &State) -> Facts {
     Facts {
         sealed: state.sealed.values().copied().collect(),
@@ -598,13 +610,13 @@ pub fn facts_of(state: &State) -> Facts {
     }
 }
 
-/// Tables that compactions leave alone.
+/// Returns the quarantined tables.
 fn barred_of(state: &State) -> Vec<u64> {
     let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
     if planted::active(Bug::BarForgotten) { Vec::new() } else { barred.collect() }
 }
 
-/// The files that a store consists of, besides those its log will make.
+/// Returns the files of a store, except those that its log will create.
 fn live_files(state: &State, manifest: u64) -> Vec<Name> {
     let tables = state.families.values().flat_map(|family| family.tables.values());
     let tables = tables.flat_map(|(_, table)| {
@@ -615,7 +627,7 @@ fn live_files(state: &State, manifest: u64) -> Vec<Name> {
     tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
 }
 
-/// The error of a family that is opened by another order than its own.
+/// Returns the error of a family that is opened with another order than the stored one.
 fn mismatch(stored: &version::Family, given: Option<&str>) -> Error {
     let (family, stored, given) = (stored.name.clone(), stored.comparator.clone(), given.map(str::to_owned));
     OrderMismatch { family, stored, given }.into()
@@ -627,7 +639,7 @@ mod tests {
     use crate::db::Db;
     use crate::env::sim::SimFs;
 
-    /// A manifest is bytes of a file: no size of it is worked with that an option could not have.
+    /// A manifest is bytes of a file: sizes that an option could not have are rejected.
     #[test]
     fn sizes_that_nobody_may_give_are_refused() {
         let wrong = [

@@ -1,10 +1,11 @@
-//! Redo: a flush that met damage, or did not add up, is done again from the log.
+//! Redo: repeats a flush from the log after it found damage or a ledger mismatch.
 //!
-//! In:     what was frozen, and the log, which holds every record of it: nothing is retired before a flush is durable.
-//! Out:    the same records, read back from segments and ring, as a table of level 0. Nothing in memory is believed any more
-//!         but how many records there were.
-//! Fails:  then the flush has failed: nothing was named, nothing retired; it is tried again later, and writers are held back
-//!         once memory is full.
+//! In:    the frozen memtables, and the log, which holds all of their records: no segment is retired before a flush is
+//!        durable.
+//! Out:   the same records, read back from segments and ring, as a level-0 table. From memory only the number of
+//!        records is trusted.
+//! Fails: then the flush has failed: no table was named and no segment retired. It is retried later, and writers are
+//!        throttled once memory is full.
 
 use std::sync::Arc;
 
@@ -23,11 +24,12 @@ use crate::record::Seqno;
 use crate::values::{LoggedValues, Losses};
 use crate::wal::{self, Beside, LogStart, Stop, Until};
 
-/// How often the log is read anew when its files are used again meanwhile.
+/// How often the log is reread when its files are recycled during the read.
 const ATTEMPTS: usize = 16;
 
 impl Inner {
-    /// Flushes what the log holds in the place of `memtables`, whose flush met `damage`: everything of the family up to `through`.
+    /// Flushes the log's records instead of `memtables`, whose flush found `damage`: all records of the family up to
+    /// `through`.
     pub(super) fn flush_from_log(
         &self,
         level0: &Level0<'_>,
@@ -43,13 +45,13 @@ impl Inner {
         Ok(flushed)
     }
 
-    /// Tells that what was damaged in memory came from the log.
+    /// Reports that records damaged in memory were recovered from the log.
     pub(super) fn tell_redone(&self, start: &LogStart) {
         let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
         self.note(Event::Healed { file, offset, by: Remedy::Log });
     }
 
-    /// The records of `memtables`, in which a pass met `damage`, as the log has them.
+    /// Returns the records of `memtables`, in which a pass found `damage`, as the log has them.
     pub(super) fn records_from_log(
         &self,
         family: &Family,
@@ -73,7 +75,7 @@ impl Inner {
         Ok((Arc::new(fresh), start))
     }
 
-    /// The family's records that are in no table yet, up to `through`, as the log has them; and where it begins.
+    /// Returns the family's unflushed records up to `through`, as the log has them, and the start of the log.
     fn read_back(&self, family: &Family, through: Seqno, moment: Moment) -> Result<(Memtable, LogStart)> {
         let (log, facts, flushed) = {
             let manifest = lock(&self.manifest);

@@ -1,9 +1,9 @@
 //! Replacement of tables by their remaining records, lost ranges, and quarantine; used by repairs. Each change is one
 //! edit.
 //!
-//! In:     held tables, which no compaction processes meanwhile; the records that replace their contents. Before: the
-//! new tables and the directory are synced (I04); the ledger of the new tables matches the caller's (I11). After:  one
-//! edit has removed the old tables, added the new ones, and added and removed lost ranges.
+//! In:     held tables, which no compaction processes meanwhile; the records that replace their contents.
+//! Before: the new tables and the directory are synced (I04); the ledger of the new tables matches the caller's (I11).
+//! After:  one edit has removed the old tables, added the new ones, and added and removed lost ranges.
 //! Crash:  before the edit, unnamed files that the next open removes; after it, the complete change.
 
 use std::collections::BTreeSet;
@@ -60,11 +60,11 @@ pub struct Replacement<'a> {
 
 impl Db {
     /// Keeps tables of a family, quarantined ones included, out of every compaction until the returned value is
-    /// dropped. Waits for running compactions of these tables. Returns `None` if a table does not exist (any more).
+    /// dropped. Waits for running compactions of these tables. Returns `None` if one of the tables does not exist.
     pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
         loop {
             let (inner, _) = self.writable()?; // each time: a closing store holds no more tables
-            let (mut held, seen) = (None, inner.compactions.finished()); // before the look: what is given back behind it is one more
+            let (mut held, seen) = (None, inner.compactions.finished()); // first: a later release is a change
             let free = inner.compactions.hold(tables, || {
                 held = Some(HeldTables::find(inner, family, tables));
                 let span = held.as_ref().and_then(|held| held.as_ref()).and_then(|held| held.span.clone());
@@ -215,7 +215,7 @@ impl<'a> HeldTables<'a> {
         let (inner, family) = (self.inner, &self.family);
         let next_file = || inner.new_file_number();
         let mut job = inner.pass_over(family, level, base_seqno, counted, &next_file);
-        // What they were packed with, if that can be read: nothing new is to be learned from what is left of them.
+        // Reuse a readable dictionary of the old tables: the remaining records offer no better training data.
         job.dictionary = self.tables.iter().find_map(|(_, table)| table.table().ok()?.dictionary());
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
         let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };

@@ -1,10 +1,11 @@
-//! Replay: frames of the log on their way into memtables, and into tables where these grow too large.
+//! Replay: reads log frames into memtables, and flushes these to tables when they grow too large.
 //!
-//! In:  batches in the order of their commits; per family, the seqno up to which everything is in tables already.
-//! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet. Of large values those of a reader hold pointers, and the
-//!      files that these point into, open; those of a recovery the values, since the log and its files go when it is over.
-//! Lost: a value that is damaged, of a frame that was whole, becomes a lost range of its key, bounded by its seqno: in the views at once, and (if
-//!      writing is allowed) in the edit that names the tables.
+//! In:   batches in commit order; per family, the seqno up to which all records are already in tables.
+//! Out:  memtables, and (if writing is allowed) level-0 tables that no edit names yet. In a read-only open, memtables
+//!       hold pointers to large values and the open blob files. In a recovery they hold the values themselves, because
+//!       the log and its blob files are removed when it ends.
+//! Lost: a damaged value in an intact frame becomes a lost range of its key, bounded by its seqno. It is added to the
+//!       views at once, and (if writing is allowed) to the edit that names the tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,36 +28,36 @@ use crate::values::{LoggedValues, Losses};
 use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
 
-/// Tables that are synced together.
+/// Maximum number of tables that are synced together.
 const MOST_UNSYNCED: usize = 64;
 
-/// Frames of the log on their way into memtables, and into tables where these grow too large.
+/// Reads log frames into memtables, and flushes these to tables when they grow too large.
 pub(super) struct Replay<'a> {
     pub(super) opening: &'a Opening<'a>,
-    /// None: nothing may be written.
+    /// Allocates file numbers; `None` if writing is not allowed.
     pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
     /// The store that tables are written for.
     pub(super) store: Uid,
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
-    /// Tables of level 0, oldest first.
+    /// Level-0 tables, oldest first.
     pub(super) added: Vec<Change>,
     pub(super) commits: u64,
     pub(super) binding: Binding,
-    /// Where the last record went.
+    /// The memtable that received the last record.
     pub(super) target: Option<Target>,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
-    /// Tables that are to be synced; `flush_all` does.
+    /// Tables not synced yet; `flush_all` syncs them.
     pub(super) unsynced: UnsyncedTables,
     /// Values that the log points to.
     pub(super) values: LoggedValues,
-    /// Bytes that came into memtables since these were last added up.
+    /// Bytes added to memtables since their total size was last computed.
     pub(super) came_in: usize,
     /// Lost values, each as a lost range of one key, with its family and its number.
     pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
-    /// The number of the first lost range where nothing may be written, and no file gets a number.
+    /// The next number of a lost range in a read-only replay, which allocates no file numbers.
     pub(super) next_lost: u64,
 }
 
@@ -66,12 +67,12 @@ impl Replay<'_> {
         let (companions, limit) = (&*opening.parts.companions, opening.settings.memtable_bytes);
         let (mut seqno, mut any_full) = (frame.seqno, false);
         let (families, flushed) = (&self.families, &self.flushed);
-        // A value that is in a table already may be gone.
+        // Records already in tables are skipped: their blob files may have been removed.
         let mut is_news = |operation: &Operation<'_>, at: u64| {
             families.by_id.contains_key(&operation.family)
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
-        // Whoever only reads keeps pointers, as whoever wrote them does: no value of the log is in memory.
+        // A read-only replay keeps pointers, as the writer did, so the log's values are not held in memory.
         let mut losses = Losses::of(frame.tolerates);
         let (body, held) = match self.new_number {
             Some(_) => (self.values.expand(frame.body, &mut is_news, &mut losses)?, Vec::new()),
@@ -123,15 +124,15 @@ impl Replay<'_> {
             let full: Vec<Family> = self.families.by_id.values().filter(is_full).cloned().collect();
             full.iter().try_for_each(|family| self.flush(family, seqno - 1)).map_err(Stop::Failed)?;
         }
-        // All memtables together take about twice what one may: where the log points to large values, many families would hold far more
-        // of them than the store did that wrote it.
+        // All memtables together are bounded to about twice the size of one. If the log points to large values, many
+        // families would otherwise hold far more of them than the store that wrote the log.
         if self.came_in > limit && self.new_number.is_some() {
             self.make_room(limit, seqno - 1).map_err(Stop::Failed)?;
         }
         Ok(())
     }
 
-    /// The changes of an edit that keep the lost ranges.
+    /// Returns the edit's changes that add the lost ranges.
     pub(super) fn lost_ranges(&self) -> impl Iterator<Item = Change> {
         let added = |family: &Family, id, fence: &Arc<Fence>| Change::FenceAdded {
             family: family.id(),
@@ -166,7 +167,7 @@ impl Replay<'_> {
     fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
         let Some(new_number) = self.new_number else { return Ok(()) };
         if !planted::active(Bug::ReplayKeepsItsMemtable) {
-            self.target = None; // nobody but its flush keeps a frozen memtable
+            self.target = None; // only its flush may reference a frozen memtable
         }
         family.freeze(through);
         let view = family.pinned_view();
@@ -193,7 +194,7 @@ impl Replay<'_> {
             self.unsynced.sync()?;
         }
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
-        // The flushes behind this one look into its tables.
+        // Later flushes look up keys in these tables.
         let blind = planted::active(Bug::RecoveryLooksPastItsTables);
         for part in flushed.parts(family) {
             let handle = |(level, meta): &(usize, Arc<TableMeta>)| {
@@ -208,10 +209,10 @@ impl Replay<'_> {
     }
 }
 
-/// Makes a lost range of the key of a record whose value is lost. Reads of the family meet it from now on.
+/// Adds a lost range for the key of a record whose value is lost. Reads of the family hit it from now on.
 fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Family, u64, Arc<Fence>) {
     let damage = error.damage().cloned().unwrap_or_default();
-    // One that names no file would stand for a record in memory.
+    // An empty file name would denote a record in memory.
     let file = if damage.file.is_empty() { "the log".to_owned() } else { damage.file };
     let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
     let (offset, verdict) = (damage.offset, damage.verdict);

@@ -1,10 +1,11 @@
-//! Reads for those who must not wait for a file: answered from memory, or declined.
+//! Reads for callers that must not wait for a file: answered from memory, or declined.
 //!
-//! In:    what a read asks for. Out: its answer, if memtables, index, filter and cached blocks hold all that it needs; else nothing, and
-//!        whoever asked asks again where waiting is allowed.
-//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block or a large value that is not in the
-//!        cache, and whatever does not agree with itself, since healing reads the file.
-//! Costs: as a cached read. A declined one has searched what is above the block that it lacks.
+//! In:    the arguments of a read.
+//! Out:   its result, if memtables, indexes, filters and cached blocks suffice; otherwise the read is declined, and the
+//!        caller repeats it where waiting is allowed.
+//! Holds: a result equals that of the ordinary read (I13). A read is declined if it needs an unopened table, or an
+//!        uncached block or large value, or if data in memory fails its check, because block repair reads the file.
+//! Costs: as a cached read. A declined read has searched everything above the missing block.
 
 use super::family::{Family, View};
 use super::reads::Moment;
@@ -17,9 +18,9 @@ use crate::options::Verify;
 use crate::record::{Kind, Record};
 use crate::sst::Checks;
 
-/// Why there is no answer.
+/// Why a read has no result.
 enum Unanswered {
-    /// It takes a file.
+    /// It needs a file access.
     Declined,
     Failed(Error),
 }
@@ -31,7 +32,7 @@ impl From<Error> for Unanswered {
 }
 
 impl Db {
-    /// `get_checked`, if no file has to be touched for it; none if one has, and then nothing was shown.
+    /// Reads like `get_checked` if no file access is needed; otherwise returns `None` without calling `visit`.
     pub fn get_resident(
         &self,
         family: &Family,
@@ -53,7 +54,8 @@ impl Db {
         inner.get_resident((family, &view), key, moment, checks, visit)
     }
 
-    /// `multi_get_checked`, if no file has to be touched for it; false if one has. What was shown until then counts for nothing.
+    /// Reads like `multi_get_checked` if no file access is needed; otherwise returns false, and the caller must discard
+    /// the values already passed to `visit`.
     pub fn multi_get_resident(
         &self,
         family: &Family,
@@ -92,11 +94,11 @@ impl Inner {
                     visit(record);
                     Ok(Some(true))
                 }
-                // Mostly its value is in a file.
+                // Most such values are in a file.
                 (Kind::BlobPointer, Some(true)) => {
                     Ok(show_cached(of.1, record, checks.asks_values(), visit).then_some(true))
                 }
-                (Kind::Put | Kind::BlobPointer | Kind::Delete, is_value) => Ok(is_value), // none: a closer look
+                (Kind::Put | Kind::BlobPointer | Kind::Delete, is_value) => Ok(is_value), // `None`: verify it
                 (kind, _) => Err(unread(kind)),
             };
         };

@@ -1,9 +1,11 @@
-//! Retire: which segments of the log are sealed, which nobody needs any more, and how those go.
+//! Retirement of log segments: seals full segments, and recycles or removes segments that are no longer needed.
 //!
-//! In:    families, what of the log their memtables hold. Out: an edit that seals what is full and durable, and names a later start of the log,
-//!        and then segments that are used again or removed; a store that has settled, or is closed, keeps hardly more than what is in it.
-//! Holds: a segment goes only after the edit that does without it is durable, and no memtable holds a record of it (I12).
-//! Crash: before the edit, the log as it was; after it, files that nobody names, which the next open sweeps.
+//! In:    families, and the parts of the log that their memtables hold.
+//! Out:   an edit that seals the full and durable segments and names a later start of the log; then segments that are
+//!        recycled or removed. A settled or closed store keeps little more log than its live frames.
+//! Holds: a segment is released only after the edit that drops it is durable, and no memtable holds a record of it
+//!        (I12).
+//! Crash: before the edit, the log as it was; after it, unnamed files that the next open removes.
 
 use std::collections::HashMap;
 
@@ -19,49 +21,51 @@ use crate::record::Seqno;
 use crate::version::{Change, Edit};
 use crate::wal::{Place, Retirable};
 
-/// How much of the log memtables may keep from being retired. `wal.live_bytes` stays below the limit and one segment more, since only whole segments
-/// are retired.
+/// The amount of log that memtables may keep from being retired. `wal.live_bytes` stays below the limit plus one
+/// segment, because only whole segments are retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogBound {
     limit: u64,
     segment: u64,
 }
 
-/// Fullness of a memtable, in thousandths, from which it is left to fill up by itself for a while.
+/// Memtables filled to this many thousandths are frozen later, so that they can fill up.
 const NEARLY_FULL: u64 = 750;
 
 impl LogBound {
-    /// Twice `memtable_bytes`; two segments where those are longer than a memtable, which takes one smaller than 1 MiB.
+    /// Returns the bound: twice `memtable_bytes`, or two segments if those are longer, which they are
+    /// for memtables smaller than 1 MiB.
     pub(super) fn of(settings: &Settings) -> LogBound {
         let segment = settings.log_segment_bytes();
         let limit = (2 * settings.memtable_bytes as u64).max(2 * segment);
         LogBound { limit, segment }
     }
 
-    /// Writers wait at this many needed bytes.
+    /// Returns the number of needed bytes at which writers wait.
     pub(super) fn limit(self) -> u64 {
         self.limit
     }
 
-    /// No memtable is frozen that keeps this much of the log or less: half of the limit without the segment that is retired last. The other half
-    /// is written while the flush waits for another one and runs.
+    /// Returns the number of log bytes up to which a memtable is not frozen: half of the limit, without the segment
+    /// that is retired last. The other half is written while the flush waits for another flush and runs.
     fn freeze_above(self) -> u64 {
         (self.limit - self.segment) / 2
     }
 
-    /// Whether an active memtable must be frozen that keeps `bytes` of the log. One that is nearly full gets half as much again.
+    /// Returns true if an active memtable that keeps `bytes` of the log must be frozen. A nearly full memtable may keep
+    /// half as much again.
     fn freezes(self, bytes: u64, fullness: u64) -> bool {
         let above = self.freeze_above();
         bytes > if fullness < NEARLY_FULL { above } else { above + above / 2 }
     }
 
-    /// Needed bytes in thousandths of the limit.
+    /// Returns the needed bytes in thousandths of the limit.
     fn pressure(self, needed: u64) -> u64 {
         needed.saturating_mul(1000) / self.limit
     }
 }
 
-/// What an edit says of segments: once it is durable, the log may go by it.
+/// The segments that an edit seals or drops; the log acts on them once the edit is durable.
 #[derive(Default)]
 pub(super) struct LogEdit {
     sealed: Vec<Place>,
@@ -69,15 +73,16 @@ pub(super) struct LogEdit {
 }
 
 impl Inner {
-    /// What an edit that makes commits permanent says of the log: how far it is durable, which segments are full, and which nobody needs once
-    /// the memtables of each of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
+    /// Adds the log's changes to an edit that makes commits permanent: the durable offset, the full segments, and the
+    /// segments that are unneeded once each family of `flushed` has its memtables up to the given seqno in tables.
+    /// After the edit is durable, the caller calls `end_log_edit`.
     pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
         let Some(log) = &self.log else { return LogEdit::default() };
         let needed = self.needed_from(log, flushed);
         self.log_changes_below(log, edit, moment, needed)
     }
 
-    /// The same where nothing in front of an offset is needed.
+    /// Adds the log's changes for a known offset before which no frame is needed.
     fn log_changes_below(&self, log: &Log, edit: &mut Edit, moment: Moment, needed: u64) -> LogEdit {
         let sealed = log.wal().seals_due();
         edit.changes.extend(sealed.iter().copied().map(Change::SegmentSealed));
@@ -97,8 +102,8 @@ impl Inner {
         LogEdit { sealed, retirable: Some(retirable) }
     }
 
-    /// Seals the segments that are full and durable, if no edit has done that by the way; true if it did. Beside another job it is left to that one's
-    /// edit, or the next one's: the witness proves as much.
+    /// Seals the full and durable segments, unless an edit has already done so; returns true if it did. If another job
+    /// runs, its edit or the next one seals them: the witness proves the same.
     pub(super) fn seal_log(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
         if log.wal().seals_due().is_empty() {
@@ -114,17 +119,17 @@ impl Inner {
         self.install(edit, None)?;
         log.wal().sealed(&sealed);
         drop(job);
-        self.background.kick(Lane::Log); // which may have wanted a turn to shorten it
+        self.background.kick(Lane::Log); // which may have wanted the job lock to shorten it
         Ok(true)
     }
 
-    /// The logical offset from which on frames hold records that are in no table.
+    /// Returns the logical offset from which on frames hold records that are in no table.
     fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)]) -> u64 {
-        let apply = lock(&log.apply); // nothing is between the log and the memtables
+        let apply = lock(&log.apply); // every taken frame is in a memtable
         apply.offset.min(self.held_from(flushed))
     }
 
-    /// The offset of the oldest frame of which a memtable holds records; above all offsets if none does.
+    /// Returns the offset of the oldest frame with a record in a memtable; `u64::MAX` if the memtables are empty.
     fn held_from(&self, flushed: &[(&Family, Seqno)]) -> u64 {
         let flushed: HashMap<u32, Seqno> = flushed.iter().map(|(family, through)| (family.id(), *through)).collect();
         let mut held = u64::MAX;
@@ -141,7 +146,7 @@ impl Inner {
         held
     }
 
-    /// Takes segments as sealed that are, and lets those go that no edit names any more.
+    /// Marks the sealed segments in the log, and recycles the segments that no edit names any more.
     pub(super) fn end_log_edit(&self, LogEdit { sealed, retirable }: LogEdit) {
         let Some(log) = &self.log else { return };
         log.wal().sealed(&sealed);
@@ -151,8 +156,9 @@ impl Inner {
         }
     }
 
-    /// Freezes the active memtables that keep too much of the log from being retired, whether or not other flushes are due; returns whether it
-    /// froze any. A family that gets one record now and then fills no memtable, and only this flushes it.
+    /// Freezes the active memtables that keep too much of the log from being retired, even if no other flush is due.
+    /// Returns whether it froze any. A family with rare writes never fills its memtable, so only this freeze causes its
+    /// flush.
     pub(super) fn freeze_log_holders(&self) -> bool {
         let Some(log) = &self.log else { return false };
         let bound = LogBound::of(&self.settings);
@@ -179,13 +185,13 @@ impl Inner {
         true
     }
 
-    /// Bytes of the log from the oldest frame with a record that no table holds to the end.
+    /// Returns the bytes of log from the oldest frame with an unflushed record to the end.
     pub(super) fn needed_log_bytes(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[])))
     }
 
-    /// How much of its bound the needed log takes, in thousandths. While flushes fail it is 0: one family that cannot be flushed must not stop the
-    /// writers of all others.
+    /// Returns the needed log in thousandths of its bound. Returns 0 while flushes fail, so that one family that cannot
+    /// be flushed does not stop the writers of all others.
     pub(super) fn log_pressure(&self) -> u64 {
         match self.background.failure(Lane::Flush) {
             None => LogBound::of(&self.settings).pressure(self.needed_log_bytes()),
@@ -193,8 +199,8 @@ impl Inner {
         }
     }
 
-    /// Retires segments where no flush will: the log exceeds its bound, and neither a frozen nor an old active memtable keeps it (a family that did
-    /// was dropped).
+    /// Retires segments when no flush will: the log exceeds its bound, but no frozen or old active memtable keeps it
+    /// (for instance because the family that did was dropped).
     pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
         if log.wal().live_bytes() <= LogBound::of(&self.settings).limit() || self.flush_is_due() {
             return Ok(false);
@@ -202,9 +208,9 @@ impl Inner {
         self.forget_log()
     }
 
-    /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
+    /// Retires the unneeded segments in an edit of its own; returns true if any were found.
     fn forget_log(&self) -> Result<bool> {
-        let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit will do it, or a seal asks again
+        let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit or a later seal does it
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
         let said = self.log_changes(&mut edit, moment, &[]);
@@ -216,12 +222,12 @@ impl Inner {
         Ok(true)
     }
 
-    /// Gives back what the log holds of the disk, if no memtable holds anything: for a store that has settled, or is closed. It goes on in a
-    /// short segment, and nothing is kept beside it. The caller has the jobs' turn.
+    /// Releases the log's disk space if all memtables are empty, for a store that has settled or is closing. The log
+    /// continues in a short segment, without spare segments. The caller holds the job lock.
     pub(super) fn trim_log(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         if self.unneeded_below(log).is_none() {
-            return Ok(()); // somebody goes on writing
+            return Ok(()); // a writer is active
         }
         let turned = log.wal().turn_short().and_then(|_| log.wal().sync_full());
         turned.inspect_err(|error| self.note_halted(error))?;
@@ -241,12 +247,13 @@ impl Inner {
         Ok(())
     }
 
-    /// The disk is full: the log gives back what it keeps beside its next segment. True if that is some room.
+    /// Releases the log's spare segments after the disk became full, keeping the next segment. Returns true if this
+    /// freed space.
     pub(super) fn log_makes_room(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.wal().give_back_spare())
     }
 
-    /// An offset below which nothing of the log is needed and all of it is durable, if no memtable holds anything.
+    /// Returns an offset below which the log is durable and unneeded, if all memtables are empty.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&log.apply);
         let is_held = self.held_from(&[]) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);

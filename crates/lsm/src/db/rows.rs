@@ -1,9 +1,9 @@
-//! Rows for other families: those that the records of a flush give rise to, and those that somebody gives for its edit.
+//! Rows for other families: emitted by the records of a flush, or supplied for its edit.
 //!
-//! In:     rows as they were given, with the ledger that was counted then.
-//! Out:    a table of level 0 for each family that receives any, synced but not named yet; the ledger closed (I11).
-//! Alone:  a family that is dropped leaves no table behind, but the rows that its last records give rise to: they are read for
-//!         that alone, each one checked, and the ledger of the memtables closed over what was read.
+//! In:    rows as they were emitted, with the ledger computed then.
+//! Out:   a level-0 table for each family that receives rows, synced but not yet named; the ledger matches (I11).
+//! Alone: a dropped family leaves no table, but its last records may emit rows. They are read only for that; each
+//!        record is verified, and the ledger of the memtables is compared with the records read.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::sst::not_served;
 use crate::values::ValueRef;
 use crate::version::TableMeta;
 
-/// Tables by the family that receives them.
+/// Tables by the receiving family.
 pub(super) type Received = Vec<(Family, Vec<TableMeta>)>;
 
-/// Rows as tables of level 0 of their families. On an error no file is left.
+/// Writes rows to level-0 tables of their families. After an error no file remains.
 pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received> {
     let mut received: Received = Vec::new();
     for (id, expected, rows) in given.into_families() {
-        // Rows for a family that was dropped go with it.
+        // Rows for a dropped family are discarded.
         let Some(family) = level0.families.by_id.get(&id) else { continue };
         match write_rows(level0, family, expected, rows) {
             Ok(tables) => received.push((family.clone(), tables)),
@@ -46,8 +46,8 @@ pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received>
     Ok(received)
 }
 
-/// Removes files that no edit names: tables of a flush, and the value files that were written with them. One that is held is not of these:
-/// memtables point into it.
+/// Removes files that no edit names: tables of a flush, and the blob files that were written with them. Blob files that
+/// memtables point into are kept.
 pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[TableMeta]) {
     let shelf = family.shelf().values();
     let is_new = |values: &&ValueRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
@@ -59,7 +59,7 @@ pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[Tabl
     }
 }
 
-/// Rows as a table of level 0 of the family that receives them. `expected` was counted when they were given (I11).
+/// Writes rows to a level-0 table of the receiving family. `expected` was computed when they were emitted (I11).
 fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<Emitted>) -> Result<Vec<TableMeta>> {
     let base_seqno = rows.iter().map(|row| row.seqno).min().unwrap_or(0);
     let mut cursor = RowCursor::new(family.order(), &**level0.companions, rows);
@@ -68,7 +68,7 @@ fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<
     write_tables(&level0.job(family, base_seqno, expected), &mut cursor, rules, splitter)
 }
 
-/// The rows that memtables give rise to, which are written nowhere else.
+/// Returns the rows that memtables emit, without writing the memtables' own records.
 pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<Given> {
     let companions = &**level0.companions;
     let emitting = level0.emitting(family);
@@ -104,7 +104,7 @@ pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<
     Err(Error::corruption(damage, format!("the ledger does not close: in {expected:?}, read {read:?}")))
 }
 
-/// Takes rows that somebody gave for an edit: those without a companion get theirs.
+/// Adds rows supplied for an edit; rows without a companion get one.
 pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: Vec<Emitted>) -> Result<()> {
     for mut row in rows {
         if row.companion().is_empty() {
@@ -119,8 +119,8 @@ pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: V
     Ok(())
 }
 
-/// Sorts rows that are in order but for short runs that stand backwards: rows of a flush come in the order of its records, and those of
-/// one key newest first. Others are sorted all the same.
+/// Sorts rows, fast for nearly sorted input with short descending runs: rows of a flush arrive in the order of its
+/// records, and rows of one key newest first. Other input is sorted correctly as well.
 fn sort(rows: &mut [Emitted], compare: impl Fn(&Emitted, &Emitted) -> Ordering) {
     let mut start = 0;
     while start < rows.len() {
@@ -131,7 +131,7 @@ fn sort(rows: &mut [Emitted], compare: impl Fn(&Emitted, &Emitted) -> Ordering) 
     rows.sort_by(compare);
 }
 
-/// A cursor from end to end, for one pass.
+/// A cursor from the first row to the last, for one pass.
 pub(super) struct RowCursor {
     rows: Vec<Emitted>,
     at: usize,
@@ -141,7 +141,7 @@ pub(super) struct RowCursor {
 impl RowCursor {
     pub(super) fn new(order: &Order, keeper: &dyn Companions, mut rows: Vec<Emitted>) -> RowCursor {
         sort(&mut rows, |a, b| order.compare_internal((a.key(), a.seqno), (b.key(), b.seqno)));
-        // What the keeper gives itself it must have given a companion, if it promises one for every record.
+        // If the record protector promises a companion for every record, its own rows must have one too.
         let protection = keeper.protection();
         let at = rows.len();
         RowCursor { rows, at, protection }

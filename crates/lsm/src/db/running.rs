@@ -1,5 +1,6 @@
-//! Which tables are being compacted, and which must not be: two plans never share a table. What a plan has taken it gives back when it goes,
-//! done or not, and if a comparator panics in the middle of it: closing waits for all of them.
+//! The tables that running compactions use, and those that must not be compacted: two plans never share a table. A plan
+//! returns its tables when it is dropped, whether it succeeded, failed or unwound from a comparator's panic. Closing
+//! the store waits for all running plans.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,25 +19,26 @@ pub(crate) struct Running {
 #[derive(Default)]
 struct Tables {
     busy: HashSet<u64>,
-    /// Damaged, or with a ledger that does not close: left alone until somebody repairs them.
+    /// Quarantined tables: damaged, or with a ledger mismatch. Excluded until they are repaired.
     barred: HashSet<u64>,
-    /// Inputs of a plan that failed: left alone for a while, which is longer each time.
+    /// Inputs of a failed plan, excluded for a period that doubles with each failure.
     put_off: HashMap<u64, PutOff>,
-    /// Those of one that found no room for what nothing but room asks for: what is due takes them all the same.
+    /// Inputs of an optional space compaction that ran out of disk space. Compactions that are due may still use them.
     lacks_room: HashMap<u64, PutOff>,
-    /// Written anew in their place, and what was to go did not: records that retain keep tombstones, values cannot be read.
+    /// Tables rewritten without effect: retaining records keep their tombstones, or values are unreadable.
     kept: HashSet<u64>,
-    /// The same for expired records: something wants them kept.
+    /// Tables rewritten without effect for expired records, which some reader or record still needs.
     keep_expired: HashSet<u64>,
-    /// What running plans write, by family.
+    /// Output spans of the running plans, by family.
     spans: Vec<(u32, Span)>,
-    /// How often the sets of tables that are left alone have changed, but for those that are in use.
+    /// Incremented when a set of excluded tables changes, except for tables in use.
     changes: u64,
-    /// The store closes: no plan is made any more.
+    /// True once the store closes: no plan is made any more.
     ended: bool,
 }
 
-/// Until when a table is left alone, and for how long that was. As long again is time to try it once more; then the failure is forgotten.
+/// How long a table is excluded, and the length of that period. After the period, the table may be retried for the same
+/// time; then the failure is forgotten.
 #[derive(Clone, Copy)]
 struct PutOff {
     until: u64,
@@ -49,11 +51,11 @@ impl PutOff {
     }
 }
 
-/// The first time, and the longest: a tenth of a second, a minute.
+/// The first and the longest exclusion: 0.1 seconds and 1 minute.
 const FIRST_NANOS: u64 = 100_000_000;
 const MOST_NANOS: u64 = 60_000_000_000;
 
-/// A plan, and its tables until it is dropped.
+/// A plan that owns its tables until it is dropped.
 pub(crate) struct Picked<'a> {
     pub(crate) family: Family,
     pub(crate) plan: Plan,
@@ -70,48 +72,48 @@ impl Drop for Picked<'_> {
     }
 }
 
-/// What may not be touched now, and when that is.
+/// The excluded tables at a given time.
 pub(crate) struct Taken<'a>(&'a Tables, u64);
 
 impl Taken<'_> {
-    /// True for a table that is in use, barred or put off.
+    /// Returns true if a table is in use, quarantined or postponed after a failure.
     pub(crate) fn is_busy(&self, number: u64) -> bool {
         let is_put_off = || self.0.put_off.get(&number).is_some_and(|put_off| self.1 < put_off.until);
         self.0.busy.contains(&number) || self.0.barred.contains(&number) || is_put_off()
     }
 
-    /// The tables that are left alone, for a while or until somebody repairs them, and those that were written anew in vain.
+    /// Returns the tables that are quarantined or postponed, and those rewritten without effect.
     pub(crate) fn resting(&self) -> HashSet<u64> {
         self.0.resting(self.1)
     }
 
-    /// True for a table that was written anew, for its tombstones or its values, in vain, or found no room for that.
+    /// Returns true if rewriting a table for its tombstones or values had no effect, or ran out of disk space.
     pub(crate) fn is_kept(&self, number: u64) -> bool {
         let lacks_room = || self.0.lacks_room.get(&number).is_some_and(|put_off| self.1 < put_off.until);
         self.0.kept.contains(&number) || lacks_room()
     }
 
-    /// True for a table that was written anew for its expired records, in vain.
+    /// Returns true if rewriting a table for its expired records had no effect.
     pub(crate) fn keeps_expired(&self, number: u64) -> bool {
         self.0.keep_expired.contains(&number)
     }
 
-    /// True if no table is left alone for a while, so that time alone changes nothing.
+    /// Returns true if no table is postponed, so that the passing of time alone changes nothing.
     pub(crate) fn is_steady(&self) -> bool {
         !self.0.waits_for_any(self.1)
     }
 
-    /// Counted up whenever more tables, or fewer, are barred or kept.
+    /// Returns a counter of changes to the quarantined or ineffective tables.
     pub(crate) fn changes(&self) -> u64 {
         self.0.changes
     }
 
-    /// True while a plan of a family runs.
+    /// Returns true while a plan of a family runs.
     pub(crate) fn runs_for(&self, family: u32) -> bool {
         self.0.spans.iter().any(|(of, _)| *of == family)
     }
 
-    /// What running plans of a family write.
+    /// Returns the output spans of a family's running plans.
     pub(crate) fn spans(&self, family: u32) -> Vec<Span> {
         self.0.spans.iter().filter(|(of, _)| *of == family).map(|(_, span)| span.clone()).collect()
     }
@@ -129,14 +131,14 @@ impl Tables {
 }
 
 impl Running {
-    /// With these tables left alone from the start.
+    /// Creates the registry with these tables quarantined.
     pub(crate) fn barring(numbers: Vec<u64>) -> Running {
         let running = Running::default();
         running.bar(numbers.into_iter());
         running
     }
 
-    /// Lets `choose` make a plan from the tables that are free at this time, and takes them.
+    /// Lets `choose` make a plan from the tables that are free at time `now`, and reserves its tables.
     pub(crate) fn pick(
         &self,
         now: u64,
@@ -152,8 +154,9 @@ impl Running {
         Some(Picked { family, plan, running: self })
     }
 
-    /// Takes tables for somebody who repairs them, barred ones too, unless one of them is in use: then false. `find` is asked
-    /// while nobody can take them; what it answers counts as a running plan until `release`.
+    /// Reserves tables for a repair, quarantined ones included. Returns false if one of them is in use. `find` runs
+    /// under the lock, so no plan can take the tables meanwhile; the span that it returns counts as a running plan
+    /// until `release`.
     pub(crate) fn hold(&self, numbers: &[u64], find: impl FnOnce() -> Option<(u32, Span)>) -> bool {
         let mut tables = self.tables.lock();
         if tables.ended || numbers.iter().any(|number| tables.busy.contains(number)) {
@@ -166,7 +169,7 @@ impl Running {
         true
     }
 
-    /// Gives held tables back.
+    /// Releases held tables.
     pub(crate) fn release(&self, numbers: impl Iterator<Item = u64>, span: Option<(u32, &Span)>) {
         if let Some((family, span)) = span {
             self.give_back(numbers, family, span);
@@ -181,13 +184,13 @@ impl Running {
         if let Some(at) = tables.spans.iter().position(|(of, other)| *of == family && other == span) {
             tables.spans.swap_remove(at);
         }
-        // Under the lock: whoever finds that nothing runs sees the count as well.
+        // Under the lock, so that a thread that finds no running plan also sees the new count.
         self.finished.fetch_add(1, Ordering::Release);
         drop(tables);
         self.tables.notify_all();
     }
 
-    /// Lets no plan begin any more, and waits until those that did are carried out.
+    /// Stops new plans, and waits until the running ones have ended.
     pub(crate) fn end(&self) {
         let mut tables = self.tables.lock();
         tables.ended = true;
@@ -196,14 +199,14 @@ impl Running {
         }
     }
 
-    /// Keeps tables out of every plan to come.
+    /// Excludes tables from all future plans.
     pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
         let mut tables = self.tables.lock();
         tables.barred.extend(numbers);
         tables.changes += 1;
     }
 
-    /// Lets a table be picked again, or forgets one that is gone.
+    /// Lets a table be picked again, or forgets a removed table.
     pub(crate) fn unbar(&self, number: u64) {
         let mut tables = self.tables.lock();
         let Tables { barred, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
@@ -212,8 +215,8 @@ impl Running {
         tables.changes += u64::from(was_in.contains(&true) || was_off.contains(&true));
     }
 
-    /// Leaves the inputs of a plan that failed alone for a while, twice as long as the last time: a plan that fails again and again would keep all
-    /// others from being made. `lacks_room`: it was about room, and found none.
+    /// Excludes the inputs of a failed plan for a while, twice as long as the last time, because a plan that keeps
+    /// failing would keep all others from running. `lacks_room`: the plan was meant to free space, and ran out of it.
     pub(crate) fn put_off(&self, inputs: &[(usize, Vec<u64>)], now: u64, lacks_room: bool) {
         let mut tables = self.tables.lock();
         let failed = if lacks_room { &mut tables.lacks_room } else { &mut tables.put_off };
@@ -225,26 +228,28 @@ impl Running {
         }
     }
 
-    /// The tables that no plan of its own is made for now: `Taken::resting`.
+    /// Returns the tables excluded from plans of their own for now, as `Taken::resting` does.
     pub(crate) fn resting(&self, now: u64) -> HashSet<u64> {
         self.tables.lock().resting(now)
     }
 
-    /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
+    /// Excludes tables from rewrites for tombstones or values, until they are merged for another reason or the store is
+    /// reopened.
     pub(crate) fn keeps(&self, numbers: &[u64]) {
         let mut tables = self.tables.lock();
         tables.kept.extend(numbers);
         tables.changes += 1;
     }
 
-    /// Keeps tables from being picked for expired records, until they are merged for another reason or the store is opened anew.
+    /// Excludes tables from rewrites for expired records, until they are merged for another reason or the store is
+    /// reopened.
     pub(crate) fn keep_expired(&self, numbers: impl Iterator<Item = u64>) {
         let mut tables = self.tables.lock();
         tables.keep_expired.extend(numbers);
         tables.changes += 1;
     }
 
-    /// True if one of these tables is left alone, until somebody repairs it or for a while: what stands above it waits.
+    /// Returns true if one of these tables is quarantined or postponed; compactions from the level above it must wait.
     pub(crate) fn blocks_any(&self, now: u64, mut numbers: impl Iterator<Item = u64>) -> bool {
         let tables = self.tables.lock();
         let is_put_off = |number| tables.put_off.get(&number).is_some_and(|put_off| !put_off.is_over(now));
@@ -252,23 +257,23 @@ impl Running {
         !is_empty && numbers.any(|number| tables.barred.contains(&number) || is_put_off(number))
     }
 
-    /// True while a failure is not forgotten: whoever finds nothing to do looks again.
+    /// Returns true while a failure is remembered, so that an idle lane must check again later.
     pub(crate) fn waits_for_any(&self, now: u64) -> bool {
         self.tables.lock().waits_for_any(now)
     }
 
-    /// True if one of these tables is left alone until somebody repairs it.
+    /// Returns true if one of these tables is quarantined.
     pub(crate) fn bars_any(&self, mut numbers: impl Iterator<Item = u64>) -> bool {
         let tables = self.tables.lock();
         !tables.barred.is_empty() && numbers.any(|number| tables.barred.contains(&number))
     }
 
-    /// True while a plan is carried out.
+    /// Returns true while a plan runs.
     pub(crate) fn is_running(&self) -> bool {
         !self.tables.lock().spans.is_empty()
     }
 
-    /// Plans carried out so far.
+    /// Returns the number of plans that have ended.
     pub(crate) fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

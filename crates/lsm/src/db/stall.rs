@@ -1,4 +1,5 @@
-//! Stall: how much writers are held back, decided from the tables and memtables of all families (`compaction::debt`).
+//! Write stalls: how much writers are throttled, decided from the tables and memtables of all families
+//! (`compaction::debt`).
 
 use super::compact::shape;
 use super::{Event, Inner};
@@ -6,23 +7,23 @@ use crate::compaction::pick::Picture;
 use crate::compaction::{Debt, Limits, Stall, debt};
 use crate::options::CfOptions;
 
-/// What a family's memtables may take together, in memtables: one that fills and one that is flushed. Those that were frozen before they were full
-/// count as what they are.
+/// Total fullness allowed for a family's memtables, in units of one memtable: one being filled and one being flushed.
+/// Memtables frozen before they were full count by their actual fullness.
 const MEMTABLES: u64 = 2;
 
 impl Inner {
-    /// Decides anew how much writers are held back, after tables or memtables have changed, and tells it. With no lock held.
+    /// Decides the stall again after tables or memtables have changed, and reports changes. Called with no lock held.
     pub(crate) fn revise_stall(&self) {
         self.note_stall();
         self.tell_noted();
     }
 
-    /// The same under a lock: it is told behind that.
+    /// Decides the stall under a lock: events are only queued.
     pub(super) fn note_stall(&self) {
         self.decide(|tables| *tables = self.stall_by_tables());
     }
 
-    /// The same after memtables have changed: tables are not looked at.
+    /// Decides the stall after memtables have changed, without examining tables.
     pub(super) fn note_waits(&self) {
         self.decide(|_| {});
     }
@@ -46,8 +47,8 @@ impl Inner {
             }
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let mut debt = debt::debt(&picture);
-            // Behind a table that is left alone, there or in the level below, level 0 grows whatever writers do: to hold them back would end
-            // in waiting for ever.
+            // Above a quarantined or postponed table, level 0 grows whatever writers do, so throttling them would never
+            // end.
             let tables = view.levels.iter().flat_map(|level| level.tables());
             if self.compactions.blocks_any(now, tables.map(|table| table.meta().number)) {
                 debt.level0 = debt.level0.min(limits.level0.0);
@@ -63,7 +64,7 @@ impl Inner {
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let all = view.frozen.iter().chain([&view.active]);
-            // None counts more than it is meant to take: what one batch made too large stops nobody for itself.
+            // Each memtable counts at most as one full memtable, so a single oversized batch does not stop writers.
             let full = all.map(|generation| generation.fullness(self.settings.memtable_bytes).min(1000));
             any_waits |= !view.frozen.is_empty();
             let debt = Debt { memtables: full.sum(), memory, log, ..Debt::default() };

@@ -1,10 +1,13 @@
-//! Standing: what the keeper of the chronicle may ask while lines become rows, to let go of rows that it no longer keeps.
+//! The store's state for the event log: the queries that its implementation may make while entries become rows, to find
+//! rows outside its retention.
 //!
-//! In:    the views of all families at one moment, and the last commit that readers saw then.
-//! Out:   which tables are live or barred, which ranges are lost, and the records of a family.
-//! Order: the seqno is at least that of every record in a table, since a memtable is frozen behind visible commits alone. So a table
-//!        with a tombstone of that seqno is the first of level 0 (newest seqno, then number), above the table with the row.
-//! Costs: one step for each table of the store; a scan holds its view, leaves the cache alone and takes no lock that a flush holds.
+//! In:    the views of all families at one moment, and the last commit then visible.
+//! Out:   the live and quarantined tables, the lost ranges, and the records of a family.
+//! Order: the seqno is at least that of every record in a table, because a memtable is frozen only after its commits
+//!        are visible. A table with a tombstone of that seqno therefore precedes the table with the row in level 0
+//!        (ordered by newest seqno, then number).
+//! Costs: one step for each table of the store; a scan holds its view, does not populate the cache and takes no lock
+//!        that a flush holds.
 
 use std::collections::HashSet;
 use std::ops::Bound::{Excluded, Included};
@@ -19,7 +22,7 @@ use crate::options::{Reading, Verify};
 use crate::record::{Record, Seqno};
 use crate::seam::{EventRetention, EventStore};
 
-/// The store as it stands while lines become rows.
+/// The state of the store while entries become rows.
 pub(super) struct Standing<'a> {
     inner: &'a Inner,
     retention: EventRetention,

@@ -1,11 +1,12 @@
-//! Sweep: what died is freed, and its files are removed or kept as trash.
+//! Obsolete files: frees their memory, and removes the files or keeps them as trash.
 //!
-//! In:    tables and value files that nobody can read any more (`version::dead`, I06). Out: their memory and their place on the disk.
-//! Who:   the flush lane, a piece a step, and all of it if its flush fails, for want of room perhaps; and whoever promises that
-//!        what died by its own doing is gone when it returns (a compaction, a drop, `settle`, `close`). An edit does not: the lane of the log
-//!        and those who wait for a flush have no time for it.
-//!        Whoever opened the store for reading frees memory alone: the files are somebody else's.
-//! Crash: files that no version names, which the next open sweeps. So is one that cannot be removed.
+//! In:    tables and blob files that no reader can reach any more (`version::dead`, I06).
+//! Out:   released memory and disk space.
+//! Who:   the flush lane removes one per step, and all of them if its flush fails, possibly for lack of space. Calls
+//!        that promise the removal of files they made obsolete also do it (a compaction, a drop, `settle`, `close`). An
+//!        edit does not, because the log lane and writers that wait for a flush must not be delayed. A read-only store
+//!        frees only memory, because the files belong to the writing process.
+//! Crash: files that no version names, which the next open removes. The same holds for a file that cannot be removed.
 
 use super::{Access, Inner};
 use crate::env::work::lock;
@@ -13,8 +14,8 @@ use crate::names::Name;
 use crate::version::Dead;
 
 impl Inner {
-    /// Frees or removes one thing that died; false if there is none. Held over the work, so that whoever finds nothing knows that
-    /// all is gone.
+    /// Frees or removes one obsolete object; returns false if none is left. The lock is held during the work, so a
+    /// caller that finds none knows that all removals are complete.
     pub(super) fn sweep_one(&self) -> bool {
         let _one_at_a_time = lock(&self.sweeping);
         match self.dead_files.take() {
@@ -29,7 +30,8 @@ impl Inner {
         true
     }
 
-    /// The same for all: what was dead when it was called is gone when it returns, whoever sees to it.
+    /// Frees and removes all obsolete objects. All objects that were obsolete at the call are gone when it returns,
+    /// whichever thread removes them.
     pub(super) fn sweep_dead_files(&self) {
         while self.sweep_one() {}
     }

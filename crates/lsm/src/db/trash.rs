@@ -1,8 +1,9 @@
-//! Trash: table files that were replaced, kept for a while under another name, so that a repair finds in them what their
+//! Trash: replaced table files, kept for a while under another name, so that a repair can find records that their
 //! successors have lost.
 //!
-//! In:    files that no version names (I06) and nobody reads. Out: `000012.trash`, the newest up to a budget.
-//! Crash: files under either name; the next open sweeps those that still have a table's name, and keeps the others.
+//! In:    files that no version names (I06) and no reader uses.
+//! Out:   `000012.trash`, the newest ones up to a budget.
+//! Crash: files under either name; the next open removes those that still have a table's name, and keeps the others.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::env::work::lock;
 use crate::env::{Fs, Open};
 use crate::names::Name;
 
-/// What is kept of replaced tables.
+/// The replaced tables that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Trash {
     budget: u64,
@@ -21,7 +22,7 @@ pub(crate) struct Trash {
 }
 
 impl Trash {
-    /// With what an earlier process left.
+    /// Creates the trash, with the files that an earlier process left.
     pub(super) fn open(budget: u64, fs: &dyn Fs, dir: &Path) -> Trash {
         let trash = Trash { budget, held: Mutex::default() };
         if budget > 0 {
@@ -43,7 +44,7 @@ impl Trash {
         trash
     }
 
-    /// Takes a table file that nobody needs. One that cannot be taken, or removed, is swept at the next open.
+    /// Takes over an obsolete table file. A file that can be neither renamed nor removed is removed by the next open.
     pub(super) fn take(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {
         let table = dir.join(Name::Table(number).to_string());
         if size > self.budget || fs.rename(&table, &dir.join(Name::Trash(number).to_string())).is_err() {
@@ -53,7 +54,7 @@ impl Trash {
         self.keep(fs, dir, number, size);
     }
 
-    /// The disk is full: removes the oldest. True if that is some room.
+    /// Removes the oldest file, because the disk is full. Returns true if this freed space.
     pub(super) fn make_room(&self, fs: &dyn Fs, dir: &Path) -> bool {
         let oldest = || lock(&self.held).pop_front();
         let mut files = std::iter::from_fn(oldest).map(|(number, _)| Name::Trash(number).to_string());

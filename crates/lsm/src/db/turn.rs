@@ -1,7 +1,7 @@
-//! The turn of a job: one at a time flushes, creates, drops, ingests or copies.
+//! The job lock: only one flush, creation, drop, ingestion or checkpoint runs at a time.
 //!
-//! Holds: at its end, whatever came of it, the listener hears what happened meanwhile, when no lock is held any more. What the job's own reads
-//!        come by waits for that, too.
+//! Holds: when a job ends, whatever its result, its events are delivered after all locks are released. Damage found by
+//!        the job's own reads is delivered then, too.
 
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::env::work::{lock, pause, try_lock};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// How often a thread that waits for its turn looks whether it is interrupted.
+/// Interval at which a waiting thread checks for an interrupt.
 const LOOK_UP: Duration = Duration::from_millis(2);
 
-/// The turn to flush, create, drop, ingest or copy.
+/// The right to flush, create, drop, ingest or copy.
 pub(super) struct JobTurn<'a> {
     inner: &'a Inner,
     held: Option<(MutexGuard<'a, ()>, Hush)>,
 }
 
 impl Inner {
-    /// Waits for its turn; a thread that can be interrupted looks up now and then.
+    /// Waits for the job lock; an interruptible thread checks for interrupts meanwhile.
     fn wait_for_turn(&self) -> Result<MutexGuard<'_, ()>> {
         while interrupt::is_set() {
             match try_lock(&self.jobs_lock) {
@@ -34,7 +34,7 @@ impl Inner {
         Ok(lock(&self.jobs_lock))
     }
 
-    /// Waits for its turn; `Closed` if the store closed meanwhile.
+    /// Waits for the job lock; fails with `Closed` if the store closed meanwhile.
     pub(super) fn job(&self) -> Result<JobTurn<'_>> {
         let turn = self.wait_for_turn()?;
         if self.background.is_stopping() {

@@ -1,10 +1,12 @@
-//! Large values, as readers meet them: a record that points to its value becomes the record that was put.
+//! Reads of large values: turns a record that points to its value into the record that was put.
 //!
-//! In:    a record as a table holds it, and a view or family that keeps the table alive. Out: the record with its value, read from its
-//!        value file into room that is used again; a record that holds its value passes as it is, at the cost of one comparison.
-//! Holds: whoever asks for keys, seals or metadata alone reads no value (`Resolver` is asked for one, or is not).
-//! Costs: a value is one `pread`, which a point read leaves in the block cache if it was read before and is no more than a part of that (`sst::LargeValues`), so that
-//!        large ones do not empty it. From there it is lent; a check of it is one hash. A cursor finds those that are there and leaves none.
+//! In:    a record as a table holds it, and a view or family that keeps the table alive.
+//! Out:   the record with its value, read from its blob file into a reusable buffer. A record with an inline value
+//!        passes unchanged, at the cost of one comparison.
+//! Holds: callers that need only keys, seals or metadata read no value (they do not call the `Resolver`).
+//! Costs: one `pread` per value. A point read caches the value if it was read before and takes at most a fixed part of
+//!        the block cache (`sst::LargeValues`), so that large values do not empty the cache. Cached values are
+//!        borrowed; verifying one costs one hash. A cursor uses cached values, but does not cache new ones.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,14 +22,14 @@ use crate::record::{Kind, Record};
 use crate::sst::Checks;
 use crate::values::{Fetch, Room, ValueFile, ValueShelf};
 
-/// Room that a thread keeps for the values that it reads; what is larger is given back.
+/// Size up to which a thread keeps its value buffer; a larger buffer is freed.
 const KEPT_ROOM_BYTES: usize = 1024 * KIB;
 
 thread_local! {
     static ROOM: RefCell<Room> = RefCell::default();
 }
 
-/// Calls `f` with this thread's room, or a fresh one where that is in use or the thread ends.
+/// Calls `f` with this thread's buffer, or with a fresh one if that is in use or the thread is ending.
 fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
     let mut room = ROOM.try_with(RefCell::take).unwrap_or_default();
     let out = f(&mut room);
@@ -39,8 +41,9 @@ fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
 }
 
 impl Db {
-    /// The record as it was put, in place of one that points to its value; any other as it is. The record must come from this family,
-    /// and whoever holds it hold its table too, by a cursor, a snapshot or a `TableRef`. Errors: `Corruption` that names the key.
+    /// Returns the record with its value if it is a pointer; returns any other record unchanged. The record must come
+    /// from this family, and the caller must keep its table alive by a cursor, a snapshot or a `TableRef`. Fails with
+    /// `Corruption` that names the key.
     pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut Room) -> Result<Record<'a>> {
         self.open_inner()?;
         shelf_of(&*family.open_view()?)?
@@ -48,21 +51,23 @@ impl Db {
             .map_err(|error| error.in_family(family.name(), None))
     }
 
-    /// Looks at the value that a record points to, and at what stands around it in its file. None: all of it is as it was written. An
-    /// error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
+    /// Verifies the value that a record points to, and the rest of its entry in the blob file. Returns `None` if the
+    /// entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is damaged. Fails if
+    /// the value is unreadable.
     pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
         let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         let named = |error: Error| error.in_family(family.name(), None);
         shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
     }
 
-    /// The value file of this name, if anybody holds it; it is not removed while the answer is held.
+    /// Returns the blob file with this unique id if it is still held; the returned reference keeps it from being
+    /// removed.
     pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<ValueFile>>> {
         let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         Ok(shelf.find(uid))
     }
 
-    /// The value files that the tables of a family point into, each held while the answer is.
+    /// Returns the blob files that the tables of a family point into; each reference keeps its file from being removed.
     pub fn value_files(&self, family: &Family) -> Result<Vec<Arc<ValueFile>>> {
         self.open_inner()?;
         let view = family.open_view()?;
@@ -80,13 +85,13 @@ fn shelf_of(view: &View) -> Result<Arc<ValueShelf>> {
     view.values.clone().ok_or_else(|| Error::structural("a family without value files"))
 }
 
-/// How a read with these checks reads a value.
+/// Returns how a read with these checks reads a value.
 pub(super) fn fetch_by(checks: Checks) -> Fetch {
     Fetch { by_value: checks.asks_values(), keep: !checks.passing }
 }
 
 impl Inner {
-    /// Shows a record to `visit`, its value read if it stands elsewhere.
+    /// Passes a record to `visit`, after reading its value if that is in a blob file.
     #[inline]
     pub(super) fn show_whole(
         &self,
@@ -123,19 +128,20 @@ impl Inner {
     }
 }
 
-/// The error of a value that cannot be had, told of once.
+/// Returns the error of an unreadable value, which is reported once.
 #[cold]
 fn unread_value(integrity: &Integrity, family: &Family, record: &Record<'_>, error: Error) -> Error {
     let error = error.in_family(family.name(), Some((record.key, record.key)));
     let place = match Pointer::decode(record.value) {
         Ok(pointer) => Place::Value(pointer.uid, pointer.offset),
-        Err(_) => Place::Value(Uid::default(), hash(record.key)), // it was hit itself, and says nothing
+        Err(_) => Place::Value(Uid::default(), hash(record.key)), // the pointer itself is damaged
     };
     integrity.tell(place, &error);
     error
 }
 
-/// Shows a record with its value if that is in memory; false if not, and then nothing was shown.
+/// Passes a record with its value to `visit` if the value is in memory; otherwise returns false without calling
+/// `visit`.
 pub(super) fn show_cached(
     view: &View,
     record: &Record<'_>,
@@ -152,7 +158,8 @@ pub(super) fn show_cached(
     })
 }
 
-/// Reads the value that a record of a view points to, into room that is used again. It stays in memory only if it was there.
+/// Reads the value that a record of a view points to, into a reusable buffer. The value stays cached only if it already
+/// was.
 pub(super) fn read_value(
     (family, view): (&Family, &View),
     integrity: &Integrity,

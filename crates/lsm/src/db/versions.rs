@@ -1,9 +1,9 @@
 //! Versions: reads for callers that need more than the newest value of a key.
 //!
-//! In:     a family and a key, a seqno or a snapshot.
-//! Out:    the version below a seqno; the location of the deciding version; all records that are not flushed yet.
-//! Holds:  an older version exists only while a snapshot (I08) or a newer record that retains it
-//! (`Companions::retains`) keeps it. Lost records are errors, as for any reader.
+//! In:    a family and a key, a seqno or a snapshot.
+//! Out:   the version below a seqno; the location of the deciding version; all records that are not flushed yet.
+//! Holds: an older version exists only while a snapshot (I08) or a newer record that retains it (`Companions::retains`)
+//!        keeps it. Lost records are errors, as for any reader.
 
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
-//! What a merge makes of the cache: where blocks of the tables that went were in memory, those in their place come there (`sst::warm`).
+//! Cache repopulation after a merge: if blocks of the input tables were cached, the output blocks with the same keys
+//! are loaded (`sst::warm`).
 //!
-//! In:     the tables of a merge, before and after. Out: blocks of the new ones in the cache.
-//! Order:  what is to come is noted while the tables before are held, and read once they were let go of: then their room is free.
-//! Errors: none; what cannot be read is left to readers.
+//! In:     the tables of a merge, before and after.
+//! Out:    blocks of the new tables in the cache.
+//! Order:  the blocks are chosen while the input tables are held, and read after these are released, when their cache
+//!         space is free.
+//! Errors: none; unreadable blocks are left to readers.
 
 use std::sync::Arc;
 
@@ -11,12 +14,13 @@ use super::{Inner, TableHandle};
 use crate::compaction::Stall;
 use crate::order::Order;
 
-/// Blocks that are to come into the cache, by table.
+/// Blocks to load into the cache, by table.
 #[derive(Default)]
 pub(super) struct Warmth(Vec<(Arc<TableHandle>, Vec<usize>)>);
 
 impl Warmth {
-    /// What stands in the tables of these numbers at a level in the place of what is in memory of `before`, which are tables with their levels.
+    /// Selects the blocks of the tables with these numbers whose keys were cached in `before`, the input tables with
+    /// their levels.
     pub(super) fn noted(
         family: &Family,
         (level, numbers): (usize, &[u64]),
@@ -46,7 +50,7 @@ impl Warmth {
     }
 }
 
-/// Tables of a level that do not overlap, in the order of their keys; of level 0 one alone.
+/// Tables of one level that do not overlap, in key order; a single table for level 0.
 struct Row<'a> {
     level: usize,
     tables: Vec<&'a TableHandle>,
@@ -61,7 +65,8 @@ impl Row<'_> {
 }
 
 impl Inner {
-    /// Reads them into the cache, as long as there is room, the store does not close, and no writer waits for the job that comes next.
+    /// Loads the blocks into the cache while it has space. Stops when the store closes, or when writers are throttled
+    /// and thus wait for the next job.
     pub(super) fn warm(&self, warmth: Warmth) {
         let goes_on = || !self.background.is_stopping() && self.background.stall() == Stall::Go;
         for (table, blocks) in warmth.0 {
