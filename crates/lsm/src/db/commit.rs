@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Fast path (*alone*): an uncontended writer orders, copies and applies its frame under the apply lock, directly from
-//! the batch. It uses no queue, no second parse and no reference counts. All other writers take the steps above.
+//! the batch. It uses no queue, no second pass and no reference counts. All other writers take the steps above.
 //!
 //! After:  a commit that returned is visible, completely in the log, and below the acknowledged mark; a `Sync` commit
 //!         is also below the witness.
@@ -575,7 +575,7 @@ impl Inner {
 
     /// Wakes the log lane if it has work. A sync also drains the ring, so a log that is always synced never needs a
     /// drain. Without this kick the lane would not learn that the next segment is needed, and syncing threads would pay
-    /// for writing to unallocated blocks. The same holds for a log that is not mapped.
+    /// for writing to unallocated blocks. An unmapped log needs this kick as well.
     #[inline]
     fn kick_log(&self, log: &Log, synced: bool) {
         if log.wal.drain_due() || (synced || !log.wal.is_mapped()) && log.wal.prepare_wanted() {

@@ -183,8 +183,8 @@ impl Inner {
         (pick, !spans.is_empty() || may_expire)
     }
 
-    /// Returns a space compaction for a settling family, unless it was flushed since: such a family is being written to
-    /// and would not settle.
+    /// Returns a space compaction for a settling family, unless it was flushed since: writes to it continue, so it
+    /// would not settle.
     fn pick_lean(
         &self,
         family: &Family,

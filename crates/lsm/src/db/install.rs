@@ -104,7 +104,7 @@ impl Inner {
             }
         }
         family.install_fenced(Arc::new(levels), replaced.flushed, &replaced.lifted, &replaced.fenced);
-        // Removed tables leave quarantine: they are gone, or were added again to be freed.
+        // Removed tables leave quarantine: the edit deletes them, or adds them again as free tables.
         replaced.removes.iter().for_each(|(_, number)| self.compactions.unbar(*number));
         Ok(())
     }

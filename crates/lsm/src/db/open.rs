@@ -328,8 +328,7 @@ pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
     synced
 }
 
-/// Returns true for an error of a parent directory that another owner controls: it may be unreadable or on a read-only
-/// device.
+/// Returns true for an error of a parent directory that another owner controls: unreadable, or on a read-only device.
 fn is_not_ours(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)

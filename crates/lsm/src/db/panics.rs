@@ -35,8 +35,8 @@ impl Inner {
         })
     }
 
-    /// Halts the store while a panic unwinds. It is not reported now, because that would be another callback; the next
-    /// writer gets the error.
+    /// Halts the store while a panic unwinds. A report would be another callback, so the next writer gets the error
+    /// instead.
     #[cold]
     pub(super) fn halt_unwound(&self, doing: &str) {
         if let Some(log) = &self.log

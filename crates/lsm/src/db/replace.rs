@@ -60,7 +60,7 @@ pub struct Replacement<'a> {
 
 impl Db {
     /// Keeps tables of a family, quarantined ones included, out of every compaction until the returned value is
-    /// dropped. Waits for running compactions of these tables. Returns `None` if one of the tables does not exist.
+    /// dropped. Waits for running compactions of these tables. Returns `None` if a table is missing.
     pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
         loop {
             let (inner, _) = self.writable()?; // each time: a closing store holds no more tables

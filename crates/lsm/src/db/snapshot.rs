@@ -168,8 +168,8 @@ impl Snapshot {
         self.pin.moment.0
     }
 
-    /// Returns the time of the snapshot in microseconds since 1970. Records that had expired by then are invisible to
-    /// it; every other record stays visible.
+    /// Returns the time of the snapshot in microseconds since 1970. Records expired by then are invisible; every other
+    /// record stays visible.
     pub fn micros(&self) -> u64 {
         self.pin.moment.1
     }
