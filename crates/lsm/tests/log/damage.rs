@@ -1,4 +1,4 @@
-//! Damage to the log: what is not as it was written is named or made good, never taken for the end.
+//! Damage to the log: changed bytes are reported or repaired, never taken for the end of the log.
 
 use std::path::Path;
 
@@ -122,7 +122,8 @@ fn a_missing_file_is_named_and_only_a_closed_log_does_without_its_ring() {
     }
 }
 
-/// Where the very first frame is hit, and no mark tells what was synced, the frames behind it do, however many commits there were before this log.
+/// If the very first frame is damaged and no mark records the synced offset, the following frames prove its existence,
+/// whatever the number of earlier commits.
 #[test]
 fn frames_of_an_old_store_prove_that_the_first_one_was_there() {
     for seqno in [0, 50_000_000] {
@@ -145,7 +146,8 @@ fn frames_of_an_old_store_prove_that_the_first_one_was_there() {
     }
 }
 
-/// A copy of an open store, whose last pages are lost: damage or a torn tail, by what the machine can prove.
+/// A copy of an open store without its last pages: reported as damage or as a torn tail, depending on what the machine
+/// can prove.
 #[test]
 fn the_kernel_that_wrote_decides_what_a_lost_page_means() {
     for mapped in [true, false] {
@@ -161,7 +163,7 @@ fn the_kernel_that_wrote_decides_what_a_lost_page_means() {
             let (bodies, end) = read_back(&copy.env(1), dir(), &driver.manifest, machine).unwrap();
             assert_eq!((bodies.len(), end.cut.is_none()), (3, true), "nothing is lost, whoever looks");
 
-            // The unsynced tail is gone from wherever it was.
+            // The unsynced tail is lost wherever it was.
             for name in copy.files(DIR) {
                 let path = dir().join(&name);
                 let mut bytes = copy.read_all(&path).unwrap();
@@ -254,7 +256,7 @@ fn a_failed_drain_halts_the_log() {
     }
 }
 
-/// A reader beside a writer that goes on writing while the log is read.
+/// A reader beside a writer that continues during the read.
 #[test]
 fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
     use Do::*;
@@ -300,7 +302,8 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
     }
 }
 
-/// A recovery that fails at what it makes of a frame has no word against the log: whoever asks whether to try again sees whose failure it is.
+/// A recovery that fails while it processes a frame does not blame the log: the error of its own work is returned as
+/// such.
 #[test]
 fn who_fails_at_his_own_work_blames_no_file_of_the_log() {
     let (sim, writer) = run(true, &busy());

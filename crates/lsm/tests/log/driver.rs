@@ -1,6 +1,7 @@
-//! A log driven by scripts of small steps, and what must be true of it after any crash.
+//! A log driven by scripts of small steps, and its invariants after any crash.
 //!
-//! The manifest is played by `Manifest`: durable at once, which is the worst case for a log that must be durable before it.
+//! `Manifest` simulates the manifest: durable at once, which is the worst case for a log that must be durable before
+//! it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,65 +17,65 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
 use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Under, Wal, Whole, recover};
 
-/// One step of a script. Commits are known by their order.
+/// One step of a script. Commits are identified by their order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Do {
-    /// Order, copy, take and acknowledge a batch with a value of this many bytes.
+    /// Orders, copies, takes and acknowledges a batch with a value of this many bytes.
     Commit(usize),
-    /// The same, then sync.
+    /// Commits, then syncs.
     CommitSync(usize),
-    /// The same as a commit by the way of whoever is alone, if it is: else as a commit.
+    /// Commits on the uncontended fast path if possible, otherwise normally.
     Alone(usize),
-    /// Order a batch only.
+    /// Only orders a batch.
     Order(usize),
-    /// Copy the n-th of those that are ordered and not copied.
+    /// Copies the n-th batch that is ordered but not copied.
     Copy(usize),
-    /// Take and acknowledge what is whole.
+    /// Takes and acknowledges the complete frames.
     Take,
     Drain,
     Sync,
     SyncFull,
     Prepare,
-    /// A tenth of a second passes.
+    /// Lets 0.1 seconds pass.
     Pass,
-    /// Seal what is due.
+    /// Seals the segments that are due.
     Seal,
-    /// Make all that was taken permanent, and retire the segments below.
+    /// Makes all taken frames permanent, and retires the segments below.
     Retire,
-    /// The same, but nothing is made durable before.
+    /// Retires the segments without making them durable first.
     RetireTaken,
-    /// Let go of those that were retired.
+    /// Releases the retired segments.
     Recycle,
-    /// Turn to a short segment, durably.
+    /// Switches to a short segment, durably.
     TurnShort,
-    /// Remove what is kept to be used again.
+    /// Removes the segments kept for recycling.
     GiveBack,
     Close,
 }
 
-/// What the manifest would know.
+/// The facts that the manifest would hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifest {
     pub(crate) start: LogStart,
     pub(crate) facts: Facts,
-    /// Commits that lie below the start.
+    /// Number of commits below the start.
     pub(crate) retired: usize,
 }
 
-/// A log and what was done to it.
+/// A log, and the record of the steps taken on it.
 pub(crate) struct Driver {
     pub(crate) env: Env,
-    /// The disk, if it can crash: a store into a mapping does not tell.
+    /// The disk, if it can crash: a store into a mapping reports no error.
     pub(crate) sim: Option<SimFs>,
     pub(crate) wal: Wal<usize>,
     pub(crate) manifest: Manifest,
-    /// Bodies in the order of the log, and the offset behind each.
+    /// Bodies in log order, each with the end offset of its frame.
     pub(crate) bodies: Vec<(Vec<u8>, u64)>,
     pending: Vec<(Ticket, Body)>,
-    /// Segments that the manifest does without.
+    /// Segments that the manifest no longer names.
     retired: Vec<u64>,
     pub(crate) taken: usize,
-    /// Commits that were acknowledged, and those below a sync that returned.
+    /// Number of acknowledged commits. `synced` counts the commits below a successful sync.
     pub(crate) acknowledged: usize,
     pub(crate) synced: usize,
 }
@@ -104,7 +105,7 @@ impl Driver {
         Driver::create_behind(env, dir, settings, start, 0)
     }
 
-    /// A log of a store that had so many operations before.
+    /// Creates the log of a store that had this many operations before.
     pub(crate) fn create_behind(env: &Env, dir: &Path, settings: &Settings, start: u64, seqno: u64) -> Result<Driver> {
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
@@ -128,7 +129,7 @@ impl Driver {
         script.iter().try_for_each(|step| self.step(*step))
     }
 
-    /// Takes a step; an error after a crash, as the process is gone.
+    /// Takes a step; fails after a crash, because the process is gone.
     pub(crate) fn step(&mut self, step: Do) -> Result<()> {
         let before = (self.acknowledged, self.synced, self.manifest.clone());
         let outcome = self.take_step(step);
@@ -161,14 +162,14 @@ impl Driver {
                 self.bodies[number].1 = whole.end;
                 self.wal.acknowledge(whole.end)?;
                 self.taken += 1;
-                // Whoever committed it thinks so.
+                // The committing thread considers it acknowledged.
                 self.acknowledged = number + 1;
                 Ok(())
             }
             Do::Order(bytes) => {
                 let number = self.bodies.len();
                 let body = body(number, bytes);
-                // Written down before: a crash inside may leave it in the log.
+                // Recorded first: a crash during the call may leave it in the log.
                 self.bodies.push((body.bytes.to_vec(), 0));
                 match self.wal.order(&body, number) {
                     Ok(ticket) => {
@@ -254,7 +255,7 @@ impl Driver {
         }
     }
 
-    /// The manifest does without the segments below an offset.
+    /// Removes the segments below an offset from the manifest.
     fn retire(&mut self, below: u64) {
         self.manifest.facts.permanent = self.wal.synced().offset;
         if let Some(retirable) = self.wal.retirable(below) {
@@ -282,7 +283,7 @@ pub(crate) fn read_back(
     Ok((bodies, end))
 }
 
-/// What is wrong with a log that was read back; `least` commits must be there.
+/// Returns the errors of a log that was read back; it must hold at least `least` commits.
 pub(crate) fn check(
     driver: &Driver,
     read: &Result<(Vec<Vec<u8>>, LogEnd)>,
@@ -291,7 +292,7 @@ pub(crate) fn check(
     let (bodies, end) = read.as_ref().map_err(|error| format!("an honest log is refused: {error}"))?;
     let retired = driver.manifest.retired;
     let expected = driver.bodies.iter().skip(retired).map(|(body, _)| body);
-    // One more may be there: the commit that was being ordered when the crash came.
+    // One additional commit may exist: the one being ordered at the crash.
     if bodies.len() > driver.bodies.len() - retired {
         return Err(format!("{} commits read, {} written", bodies.len(), driver.bodies.len() - retired));
     }
@@ -313,13 +314,14 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Runs a script once to count its steps, then once for each step that changes something, with the crash there, and reads
-/// back after every kind of crash. Returns how many crashes were tried.
+/// Runs a script once to count its steps, then once with a crash at each step that changes a file, and reads the log
+/// back after every kind of crash. Returns the number of crashes tried.
 pub(crate) fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usize, String> {
     sweep_with(name, &settings(mapped), script)
 }
 
-/// What is retired while its last page waits in a ring that is longer than the segments, and is used again at once.
+/// Sweeps over segments that are recycled at once, although their last page still waits in a ring longer than the
+/// segments.
 pub(crate) fn sweep_over_segments_used_again() -> std::result::Result<usize, String> {
     use Do::*;
     let settings = Settings { ring_bytes: 128 * 1024, ..settings(true) };
@@ -367,7 +369,7 @@ fn sweep_with(name: &str, settings: &Settings, script: &[Do]) -> std::result::Re
     Ok(tried)
 }
 
-/// The scripts of the sweeps.
+/// Returns the scripts of the sweeps.
 pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
     use Do::*;
     let repeat = |step: &[Do], times: usize| step.repeat(times);
@@ -536,8 +538,8 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
     ]
 }
 
-/// Each sync of a script fails once; the log goes on as far as it lets itself, is killed, and then the machine crashes. What
-/// was confirmed must be there.
+/// Fails each sync of a script once. The log continues as far as it can, the process is killed, and then the machine
+/// crashes. Confirmed commits must exist.
 pub(crate) fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
     use waxseal_lsm::env::sim::Fault;
     let dir = Path::new("/db");
@@ -560,7 +562,7 @@ pub(crate) fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
                 if failed && (driver.acknowledged > acknowledged || driver.synced > synced) {
                     return Err(format!("mapped {mapped}, {fault:?} + {skip}: confirmed after a failure"));
                 }
-                // A file that cannot be made fails its commit alone; a sync that fails ends all.
+                // A file that cannot be created fails only its commit; a failed sync ends the log.
                 failed |= driver.wal.failed().is_some() || (outcome.is_err() && fault == Fault::SyncFailed);
             }
             for crash in [Crash::Process].into_iter().chain(Loss::all(skip).map(Crash::Machine)) {
@@ -571,7 +573,7 @@ pub(crate) fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
                 let machine = env.fs.machine(dir).unwrap();
                 let least = if crash == Crash::Process { driver.acknowledged } else { driver.synced };
                 let read = read_back(&env, dir, &driver.manifest, machine);
-                // The kernel itself dropped pages of acknowledged commits: to say so is right, to be short in silence is not.
+                // The kernel itself dropped pages of acknowledged commits: an error is correct, a silent loss is not.
                 if crash == Crash::Process && failed && read.as_ref().is_err_and(|error| error.is_corruption()) {
                     continue;
                 }

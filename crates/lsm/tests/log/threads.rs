@@ -1,5 +1,5 @@
-//! Many threads at one log: real files, real syncs, a background thread that drains and prepares. And the order of I/O of one
-//! synced commit, word by word.
+//! Many threads on one log: real files, real syncs, and a background thread that drains and prepares. Also the exact
+//! order of I/O of one synced commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
         let metrics = wal.metrics();
         assert!(count(&metrics.turnovers) > 10 && count(&metrics.large_frames) > 0);
         assert!(!mapped || count(&metrics.drains) > 100);
-        // However many segments were left meanwhile: one fdatasync a group.
+        // One fdatasync per group, however many segments the group spans.
         assert_eq!(count(&metrics.groups), count(&metrics.syncs));
     }
 }

@@ -1,5 +1,5 @@
-//! What stands beside the records of a sealed world: which entries a value is given, and which seal it must have. Both follow
-//! from key and value alone, so that the oracle need not keep them.
+//! The companions of a sealed world: the annotations and the seal of each value. Both are derived from key and value
+//! alone, so the oracle need not store them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use crate::world::Seals;
 
 static WITH_ENTRIES: LazyLock<Sealer> = LazyLock::new(|| Sealer::new().with(standard()));
 
-/// A keeper as such a world has it.
+/// Creates the record protector of such a world.
 pub fn sealer(seals: Seals) -> Arc<Sealer> {
     Arc::new(match seals {
         Seals::Entries => Sealer::new().with(standard()),
@@ -21,7 +21,7 @@ pub fn sealer(seals: Seals) -> Arc<Sealer> {
     })
 }
 
-/// Labels, a time long over, a time that never comes, or nothing.
+/// Returns labels, a time in the past, a time that never comes, or no annotations.
 pub fn entries(value: &[u8]) -> Vec<(u16, Vec<u8>)> {
     match value.len() % 5 {
         1 => vec![(EXPIRY, Expiry::at(if is_over(value) { 0 } else { u64::MAX }).to_vec())],
@@ -30,12 +30,12 @@ pub fn entries(value: &[u8]) -> Vec<(u16, Vec<u8>)> {
     }
 }
 
-/// True if the value counts as absent from the moment it is written.
+/// Returns true if the value is expired from the moment it is written.
 pub fn is_over(value: &[u8]) -> bool {
     value.len() % 15 == 1
 }
 
-/// The seal of a value that is written with these entries.
+/// Returns the seal of a value written with these annotations.
 pub fn seal(key: &[u8], value: &[u8], entries: &[(u16, Vec<u8>)]) -> Seal {
     if entries.is_empty() {
         return Seal::of(key, value);

@@ -1,8 +1,9 @@
-//! Events: a world in which some values are watched. A row of the log of events tells of each of them, put there by the batch itself
-//! (its key ends in the seqno of the operation, which is known only later) or by the flush that takes the record out of memory.
+//! Events: a world in which some values are watched. Each of them gets a row in the event log. The row is written by
+//! the batch itself (its key ends in the operation's seqno, which is known only later), or by the flush of the record's
+//! memtable.
 //!
-//! What must hold: an event is in the log or in a memtable as long as its operation is in the store, whatever becomes of the value,
-//! and whatever stops the machine. The oracle keeps them as a family of their own, with how often each happened.
+//! Invariant: as long as an operation is in the store, its event is in the log or in a memtable, whatever happens to
+//! the value and whatever crash occurs. The oracle stores events as a family of their own, with their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,22 +20,22 @@ use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting};
 
 use crate::oracle::Change;
 
-/// The family of the oracle that stands for all of them.
+/// The oracle's family for all events.
 pub const EVENTS: &str = "events";
-/// The log of events.
+/// The event log.
 pub const LOG: &str = "system_metadata.log";
-/// Who did it.
+/// The sessions that caused the events.
 pub const SESSIONS: &str = "system_metadata.sessions";
 const LOG_NUMBER: u8 = 1;
 const SESSIONS_NUMBER: u8 = 4;
 const SOMEONE: &[u8] = b"someone";
-/// It cannot be read who did it.
+/// The session of the event is unreadable.
 const UNKNOWN: &[u8] = b"-";
 
 /// The system families of such a world, by name and number.
 pub const FAMILIES: [(&str, u8); 2] = [(LOG, LOG_NUMBER), (SESSIONS, SESSIONS_NUMBER)];
 
-/// How an event comes into the log.
+/// How an event gets into the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// With its batch.
@@ -52,7 +53,7 @@ fn way(value: &[u8]) -> Option<Way> {
     }
 }
 
-/// What happened, without when.
+/// Returns the name of an event, without its time.
 fn name_of(family: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
     [family.as_bytes(), b"\0", key, b"\0", &hash(value).to_le_bytes()].concat()
 }
@@ -61,7 +62,7 @@ fn row_key(name: &[u8], seqno: Seqno) -> Vec<u8> {
     [name, &seqno.swap_bytes().to_le_bytes()].concat()
 }
 
-/// Puts the row of an operation that was just put into a batch behind it, if it is one that goes with its batch.
+/// Appends the row for the operation just added to a batch, if its event goes with the batch.
 pub fn push_row(db: &Db, batch: &mut Batch, family: &str, key: &[u8], value: &[u8]) -> Result<()> {
     if way(value) == Some(Way::Sync) {
         batch.grant(SystemPass::for_layers_above());
@@ -71,7 +72,7 @@ pub fn push_row(db: &Db, batch: &mut Batch, family: &str, key: &[u8], value: &[u
     Ok(())
 }
 
-/// The same changes, with what the oracle is to say of their events, given how often each happened before.
+/// Returns the changes, followed by the oracle's changes for their events, given the earlier counts.
 pub fn told(changes: &[Change], before: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<Change> {
     let mut counts: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     for change in changes {
@@ -90,13 +91,13 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// The row that a family leaves when it is dropped.
+/// Returns the row that a family leaves when it is dropped.
 pub fn farewell(family: &str, seqno: Seqno) -> Vec<Emitted> {
     let key = row_key(&name_of("dropped", family.as_bytes(), b""), seqno);
     vec![Emitted::new(system_id(LOG_NUMBER), seqno, &key, SOMEONE)]
 }
 
-/// Says who it is, if the store does not know yet: before the first event, and durable.
+/// Writes the session durably, before the first event, unless the store has it already.
 pub fn introduce(db: &Db) -> Result<()> {
     let sessions = db.family(SESSIONS).expect("the family of sessions");
     if db.get(&sessions, b"1", At::Latest, &mut |_| {})? {
@@ -108,14 +109,14 @@ pub fn introduce(db: &Db) -> Result<()> {
     db.commit(&mut batch, Durability::Sync).map(drop)
 }
 
-/// All events that the store knows, with how often each happened: rows of the log, and records that are still in memory.
+/// Returns all events in the store with their counts: rows of the log, and records still in memory.
 pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut errors = Vec::new();
     let found = events_shown(db, log, &mut errors)?;
     errors.pop().map_or(Ok(found), Err)
 }
 
-/// True if it cannot be read who anybody is.
+/// Returns true if sessions are unreadable.
 fn is_damaged(db: &Db) -> Result<bool> {
     let sessions = db.family(SESSIONS).expect("the family of sessions");
     match db.get(&sessions, b"1", At::Latest, &mut |_| {}) {
@@ -124,9 +125,9 @@ fn is_damaged(db: &Db) -> Result<bool> {
     }
 }
 
-/// The same of a log that may be damaged: what is shown of it, and what is said of the rest.
+/// Returns the readable events of a possibly damaged log; `errors` receives the errors for the rest.
 pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-    // A seqno names one operation: whatever is found twice is one event.
+    // A seqno identifies one operation, so duplicates are the same event.
     let mut found: BTreeSet<(Seqno, Vec<u8>)> = BTreeSet::new();
     for family in db.families().iter().filter(|family| family.options().system.is_none()) {
         db.memory(family)?.visit(&mut |record, _| {
@@ -157,7 +158,7 @@ pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BT
     Ok(counts.into_iter().map(|(name, count)| (name, count.to_le_bytes().to_vec())).collect())
 }
 
-/// A keeper that gives rows for watched records, and is another one in all else.
+/// A record protector that emits rows for watched records, and otherwise delegates to another one.
 pub struct Watching(pub Arc<dyn Companions>);
 
 impl Companions for Watching {
@@ -175,7 +176,7 @@ impl Companions for Watching {
         let mut value = b"nobody".to_vec();
         let asked = family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec());
         match asked {
-            Err(error) if error.is_corruption() => value = UNKNOWN.to_vec(), // what happened is told all the same
+            Err(error) if error.is_corruption() => value = UNKNOWN.to_vec(), // the event is recorded all the same
             asked => drop(asked?),
         }
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);

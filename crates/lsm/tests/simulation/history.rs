@@ -1,4 +1,4 @@
-//! Versions that are known: one that retains is there, and below it what was there before.
+//! Known versions: a retaining version must exist, and below it the version before.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 
 use crate::watched::retains;
 
-/// One version: its seqno, and its value if it was none to hide others.
+/// One version: seqno, and value (`None` for a tombstone).
 type Version = (Seqno, Option<Vec<u8>>);
 
-/// Versions of keys of which the commits are known, oldest first.
+/// Versions of keys whose commits are known, oldest first.
 #[derive(Default)]
 pub struct History(BTreeMap<(String, Vec<u8>), Vec<Version>>);
 
@@ -22,13 +22,13 @@ impl History {
         versions.push((seqno, value.map(<[u8]>::to_vec)));
     }
 
-    /// Nothing is known any more of a family.
+    /// Forgets all versions of a family.
     pub fn forget(&mut self, family: &str) {
         self.0.retain(|(of, _), _| of != family);
     }
 
-    /// Up to `most` versions that retain are there, and below them what was there before. `is_over`: values that may be gone, since their
-    /// time is over and nobody retained them.
+    /// Checks up to `most` retaining versions, and that each has its predecessor below it. `is_over` returns true for
+    /// values that may be missing, because they expired without being retained.
     pub fn check(&self, db: &Db, most: usize, at: &str, is_over: &dyn Fn(&[u8]) -> bool) -> Result<u64> {
         let mut checked = 0;
         for ((name, key), versions) in &self.0 {

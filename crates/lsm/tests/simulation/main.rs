@@ -1,6 +1,7 @@
-//! The engine on a simulated disk: the model test, the crash sweep, the flip sweep, and the planted bugs that they must find.
+//! The engine on a simulated disk: the model test, the crash sweep, the flip sweep, and the planted bugs that these
+//! must find.
 //!
-//! Everything runs in one thread from a seed; a failure prints the seed that shows it again.
+//! All tests run in one thread from a seed; a failure prints the seed that reproduces it.
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 

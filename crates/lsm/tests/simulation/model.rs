@@ -1,4 +1,4 @@
-//! The seeded model test: every operation of the engine in random order, with crashes, beside the oracle.
+//! The seeded model test: every operation of the engine in random order, with crashes, compared with the oracle.
 
 use std::ops::Bound;
 
@@ -64,9 +64,9 @@ const CRASH_EVERY: u64 = 320;
 pub struct Run {
     pub world: World,
     snapshots: Vec<(Snapshot, Content)>,
-    /// A fault may have struck a sync since the last open, and with it pages that were never synced.
+    /// A fault may have hit a sync since the last open, and lost pages that were never synced.
     faulted: bool,
-    /// Reports of damage that somebody hurt something for.
+    /// Reports of damage that the test caused.
     caused: u64,
 }
 
@@ -94,8 +94,8 @@ impl Run {
         self.world.check();
     }
 
-    /// Nothing reports damage but where somebody has hurt something: a ledger that did not close, or a record that does not match its
-    /// seal, is tried again or barred, and no read would show it.
+    /// Checks that no damage is reported, except where the test caused it. Reads would not reveal a ledger mismatch or
+    /// a wrong seal, because the job is retried or its table quarantined.
     fn hears_of_no_damage(&mut self, kind: &str, faulted: bool) {
         let heard = self.world.tally.get("event: corruption");
         let hurt = matches!(kind, "hurt and mend" | "fault") || faulted || self.world.fences != Some(0);
@@ -103,8 +103,9 @@ impl Run {
         self.caused = heard;
     }
 
-    /// Whenever background work was done, no memtable keeps much more of the log than its bound, whatever else is due. (Nobody but the model's own
-    /// steps looks while commits are synced one by one, hence twice.)
+    /// Checks that after background work no memtable keeps much more of the log than its bound, whatever else is due.
+    /// The factor 2 is needed because only the model's own steps run background work while commits are synced one by
+    /// one.
     fn keeps_its_log_short(&self, kind: &str) {
         if kind == "step" && !self.faulted {
             let wal = self.world.db().metrics().wal;
@@ -151,7 +152,7 @@ impl Run {
                 world.commit(vec![change], Durability::Os)
             }
             "delete a stretch" => {
-                // What a cursor then finds of leaves of the memtable, the next one believes.
+                // The next cursor relies on memtable leaves that an earlier cursor verified.
                 let (family, from) = (world.family_name(), world.key());
                 let rows = world.oracle.now()[&family].range(from..);
                 let keys: Vec<_> = rows.take(40).map(|(key, _)| key.clone()).collect();
@@ -168,7 +169,7 @@ impl Run {
                 });
                 let changes = changes.collect();
                 if world.one_in(40) {
-                    // A burst that the background cannot keep up with.
+                    // A burst that background work cannot keep up with.
                     for _ in 0..12 {
                         let change = Change::Put(world.family_name(), world.key(), vec![b'b'; 1500]);
                         world.commit(vec![change], Durability::Os)?;
@@ -203,7 +204,7 @@ impl Run {
             "get at snapshot" => {
                 let Some((snapshot, content)) = self.snapshots.last() else { return Ok(()) };
                 let (family, key) = (world.family_name(), world.key());
-                // A family that was dropped and made anew is another one.
+                // A family that was dropped and created again is another family.
                 let Some(rows) = content.get(&family) else { return Ok(()) };
                 let found = get(world.db(), &family, &key, At::Snapshot(snapshot))?;
                 assert_eq!(found, rows.get(&key).cloned(), "get at snapshot {family} {key:?}");
@@ -333,7 +334,7 @@ impl Run {
                 Ok(())
             }
             "wrong seal" => {
-                // Refused, and nothing is changed: a later check would see it.
+                // Rejected without any change: a later check would detect one.
                 let sealer = world.sealer.clone().unwrap_or_default();
                 let (key, value, mut batch) = (world.key(), world.value(), Batch::new());
                 let wrong =
@@ -362,7 +363,7 @@ impl Run {
                 exchange(world, from, to)
             }
             "hurt and mend" => {
-                self.snapshots.clear(); // they hold what was before
+                self.snapshots.clear(); // they hold the earlier content
                 world.sim.crash_at(u64::MAX);
                 hurt_and_mend(world)
             }
@@ -416,7 +417,7 @@ impl Run {
         Ok(())
     }
 
-    /// Random moves of one cursor, turning round at any point.
+    /// Moves one cursor randomly, changing direction at any point.
     fn walk(&mut self) -> waxseal_lsm::error::Result<()> {
         let world = &self.world;
         let name = world.family_name();
@@ -453,7 +454,7 @@ impl Run {
                     at = rows.iter().rposition(|row| order.compare(row.0, &key).is_le());
                 }
                 move_on => {
-                    // One step or several, so that some are steps within a block.
+                    // One step or several, so that some steps stay within a block.
                     for _ in 0..if move_on < 6 { 1 } else { 6 } {
                         let Some(now) = at else { break };
                         if move_on % 2 == 0 {
@@ -488,7 +489,7 @@ impl Run {
         copy.close()
     }
 
-    /// A reader beside the writer, which takes no lock and sees what was committed.
+    /// Opens a reader beside the writer; it takes no lock and sees the committed content.
     fn read_only(&mut self) -> waxseal_lsm::error::Result<()> {
         let world = &mut self.world;
         let parts = world.parts();
@@ -501,7 +502,7 @@ impl Run {
         for _ in 0..world.below(4) {
             world.db().step()?;
         }
-        // Few files may be open here: of a table that the writer has replaced the reader says that it needs a refresh.
+        // Few files may be open here, so for a table that the writer has replaced the reader asks for a refresh.
         if let Some(content) = unless_outdated(content_of(&reader))? {
             assert_eq!(content, before, "a reader sees later commits only after refresh");
         }
@@ -516,7 +517,7 @@ impl Run {
         Ok(())
     }
 
-    /// One I/O fails; the answer is right or an error, and nothing acknowledged is touched.
+    /// Makes one I/O fail; the result is correct or an error, and acknowledged data is not affected.
     fn fault(&mut self) -> waxseal_lsm::error::Result<()> {
         let world = &mut self.world;
         let fault = match world.below(4) {
@@ -555,10 +556,10 @@ impl Run {
             assert!(is_honest(error), "a failing disk gave {error:?}");
             world.tally.add("fault met", 1);
         }
-        // Reads go on, also of a halted store; then it is reopened.
+        // Reads continue, even in a halted store; then the store is reopened.
         world.check();
         self.snapshots.clear();
-        self.world.crash_after_failed_sync(); // the fault may have struck a sync
+        self.world.crash_after_failed_sync(); // the fault may have hit a sync
         self.faulted = false;
         Ok(())
     }
@@ -581,7 +582,7 @@ impl Run {
             world.db = None;
             world.sim.reboot(crash);
             if world.one_in(4) {
-                world.sim.crash_at(world.sim.steps() + world.below(80)); // recovery itself is stopped
+                world.sim.crash_at(world.sim.steps() + world.below(80)); // interrupts the recovery itself
             }
             match world.open() {
                 Ok(()) if !world.sim.is_crashed() => break,
@@ -595,7 +596,7 @@ impl Run {
                 Err(error) => assert!(world.sim.is_crashed(), "an honest store is refused: {error}"),
             }
         }
-        // No crash is pending from before, whether it struck or not.
+        // No earlier scheduled crash is pending any more.
         world.sim.crash_at(u64::MAX);
         let missing = self.faulted && world.db().recovery().acknowledged_bytes_missing > 0;
         let given_up = world.give_up_lost_values();
@@ -629,7 +630,8 @@ fn get(db: &Db, family: &str, key: &[u8], at: At<'_>) -> waxseal_lsm::error::Res
     Ok(found)
 }
 
-/// Operations over all configurations in CI; `WAXSEAL_MODEL_OPS` asks for another number, `WAXSEAL_SEED` for one seed.
+/// Number of operations over all configurations in CI; `WAXSEAL_MODEL_OPS` sets another number, `WAXSEAL_SEED` selects
+/// one seed.
 const OPERATIONS: u64 = 1_040_000;
 
 #[test]
@@ -692,7 +694,7 @@ fn the_store_agrees_with_its_model_across_crashes() {
     }
 }
 
-/// Prints how to run a failing seed again.
+/// Prints how to rerun a failing seed.
 struct Replay {
     seed: u64,
 }
@@ -703,7 +705,7 @@ impl Drop for Replay {
     }
 }
 
-/// What a read answered; none if it asks for a refresh.
+/// Returns the result of a read, or `None` if it requests a refresh.
 fn unless_outdated<T>(read: waxseal_lsm::error::Result<T>) -> waxseal_lsm::error::Result<Option<T>> {
     match read {
         Err(error) if error.needs_refresh() => Ok(None),

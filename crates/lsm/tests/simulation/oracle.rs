@@ -1,8 +1,8 @@
-//! The oracle: what a store must hold, as a list of commits and the content after each.
+//! The oracle: the expected content of a store, as a list of commits and the content after each.
 //!
-//! A recovered store must equal the content after some prefix of the commits, and the prefix must contain every commit that
-//! was acknowledged (after the process died) or synced (after the machine died). Batches and family changes are one commit each,
-//! so a torn batch matches no prefix.
+//! A recovered store must equal the content after some prefix of the commits. The prefix must contain every commit that
+//! was acknowledged (after a process crash) or synced (after a machine crash). Batches and family changes are one
+//! commit each, so a torn batch matches no prefix.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,9 @@ pub struct Oracle {
     /// Content before the first commit in `log`.
     base: Content,
     base_print: u64,
-    /// Commits whose loss is not ruled out yet, oldest first; `base` stands for all before.
+    /// Commits that may still be lost, oldest first; `base` includes all earlier ones.
     log: Vec<Vec<Change>>,
-    /// A commit that failed and is not visible; it may still be whole in the log.
+    /// Failed commits that are not visible; each may still be complete in the log.
     doubtful: Vec<Vec<Change>>,
     /// Commits in `log` that have returned.
     acknowledged: usize,
@@ -46,7 +46,7 @@ impl Oracle {
         oracle
     }
 
-    /// One more family that was there from the start.
+    /// Adds a family that exists from the start.
     pub fn with(mut self, family: &str) -> Oracle {
         self.base.insert(family.into(), BTreeMap::new());
         self.base_print = print_of(&self.base);
@@ -54,32 +54,32 @@ impl Oracle {
         self
     }
 
-    /// What reads must answer now.
+    /// Returns the content that reads must return now.
     pub fn now(&self) -> &Content {
         &self.now
     }
 
-    /// A commit that is visible; whether it has returned is said by `acknowledge`.
+    /// Adds a visible commit; `acknowledge` marks it as returned.
     pub fn commit(&mut self, changes: Vec<Change>) {
         for change in &changes {
             apply(&mut self.now, change);
         }
         self.log.push(changes);
-        // Were an earlier one whole in the log, it would have been applied before this one.
+        // If an earlier failed commit were complete in the log, it would have been applied before this one.
         self.doubtful.clear();
     }
 
-    /// A commit that failed and is not visible now, but may be found by a recovery.
+    /// Adds a failed commit that is not visible now, but that a recovery may find.
     pub fn doubt(&mut self, changes: Vec<Change>) {
         self.doubtful.push(changes);
     }
 
-    /// Everything committed so far has returned.
+    /// Marks all commits so far as returned.
     pub fn acknowledge(&mut self) {
         self.acknowledged = self.log.len();
     }
 
-    /// Everything committed so far is durable: `base` takes it in, a change at a time.
+    /// Marks all commits so far as durable: `base` absorbs them, one change at a time.
     pub fn sync(&mut self) {
         for change in std::mem::take(&mut self.log).iter().flatten() {
             step(&mut self.base, &mut self.base_print, change);
@@ -88,7 +88,7 @@ impl Oracle {
         (self.acknowledged, self.synced) = (0, 0);
     }
 
-    /// What was lost for good and is given up: the store holds this from now on, whatever was committed.
+    /// Accepts a permanent loss: `found` is the expected content from now on, whatever was committed.
     pub fn adopt(&mut self, found: Content) {
         self.base = found;
         self.base_print = print_of(&self.base);
@@ -97,8 +97,8 @@ impl Oracle {
         self.sync();
     }
 
-    /// Finds the prefix that `found` is; it must contain what was acknowledged (or, with `machine`, what was synced). On success the
-    /// oracle goes on from there.
+    /// Finds the prefix that equals `found`; it must contain all acknowledged commits (or, with `machine`, all synced
+    /// ones). On success the oracle continues from that prefix.
     pub fn recovered(&mut self, found: Content, machine: bool) -> Result<(), String> {
         let least = if machine { self.synced } else { self.acknowledged };
         let wanted = print_of(&found);
@@ -128,7 +128,7 @@ impl Oracle {
     }
 }
 
-/// A change, and what it does to the print.
+/// Applies a change, and updates the fingerprint accordingly.
 fn step(content: &mut Content, print: &mut u64, change: &Change) {
     *print = print.wrapping_sub(print_of_touched(content, change));
     apply(content, change);
@@ -169,7 +169,7 @@ fn print_of_pair(name: &str, key: &[u8], value: &[u8]) -> u64 {
     mix(mix(hash(name.as_bytes()) ^ hash(key)).wrapping_add(hash(value)))
 }
 
-/// The part of the print that a change can touch.
+/// Returns the part of the fingerprint that a change can affect.
 fn print_of_touched(content: &Content, change: &Change) -> u64 {
     match change {
         Change::Put(name, key, _) | Change::Delete(name, key) => {
@@ -182,7 +182,7 @@ fn print_of_touched(content: &Content, change: &Change) -> u64 {
     }
 }
 
-/// The first few keys in which two contents differ.
+/// Returns the first few keys in which two contents differ.
 pub fn difference(expected: &Content, found: &Content) -> String {
     let mut lines = Vec::new();
     let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();

@@ -1,4 +1,5 @@
-//! Rules: under which batches are ordered, what their keys end in, who may write where, and what a family leaves that goes.
+//! Configuration epochs: the conditions for ordering batches, keys that end in seqnos, write access to families, and
+//! the rows of dropped families.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -110,7 +111,8 @@ fn open_key(name: &[u8], before: u64) -> Vec<u8> {
     [name, &seqno_of_before(before)].concat()
 }
 
-/// A batch of other rules is handed back, whoever changed them; one that changes them is the last of the old ones.
+/// A batch of another configuration epoch is rejected for retry, whichever thread changed the epoch. A batch that
+/// changes the epoch is the last one of the old epoch.
 pub fn batches_of_other_rules_are_handed_back() {
     let mut store = Store::new(21);
     let old = store.db().rules();
@@ -131,13 +133,13 @@ pub fn batches_of_other_rules_are_handed_back() {
     assert_eq!(under(&store, &mut batch, 7), Some(last + 1));
     store.db().set_rules(9).unwrap();
     assert_eq!((under(&store, &mut batch, 7), store.db().rules()), (None, 9));
-    // A family that goes is a change of rules as well, of the upper half alone.
+    // Dropping a family changes the upper half of the epoch only.
     store.db().create_family("passing", CfOptions::default()).unwrap();
     assert_eq!(store.db().rules(), 9);
     store.db().drop_family("passing").unwrap();
     assert_eq!(under(&store, &mut batch, 9), None);
     assert_eq!(store.db().rules(), 1 << 32 | 9);
-    // One that comes may bring rules with it, which are in force before anybody finds it.
+    // Creating a family may change the epoch as well; the new epoch applies before the family is visible.
     let db = store.db();
     let mut told = None;
     let family = db.create_family_with("coming", CfOptions::default(), &mut |id| {
@@ -155,7 +157,7 @@ pub fn batches_of_other_rules_are_handed_back() {
     assert_eq!(store.db().rules(), 0);
 }
 
-/// A batch that says when it was made is handed back if it is not later than all that said so, whoever goes which way through the log.
+/// A timed batch is rejected unless its timestamp is later than all before, on either path through the log.
 pub fn times_rise_in_the_order_of_commits() {
     let mut store = Store::new(30);
     let last_time = |store: &Store| store.db().last_time().load(Relaxed);
@@ -175,13 +177,13 @@ pub fn times_rise_in_the_order_of_commits() {
         }
     }
     assert_eq!((store.db().snapshot().unwrap().seqno(), last_time(&store)), (first, 5));
-    // Whoever says nothing goes between, and changes nothing.
+    // Commits without a timestamp are ordered in between, and change no timestamp.
     assert_eq!(store.db().commit(&mut long, Durability::Os).unwrap(), first + 3);
     assert_eq!(timed(&store, &mut long, 6), Some(first + 6));
     assert_eq!(timed(&store, &mut short, 6), None);
     assert_eq!(timed(&store, &mut short, u64::MAX), Some(first + 7));
     assert_eq!((timed(&store, &mut short, u64::MAX), last_time(&store)), (None, u64::MAX));
-    // Rules and times are both asked.
+    // Epochs and timestamps are both compared.
     store.kill_and_open(Crash::Process);
     assert_eq!(last_time(&store), 0);
     let old = store.db().rules();
@@ -193,7 +195,8 @@ pub fn times_rise_in_the_order_of_commits() {
     assert!(timed(&store, &mut short, 9).is_some());
 }
 
-/// A key ends in the seqno of the operation that it names, in memory, after a replay, in tables, and in a flush done again from the log.
+/// A key ends in the seqno of the operation that it names: in memory, after a replay, in tables, and in a flush
+/// repeated from the log.
 pub fn keys_end_in_the_seqno_they_name() {
     let mut store = Store::new(22);
     let mut expected: Vec<Vec<u8>> = Vec::new();
@@ -220,7 +223,7 @@ pub fn keys_end_in_the_seqno_they_name() {
         let keys: Vec<Vec<u8>> = store.rows(LOG).into_iter().map(|(key, ..)| key).collect();
         assert_eq!(keys, expected);
         assert!(store.rows(0).iter().any(|(key, ..)| *key == open_key(b"a user's", 0)));
-        // Each is found, and is what its companion says.
+        // Each key is found, and matches its companion.
         for key in &keys {
             assert!(store.db().get(&store.family(LOG).unwrap(), key, At::Latest, &mut |_| {}).unwrap());
         }
@@ -256,14 +259,14 @@ pub fn keys_end_in_the_seqno_they_name() {
     assert_eq!(check(&store, &keys, "flushed, once more from the log"), 0);
     store.db().compact(&store.family(LOG).unwrap(), &(Bound::Unbounded, Bound::Unbounded)).unwrap();
     check(&store, &keys, "compacted");
-    // A key that names what is not in its batch is refused, and so is the batch.
+    // A key that names an operation outside its batch is rejected, and so is the batch.
     let mut batch = store.batch(&[(0, Kind::Put, b"x"), (LOG, Kind::Put, &open_key(b"", 2))]);
     batch.grant(SystemPass::for_layers_above());
     is_invalid(store.db().commit(&mut batch, Durability::Os), "a key of an operation in front of its batch");
     check(&store, &keys, "after a batch that was refused");
 }
 
-/// System families are read by anybody and written by those who may.
+/// Any caller may read system families; only authorized callers may write them.
 pub fn system_families_are_not_for_users() {
     let mut store = Store::new(23);
     let refused = |store: &Store| {
@@ -283,14 +286,15 @@ pub fn system_families_are_not_for_users() {
     batch.clear();
     batch.push(LOG, Kind::Put, b"k", b"", store.db().companions()).unwrap();
     is_invalid(store.db().commit(&mut batch, Durability::Os), "a grant does not outlive its batch");
-    // Users' ids are what they would be without, and a store remembers which are not.
+    // The ids of user families do not depend on system families, and a reopened store knows which families are the
+    // system's.
     assert_eq!(store.db().create_family("next", CfOptions::default()).unwrap().id(), 2);
     store.kill_and_open(Crash::Process);
     refused(&store);
     assert_eq!(store.db().create_family("after", CfOptions::default()).unwrap().id(), 3);
 }
 
-/// Whoever looks between the two halves of an edit sees every event, in memory or as a row.
+/// A reader between the two halves of an edit sees every event, in memory or as a row.
 #[cfg(feature = "planted")]
 pub fn rows_are_shown_before_memtables_go() {
     let store = Store::new(24);
@@ -321,7 +325,8 @@ pub fn rows_are_shown_before_memtables_go() {
     assert!(looks.load(Relaxed) > 0);
 }
 
-/// A family that goes leaves the rows of its last records, and one more, in the edit that drops it, whenever the machine stops.
+/// A dropped family leaves the rows of its last records, and one more, in the edit that drops it, whenever the machine
+/// crashes.
 pub fn rows_stay_when_their_family_goes() {
     let write = |store: &Store| -> Result<()> {
         let (family, other) = (ROWS + 1, 0);
@@ -372,7 +377,7 @@ pub fn rows_stay_when_their_family_goes() {
         }
     }
 
-    // Damage in memory is undone from the log here as well.
+    // Here, too, damage in memory is repaired from the log.
     let store = new();
     store.db().create_family("passing", CfOptions::default()).unwrap();
     store.put(ROWS + 1, b"k").unwrap();
@@ -381,7 +386,7 @@ pub fn rows_stay_when_their_family_goes() {
     assert_eq!((store.rows(ROWS).len(), store.keeper.failing.load(Relaxed)), (1, 0));
 }
 
-/// A drop that fails leaves the family as it was.
+/// A failed drop leaves the family unchanged.
 pub fn a_family_that_could_not_be_dropped_goes_on() {
     let mut store = Store::new(26);
     store.keeper.emits_of.store(ROWS + 1, Relaxed);
@@ -389,7 +394,7 @@ pub fn a_family_that_could_not_be_dropped_goes_on() {
     store.db().create_family("passing", CfOptions::default()).unwrap();
     store.put(ROWS + 1, b"before").unwrap();
     store.db().sync().unwrap();
-    store.put(ROWS + 1, b"has blocks reserved").unwrap(); // which are asked for a second time where a first attempt fails
+    store.put(ROWS + 1, b"has blocks reserved").unwrap(); // which are requested again after a failed first attempt
     let mut failures = 0;
     for ahead in 0..40 {
         store.sim.fail_at(store.sim.steps() + ahead, Fault::Error(std::io::ErrorKind::StorageFull));
@@ -414,7 +419,8 @@ pub fn a_family_that_could_not_be_dropped_goes_on() {
     assert!(rows.iter().any(|(_, key, _)| key == b"before") && rows.len() > failures / 2, "{}", rows.len());
 }
 
-/// A flush looks into other families: their memtables, their tables, and what the same recovery has just written.
+/// A flush looks up keys of other families: in their memtables, in their tables, and in tables just written by the same
+/// recovery.
 pub fn a_flush_looks_into_other_families() {
     for flushed in [false, true] {
         let store = Store::new(27);
@@ -428,7 +434,7 @@ pub fn a_flush_looks_into_other_families() {
         store.db().flush().unwrap();
         assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "flushed {flushed}");
         assert_eq!(store.rows(ROWS).len(), 2);
-        // In a recovery that has to flush on its way.
+        // Also in a recovery that must flush during the replay.
         let mut store = Store::new(28);
         store.memtable_bytes = 4096;
         store.put(ROWS, b"who").unwrap();
@@ -443,7 +449,7 @@ pub fn a_flush_looks_into_other_families() {
     }
 }
 
-/// A keeper that cannot give its rows fails the flush, which is tried again.
+/// If the record protector cannot emit its rows, the flush fails and is retried.
 pub fn a_flush_without_its_rows_is_no_flush() {
     let store = Store::new(29);
     store.keeper.emits.store(true, Relaxed);
@@ -456,7 +462,7 @@ pub fn a_flush_without_its_rows_is_no_flush() {
     assert_eq!(store.rows(0).len(), 1);
 }
 
-/// All of them.
+/// All tests of this file.
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 9] = [
     batches_of_other_rules_are_handed_back,

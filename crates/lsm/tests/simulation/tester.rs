@@ -1,4 +1,4 @@
-//! A keeper for tests: one word beside each record, and faults of its own that are switched on and off.
+//! A record protector for tests: adds one word to each record, and has switchable faults.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -13,21 +13,21 @@ pub const ROWS: u32 = 1;
 
 #[derive(Default)]
 pub struct Tester {
-    /// Give a row for each put of the default family.
+    /// Emits a row for each put of the default family.
     pub emits: AtomicBool,
-    /// Give them for the puts of this family instead.
+    /// Emits rows for the puts of this family instead.
     pub emits_of: AtomicU32,
-    /// Ask for this key of this family whenever a row is given.
+    /// Looks up this key of this family whenever a row is emitted.
     pub asks: Mutex<Option<(u32, Vec<u8>)>>,
-    /// What was answered.
+    /// Results of these lookups.
     pub told: Mutex<Vec<Option<Vec<u8>>>>,
-    /// Give no row, and say so.
+    /// Emits no row and returns an error instead.
     pub refusing: AtomicBool,
-    /// So many checks fail, whatever is checked.
+    /// This many checks fail, whatever record they check.
     pub failing: AtomicU64,
-    /// The record of this key is damaged, wherever it stands.
+    /// Checks of this key's record fail, wherever the record is stored.
     pub rotten: Mutex<Option<Vec<u8>>>,
-    /// The record of this key loses its word on the way into a table.
+    /// This key's record loses its word while it is written to a table.
     pub losing: Mutex<Option<Vec<u8>>>,
 }
 

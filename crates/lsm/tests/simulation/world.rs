@@ -1,4 +1,4 @@
-//! A world: a simulated disk, a store on it in stepped mode, and the oracle that knows what it must hold.
+//! A world: a simulated disk, a store on it in stepped mode, and the oracle with the store's expected content.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
 use crate::watched::{LINES, Retaining, Scribe, Told};
 
-/// Orders keys backwards.
+/// Orders keys in reverse.
 pub struct Backwards;
 
 impl Comparator for Backwards {
@@ -41,7 +41,7 @@ impl Comparator for Backwards {
     }
 }
 
-/// One configuration; all of them must give the same answers.
+/// One configuration; all configurations must return the same results.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub name: &'static str,
@@ -53,31 +53,32 @@ pub struct Config {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
     pub memtable: MemtableKind,
-    /// One budget for everything; 0: none.
+    /// One memory budget for the whole store; 0 means no budget.
     pub memory_bytes: usize,
     pub seals: Seals,
-    /// Some values are watched, and a log tells of them.
+    /// Some values are watched, and an event log records them.
     pub events: bool,
-    /// The engine's work is written down, and some versions are retained.
+    /// The engine's jobs are recorded, and some versions are retained.
     pub watched: bool,
-    /// Values of so many bytes stand in value files; 0: none.
+    /// Values of at least this size are in blob files; 0 disables them.
     pub large: usize,
-    /// The bottom level is packed in a way of its own, tables are larger, and values have much in common.
+    /// The bottom level has a compression of its own, tables are larger, and values have much in common.
     pub bottom: Option<Compression>,
-    /// Blocks of one range of a cut index and filter; tables of more than twice as many are cut.
+    /// Blocks per partition of a partitioned index and filter; tables with more than twice as many blocks are
+    /// partitioned.
     pub part_blocks: usize,
 }
 
-/// What stands beside the records.
+/// The companions of the records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seals {
-    /// Nothing: a plain node.
+    /// None: a plain node.
     None,
-    /// Their seals.
+    /// The records' seals.
     Following,
-    /// Their seals, one column a block.
+    /// The records' seals, one column per block.
     Column,
-    /// Their seals, and with many of them labels or a time at which they end.
+    /// The records' seals, and labels or an expiry time for many records.
     Entries,
 }
 
@@ -112,11 +113,12 @@ pub const CONFIGS: [Config; 11] = [
         memtable: MemtableKind::Arena,
         ..PLAIN
     },
-    // What a store is that nobody chose anything for: commits put their large values apart.
+    // The default configuration: commits separate their large values.
     Config { name: "mapped, sealed, large", seals: Seals::Following, watched: false, large: 64, ..MAPPED },
 ];
 
-/// In a build with zstd: the bottom level packed with a dictionary, and the levels above packed without one, or not at all.
+/// In a build with zstd: the bottom level is compressed with a dictionary, and the levels above without one or not at
+/// all.
 #[cfg(feature = "zstd")]
 pub const WITH_DICTIONARIES: [Config; 2] = [
     Config { name: "dictionaries", watched: false, bottom: Some(Compression::Zstd(1)), large: 150, ..MAPPED },
@@ -131,7 +133,7 @@ pub const WITH_DICTIONARIES: [Config; 2] = [
     },
 ];
 
-/// In a build with zstd one of the packed configurations is packed with it.
+/// In a build with zstd one of the compressed configurations uses it.
 const PACKED: Compression = if cfg!(feature = "zstd") { Compression::Zstd(1) } else { Compression::Lz4 };
 
 const MAPPED: Config = Config {
@@ -207,10 +209,10 @@ const LARGE_MEMTABLE: Config = Config {
     part_blocks: 1,
 };
 
-/// A key that no world writes, where fences without a loss begin.
+/// A key that no world writes, where lost ranges without a loss begin.
 pub const FENCED: &[u8] = b"~a";
 
-/// What happened, counted by kind.
+/// Counts events by kind.
 #[derive(Default)]
 pub struct Tally {
     counts: Mutex<BTreeMap<&'static str, u64>>,
@@ -280,17 +282,17 @@ pub struct World {
     pub oracle: Oracle,
     pub tally: Arc<Tally>,
     pub db: Option<Db>,
-    /// The step at which a sweep crashes this world; it outlives kills before it.
+    /// The step at which a sweep crashes this world; earlier kills do not clear it.
     pub plan: u64,
-    /// The keeper of the open store, or of the next; none: a plain node.
+    /// The record protector of the open store, or of the next one; `None` for a plain node.
     pub sealer: Option<Arc<Sealer>>,
-    /// The lower half of the word of rules.
+    /// The lower half of the configuration epoch.
     pub rules: u32,
-    /// How many fences the default family has; none: there may be two.
+    /// Number of lost ranges in the default family; `None` if it may be 0 or 2.
     pub fences: Option<usize>,
-    /// Versions that are known.
+    /// Versions with known seqnos.
     pub history: History,
-    /// Lines that were looked at.
+    /// Event log entries checked so far.
     pub told: std::cell::RefCell<Told>,
     seed: u64,
     opens: std::cell::Cell<u64>,
@@ -337,7 +339,7 @@ impl World {
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
-            // Where no block is kept, indexes are not either; and files are open in twos, threes or fours.
+            // Without a block cache, indexes are not cached either; between two and four files may be open.
             open_tables: 2 + self.config.block_bytes % 3,
             index_bytes: if self.config.cache_bytes == 0 { 1024 } else { Settings::default().index_bytes },
             subcompactions: 3,
@@ -362,7 +364,7 @@ impl World {
             large_value_bytes: self.config.large,
             seals: SealLayout::always(self.config.seals == Seals::Column),
             part_blocks: self.config.part_blocks,
-            // Seeks of a scan that verifies everything go other ways than those of one that does not: both are walked.
+            // Scans that verify every record seek differently from those that do not, so both variants are tested.
             verify_scans: if self.config.seals == Seals::Following { Verify::Sampled(64) } else { Verify::Always },
             ..CfOptions::default()
         }
@@ -398,7 +400,8 @@ impl World {
         if self.config.watched {
             parts.companions = Arc::new(Retaining(parts.companions));
             parts.chronicle = Some(Arc::new(Scribe));
-            // Lines are never deleted: in tables as small as those of users they would be most of what there is to open.
+            // Event log entries are never deleted. In tables as small as the users' they would account for most open
+            // files.
             let options = self.options(LINES.0);
             let large = CfOptions { table_bytes: 64 * 1024, level_base_bytes: 128 * 1024, ..options };
             let options = CfOptions { system: Some(LINES.1), ..large };
@@ -409,25 +412,25 @@ impl World {
 
     pub fn open(&mut self) -> Result<()> {
         let parts = self.parts();
-        // Where a crash has left it, if it was moved.
+        // Finds the directory in which a crash left the store, if it was moved.
         let holds_it = |path: &PathBuf| self.sim.files(path).iter().any(|name| name == "CURRENT");
         self.dir = displaced::PATHS.map(PathBuf::from).into_iter().find(holds_it).unwrap_or_else(|| self.dir.clone());
         self.db = Some(Db::open(&self.dir, self.settings(), parts)?);
         self.opened()
     }
 
-    /// What is done to a store that was just opened.
+    /// Prepares a store that was just opened.
     fn opened(&mut self) -> Result<()> {
         self.rules = 0;
         if self.config.events { events::introduce(self.db()) } else { Ok(()) }
     }
 
-    /// Everything that the store holds.
+    /// Returns the whole content of the store.
     pub fn content(&self) -> Result<Content> {
         content_of(self.db())
     }
 
-    /// The store agrees with the oracle, key by key.
+    /// Checks that the store agrees with the oracle, key by key.
     pub fn check(&self) {
         let found = match self.content() {
             Ok(found) => found,
@@ -442,7 +445,8 @@ impl World {
         self.check_watched();
     }
 
-    /// Commits changes as one batch and tells the oracle. Returns the error, if any, after finding out whether the commit took place.
+    /// Commits changes as one batch and updates the oracle. After an error, first determines whether the commit took
+    /// place; then returns the error.
     pub fn commit(&mut self, changes: Vec<Change>, durability: Durability) -> Result<()> {
         let db = self.db().clone();
         let mut batch = Batch::new();
@@ -453,7 +457,7 @@ impl World {
                     let entries = self.entries(value);
                     let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
                     match &self.sealer {
-                        // Sometimes the caller brings the seal.
+                        // Sometimes the caller supplies the seal.
                         Some(sealer) if value.len() % 4 == 1 => {
                             let draft = Draft {
                                 family: family.id(),
@@ -481,7 +485,7 @@ impl World {
         let outcome = self.commit_by_rules(&db, &mut batch, durability);
         let told = self.told(&changes);
         let written = changes.clone();
-        // A value whose time is over hides what was before it, and is not seen itself.
+        // An expired value hides earlier versions, and is not visible itself.
         let changes: Vec<Change> = changes
             .into_iter()
             .map(|change| match change {
@@ -493,12 +497,12 @@ impl World {
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
                 self.forget(&written);
-                // A store into the mapping was the last thing this process did: it never returned.
+                // The process died in its last store into the mapping, so the call never returned.
                 self.oracle.commit(changes);
                 Err(Error::closed())
             }
             Ok(last) => {
-                // A kill may take it away, or rows of events stand between the operations.
+                // A kill may remove the commit, and rows of events may have seqnos between the operations.
                 let is_known = durability != Durability::Buffered && !self.config.events;
                 if !is_known {
                     self.forget(&written);
@@ -530,7 +534,8 @@ impl World {
         }
     }
 
-    /// Commits in one of the four ways; under rules that are not those, or of a time that is over, nothing happens.
+    /// Commits in one of the four ways; with another configuration epoch, or too early a timestamp, the commit has no
+    /// effect.
     fn commit_by_rules(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         if batch.is_empty() {
             return db.commit(batch, durability);
@@ -571,7 +576,7 @@ impl World {
             }
             _ => {
                 let outcome = db.commit_with_rules(batch, durability, rules as u32 + 1, &mut note);
-                // They change with the order of commits, whatever becomes of the batch behind that.
+                // The epoch changes when the batch is ordered, whatever happens to the batch later.
                 self.rules += ordered.len() as u32;
                 let expected = (rules >> 32 << 32) + u64::from(self.rules);
                 assert_eq!(db.rules(), expected, "seed {}: the rules after {outcome:?}", self.seed);
@@ -580,7 +585,7 @@ impl World {
         }
     }
 
-    /// What became of changes is not known to the history.
+    /// Removes the families of changes with an unknown outcome from the history.
     fn forget(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
@@ -590,12 +595,12 @@ impl World {
         }
     }
 
-    /// What the oracle is to say of the events of these changes.
+    /// Returns the oracle's changes for the events of these changes.
     fn told(&self, changes: &[Change]) -> Vec<Change> {
         self.oracle.now().get(EVENTS).map_or_else(Vec::new, |before| events::told(changes, before))
     }
 
-    /// What is kept beside a value besides its seal.
+    /// Returns the annotations of a value besides its seal.
     fn entries(&self, value: &[u8]) -> Vec<(u16, Vec<u8>)> {
         if self.sealer.is_some() && self.config.seals == Seals::Entries { beside::entries(value) } else { Vec::new() }
     }
@@ -604,19 +609,19 @@ impl World {
         self.sealer.is_some() && self.config.seals == Seals::Entries && beside::is_over(value)
     }
 
-    /// The seal that a value must have.
+    /// Returns the expected seal of a value.
     pub fn seal(&self, key: &[u8], value: &[u8]) -> Seal {
         beside::seal(key, value, &self.entries(value))
     }
 
-    /// What a digest of the family must say, by the oracle.
+    /// Returns the expected digest of the family, computed from the oracle.
     pub fn expected_digest(&self, family: &str) -> Digest {
         let mut digest = Digest::default();
         self.oracle.now()[family].iter().for_each(|(key, value)| digest.add(self.seal(key, value)));
         digest
     }
 
-    /// The digest of every family is that of what it must hold.
+    /// Checks that the digest of every family matches its expected content.
     pub fn check_digests(&self) -> Result<()> {
         for family in users(self.db()) {
             let found = digest(self.db(), &family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
@@ -626,12 +631,13 @@ impl World {
         Ok(())
     }
 
-    /// After a failed commit: visible or not, but nothing in between.
+    /// Resolves a failed commit: its batch is completely visible or not at all.
     fn settle_doubt(&mut self, changes: Vec<Change>) {
         let found = match self.content() {
             Ok(found) => found,
             Err(_) if self.sim.is_crashed() => return self.oracle.commit(changes),
-            // After a failed sync nothing is known of what was written, and a value that is not there any more is an error, never another one.
+            // After a failed sync the state of the written pages is unknown. A missing value must be an error, never
+            // another value.
             Err(error) if self.has_lost_values(&error) => return self.oracle.doubt(changes),
             Err(error) => panic!("seed {}: reading after an error: {error}", self.seed),
         };
@@ -643,7 +649,7 @@ impl World {
         }
     }
 
-    /// True if a value cannot be read while the disk fails, or any more, in a store that halted.
+    /// Returns true if a value is unreadable because the disk fails, or because the store halted.
     fn has_lost_values(&self, error: &Error) -> bool {
         match (error.kind(), error.damage()) {
             (ErrorKind::Io(_), _) => error.to_string().contains(".val"),
@@ -694,7 +700,7 @@ impl World {
         }
     }
 
-    /// Adds what the open store counted to the tally.
+    /// Adds the counters of the open store to the tally.
     pub fn count_store(&self) {
         if let Some(db) = &self.db {
             let metrics = db.metrics();
@@ -706,24 +712,25 @@ impl World {
         }
     }
 
-    /// Ends this boot, with whatever the store had not done yet undone for ever, and begins the next.
+    /// Ends this boot, so that the store's pending work is lost, and begins the next one.
     pub fn kill(&mut self, crash: Crash) {
         if !self.sim.is_crashed() {
             self.sim.crash_at(self.sim.steps());
         }
         self.count_store();
-        self.db = None; // what a drop still tries fails
+        self.db = None; // calls made by the drop fail
         self.sim.reboot(crash);
         self.sim.crash_at(self.plan);
     }
 
-    /// Kills and opens again after a sync failed. Pages that were never synced may be gone although the kernel is the same. What
-    /// is in no ring (plain mode, large frames) nothing else holds: the store says what is missing, and opens without it when told to.
+    /// Kills and reopens the store after a failed sync. Pages that were never synced may be lost even under the same
+    /// kernel. No other copy exists of data outside the ring (plain mode, large frames). The store reports such a loss,
+    /// and opens only if told to accept it.
     pub fn crash_after_failed_sync(&mut self) {
         self.kill(Crash::Process);
         match self.open() {
             Ok(()) => {
-                // Without a boot id nothing proves that pages were lost; the report says that commits are missing.
+                // Without a boot id, lost pages cannot be proven; the report shows that commits are missing.
                 let missing = self.db().recovery().acknowledged_bytes_missing;
                 let given_up = self.give_up_lost_values();
                 self.check_recovered(missing > 0 || given_up);
@@ -736,7 +743,7 @@ impl World {
         }
     }
 
-    /// Opens although commits are missing; what is missing is said.
+    /// Opens although commits are missing; the store reports them.
     pub fn open_with_loss(&mut self) {
         self.tally.add("loss accepted after a failed sync", 1);
         let settings = Settings { accept_loss: true, ..self.settings() };
@@ -749,8 +756,8 @@ impl World {
         self.give_up_lost_values();
     }
 
-    /// Values that the log pointed to and a failed sync lost: their keys answer corruption, or what was written since. They are deleted, their lost
-    /// ranges are lifted, and the oracle goes on without them.
+    /// Deletes values that the log pointed to and a failed sync lost. Reads of their keys return corruption, or a later
+    /// value. Their lost ranges are removed, and the oracle continues without them.
     pub fn give_up_lost_values(&mut self) -> bool {
         let (db, mut any) = (self.db().clone(), false);
         for family in db.families() {
@@ -764,7 +771,7 @@ impl World {
                     assert!(error.is_corruption(), "seed {}: {error}", self.seed);
                     let mut batch = Batch::new();
                     batch.push(family.id(), Kind::Delete, key, &[], db.companions()).expect("a delete");
-                    let deleted = db.commit(&mut batch, Durability::Sync); // the oracle counts on it after a crash of the machine
+                    let deleted = db.commit(&mut batch, Durability::Sync); // the oracle expects it after a crash
                     assert!(deleted.is_ok() || self.sim.is_crashed(), "seed {}: {deleted:?}", self.seed);
                 }
                 let lifted = db.lift_fences(&family, &[number]);
@@ -777,7 +784,7 @@ impl World {
         any
     }
 
-    /// Kills and opens again; the content must be a prefix with all that it must contain.
+    /// Kills and reopens the store; its content must be a prefix of the commits that contains all required ones.
     pub fn crash(&mut self, crash: Crash) {
         self.kill(crash);
         self.recover(!matches!(crash, Crash::Process));
@@ -802,7 +809,7 @@ impl World {
         }
         self.check_fences();
         if machine {
-            self.history = History::default(); // which versions are lost, their seqnos do not tell
+            self.history = History::default(); // seqnos do not tell which versions are lost
         }
         self.check_watched();
         if self.sealer.is_some()
@@ -813,7 +820,7 @@ impl World {
         }
     }
 
-    /// What the engine did is written down, and what was retained is there.
+    /// Checks that the engine's jobs are recorded, and that retained versions exist.
     fn check_watched(&self) {
         if !self.config.watched {
             return;
@@ -828,7 +835,7 @@ impl World {
         }
     }
 
-    /// Fences of an edit are all there or none, and reads answer by them.
+    /// Checks that the lost ranges of an edit exist all or not at all, and that reads respect them.
     fn check_fences(&self) {
         let family = self.db().family("default").expect("the default family");
         let found = self.db().fences(&family).len();
@@ -845,7 +852,7 @@ impl World {
         self.random.one_in(n)
     }
 
-    /// A key from a small set: some empty, some long, many with a common start.
+    /// Returns a key from a small set: some empty, some long, many with a common prefix.
     pub fn key(&self) -> Vec<u8> {
         match self.below(40) {
             0 => Vec::new(),
@@ -856,7 +863,7 @@ impl World {
         }
     }
 
-    /// A value: mostly short, sometimes empty, rarely larger than a quarter of the ring or of a segment.
+    /// Returns a value: mostly short, sometimes empty, rarely larger than a quarter of the ring or of a segment.
     pub fn value(&self) -> Vec<u8> {
         if self.config.bottom.is_some() && !self.one_in(8) {
             return alike(self.below(1 << 40));
@@ -872,14 +879,14 @@ impl World {
         (0..length).map(|i| if i % 8 < 4 { b'.' } else { (seed >> (i % 24)) as u8 }).collect()
     }
 
-    /// A family that exists.
+    /// Returns the name of an existing family.
     pub fn family_name(&self) -> String {
         let names: Vec<&String> = self.oracle.now().keys().filter(|name| *name != EVENTS).collect();
         names[self.below(names.len() as u64) as usize].clone()
     }
 }
 
-/// A value that has much in common with others of its kind, and little with itself; every eighth is a large one.
+/// Returns a value that resembles others of its kind but has little internal repetition; every eighth one is large.
 pub fn alike(word: u64) -> Vec<u8> {
     let (number, city, street) = (word >> 3, word % 97, word / 97 % 89);
     let notes = if word.is_multiple_of(8) {
@@ -891,7 +898,7 @@ pub fn alike(word: u64) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Copies a family's records into another by way of an export, as one commit. The oracle is told.
+/// Copies a family's records into another family through an export, as one commit, and updates the oracle.
 pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     let dir = PathBuf::from("/exchange");
     for name in world.sim.files(&dir) {
@@ -909,7 +916,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     let rows = world.oracle.now()[from].clone();
     let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
     if outcome.is_ok() || world.sim.is_crashed() {
-        world.oracle.commit(changes); // else nothing was changed
+        world.oracle.commit(changes); // otherwise no record was changed
     }
     if outcome.is_ok() && !world.sim.is_crashed() {
         world.oracle.sync();
@@ -917,7 +924,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     outcome.map(drop)
 }
 
-/// The families that users write.
+/// Returns the families that users write.
 pub fn users(db: &Db) -> Vec<Family> {
     db.families().into_iter().filter(|family| family.options().system.is_none()).collect()
 }
@@ -956,14 +963,15 @@ pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>,
     }
 }
 
-/// True for the fences of the sweep, behind which there is nothing; a value that cannot be read there is another matter.
+/// Returns true for the sweep's artificial lost ranges, which contain no records. An unreadable value in such a range
+/// is another error.
 fn is_nothing_lost(error: &Error) -> bool {
     let fenced = error.damage().filter(|damage| !damage.file.ends_with(".val"));
     let range = fenced.and_then(|damage| damage.key_range.as_ref());
     range.is_some_and(|(from, _)| &from[..] >= FENCED && from.len() == 2)
 }
 
-/// True for errors that a full or failing disk may give.
+/// Returns true for errors that a full or failing disk may cause.
 pub fn is_honest(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Halted | ErrorKind::ReadOnly)
 }

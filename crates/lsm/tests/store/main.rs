@@ -1,5 +1,5 @@
-//! The store as its users meet it: opening, closing, what is refused, space that runs out, threads, golden scripts, and a
-//! reader that shares nothing with the engine. Crashes at every step are the business of the simulation.
+//! The store from a user's point of view: opening, closing, rejected calls, full disks, threads, golden scripts, and an
+//! independent reader of the file format. The simulation tests crashes at every step.
 
 mod at_once;
 mod closing;

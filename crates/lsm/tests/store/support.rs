@@ -1,4 +1,4 @@
-//! What the tests of this binary share: small stores, and a user's few words for what it does with them.
+//! Shared helpers of this test binary: small stores, and short functions for a user's typical calls.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
 
 pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Orders keys backwards.
+/// Orders keys in reverse.
 pub(crate) struct Backwards;
 
 impl Comparator for Backwards {
@@ -35,7 +35,7 @@ pub(crate) fn backwards() -> Order {
     Order::custom(Arc::new(Backwards))
 }
 
-/// Limits so tight that a few hundred records go through everything.
+/// Returns limits so small that a few hundred records reach every stage.
 pub(crate) fn settings() -> Settings {
     Settings {
         memtable_bytes: 16 * 1024,
@@ -64,7 +64,7 @@ pub(crate) fn parts(env: Env) -> Parts {
     Parts { env, families, orders: vec![backwards()], ..Parts::real() }
 }
 
-/// A simulated disk and the directory of a store on it.
+/// Returns a simulated disk and the directory of a store on it.
 pub(crate) fn sim(seed: u64) -> (SimFs, PathBuf) {
     (SimFs::new(seed), PathBuf::from("/store"))
 }
@@ -121,12 +121,12 @@ pub(crate) fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
     Ok(rows)
 }
 
-/// `key-0007` and a value of some length that says which round wrote it.
+/// Returns `key-0007` and a value of variable length that names the round.
 pub(crate) fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
     (format!("key-{n:04}").into_bytes(), format!("round {round} of {n} {}", "x".repeat(n % 90)).into_bytes())
 }
 
-/// Puts a range of records of a round, all `Os`.
+/// Puts a range of records of one round, all with `Os` durability.
 pub(crate) fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
     for n in numbers {
         let (key, value) = record(n, round);
@@ -138,13 +138,14 @@ pub(crate) fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
     numbers.map(|n| record(n, round)).collect()
 }
 
-/// Every file of a simulated directory but the lock.
+/// Returns every file of a simulated directory except the lock.
 pub(crate) fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = sim.files(dir).into_iter().filter(|name| name != "LOCK");
     names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
 }
 
-/// Every file of a real directory, read until two readings are the same: a store that works meanwhile may make or remove one after it was listed.
+/// Returns every file of a real directory. Repeats the read until two results are equal, because an active store may
+/// create or remove a file after the listing.
 pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |name: String| {
         let file = RealFs.open(&dir.join(&name), Open::Read).ok()?;
@@ -171,7 +172,7 @@ pub(crate) fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// The names that end so, sorted.
+/// Returns the file names with this suffix, sorted.
 pub(crate) fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
     sim.files(dir).into_iter().filter(|name| name.ends_with(end)).collect()
 }
@@ -187,7 +188,7 @@ pub(crate) fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) ->
     }
 }
 
-/// Calls every method of an open store that can answer an error.
+/// Calls every method of an open store that can return an error.
 pub(crate) fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"k", b"v", db.companions()).unwrap();
