@@ -18,7 +18,7 @@ use waxseal_lsm::seam::{Build, Check, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 
-/// The system's allocator, counting for each thread.
+/// The system allocator, with a counter for each thread.
 struct Counting;
 
 thread_local! {
@@ -26,7 +26,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no counter any more.
+    // An ending thread has no counter any more.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 
@@ -55,14 +55,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` allocates on this thread.
+/// Returns the number of allocations that `work` makes on this thread.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
 }
 
-/// A keeper of one word a record.
+/// A record protector that adds one word per record.
 struct Keeper;
 
 fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
@@ -138,7 +138,7 @@ fn a_cached_get_allocates_nothing() {
     let mut bytes = 0;
     let absent: Vec<Vec<u8>> = (0..10_000u32).map(|n| format!("{n:015}x").into_bytes()).collect();
     let mut read_all = || {
-        // Some of those that are not there pass the filter, and their neighbours are looked at.
+        // Some absent keys pass the filter, so their neighbors are read.
         for key in keys.iter().chain(&absent) {
             table.get(key, hash(key), MAX_SEQNO, Checks::EACH, &mut |record| bytes += record.value.len()).unwrap();
         }
@@ -148,11 +148,11 @@ fn a_cached_get_allocates_nothing() {
     assert_eq!(bytes, 2 * 10_000 * 100);
 }
 
-/// What is read comes into the bytes and the memory of what it makes go, whoever allocated them: memory does not move from one part of an allocator
-/// to another, and nobody waits for one.
+/// A block is loaded into the buffers of the block it evicts, whichever thread allocated them. Memory thus does not
+/// move between the allocator's arenas, and no thread waits for one.
 #[test]
 fn a_full_cache_reads_blocks_into_those_that_made_way() {
-    // One each: what is kept of its entries while they are looked at; and the packed bytes.
+    // One buffer each for the entries under verification, and one for the compressed bytes.
     for (compression, each) in [(Compression::None, 1), (Compression::Lz4, 2)] {
         let (_dir, table, cache) = table_packed(40_000, 2 << 20, compression);
         let key = |n: u64| format!("{:016}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & 0x7FFF).into_bytes();
@@ -183,8 +183,7 @@ fn cached_cursor_steps_and_seeks_allocate_nothing() {
     }
 }
 
-/// A cursor that leaves a block that no cache keeps gives what is left of it back, whether it goes on to a cached one or to its
-/// end.
+/// A cursor that leaves an uncached block returns the block's buffer, whether it continues in a cached block or ends.
 #[test]
 fn a_cursor_reads_blocks_into_those_that_it_has_left() {
     let tables = [(); 2].map(|()| table_packed(40_000, 2 << 20, Compression::None));
@@ -205,7 +204,7 @@ fn a_cursor_reads_blocks_into_those_that_it_has_left() {
     let before = loads();
     let allocated = allocations(seek_all);
     let loaded = loads() - before;
-    // One each, and the key of each cursor.
+    // One per load, and one for each cursor's key.
     let cursors = keys.len() as u64;
     assert!(loaded > 3_000 && allocated <= loaded + cursors + loaded / 20, "{allocated} for {loaded} blocks");
 }
@@ -234,7 +233,7 @@ fn walks_without_allocating(table: &Arc<Table>, keys: &[Vec<u8>], verify: Verify
     assert_eq!(steps, 40_000);
 }
 
-/// A piece of the arena, of the leaves or of the filter is allocated once in a while; a record, a get, a step never are.
+/// The memtable allocates chunks of its arena, leaves and filter now and then, but no memory per record, get or step.
 #[test]
 fn a_memtable_allocates_its_pieces_and_nothing_else() {
     let table = Arc::new(Memtable::of_kind(MemtableKind::Arena, Order::bytewise(), 64 << 20));
@@ -283,7 +282,8 @@ fn a_batch_of_one_is_made_and_sealed_without_an_allocation() {
     assert_eq!(allocations(|| (1..100).for_each(put)), 0);
 }
 
-/// A store of a settled level, two tables above it and a memtable, in which keys were written again, and how many keys it has.
+/// Creates a store with a settled level, two tables above it and a memtable, in which some keys were overwritten;
+/// returns the number of keys.
 fn layers(dir: &std::path::Path) -> (Db, Family, usize) {
     let parts = Parts { companions: Arc::new(Sealer::new()), ..Parts::real() };
     let db = Db::open(dir, Settings::default(), parts).unwrap();

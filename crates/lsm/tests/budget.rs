@@ -1,4 +1,4 @@
-//! What a store keeps in memory stays within its budget, counted by the allocator: a mixed load on data four times as large.
+//! A store's memory stays within its budget, measured by the allocator under a mixed load on four times as much data.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Setting
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
 
-/// The system's allocator, which knows how much is out and how much was at most.
+/// The system allocator, with counters for current and peak bytes.
 struct Counting;
 
 static OUT: AtomicUsize = AtomicUsize::new(0);
@@ -48,7 +48,7 @@ static ALLOCATOR: Counting = Counting;
 
 const BUDGET: usize = 16 * MIB;
 
-/// The budget of a store may be exceeded by this: what is on its way through calls and threads.
+/// Bytes by which a store may exceed its budget, for temporary memory of calls and threads.
 const SLACK: usize = 4 * MIB;
 
 fn value(random: u64) -> Vec<u8> {
@@ -137,10 +137,10 @@ fn a_mixed_load_on_four_times_the_budget_stays_within_it() {
     let most = MOST.load(Relaxed).saturating_sub(before);
     println!("{most} bytes at most of {BUDGET}; memtables, blocks and else: {seen:?}\n{}", store.db.metrics());
     assert!(most <= BUDGET + SLACK, "{most} bytes");
-    // It was used, and not by one side alone.
+    // The budget was used, and each part had its share.
     assert!(seen.iter().all(|bytes| *bytes >= MIB as u64 / 2), "{seen:?}");
 
-    // What a snapshot holds is told apart.
+    // Memory held by a snapshot is reported separately.
     store.put(&mut random).unwrap();
     let snapshot = store.db.snapshot().unwrap();
     let everything = (Bound::Unbounded, Bound::Unbounded);

@@ -1,10 +1,11 @@
 //! The protocol of the memtable's leaves, in every order in which its loads and stores can take effect.
 //!
-//! The engine's own files are compiled once more here, with loom's words in the place of the processor's and nodes of two and four, so that a few records
-//! divide leaves and inner nodes. loom then runs writer and reader in all their interleavings (with so many preemptions), and lets every relaxed load give
-//! every value that the memory model allows it.
+//! The engine's own files are compiled here with loom's atomics and with nodes of two and four entries, so that a few
+//! records split leaves and inner nodes. loom then runs writer and reader in all interleavings (with a bounded number
+//! of preemptions), and returns every value that the memory model allows from each relaxed load.
 //!
-//! Held: whoever has seen a seqno published finds every record up to it, by a search, forwards and backwards, each once and in order.
+//! Invariant: a reader that has seen a published seqno finds every record up to it, by search, forward and backward
+//! scans, each once and in order.
 
 #![allow(dead_code, unused_imports, reason = "the engine's files, of which the model needs a part")]
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::record::{Kind, Record};
 
-// What the engine's files import.
+// Imports of the engine's files.
 mod order {
     pub(crate) use waxseal_lsm::order::*;
 }
@@ -50,7 +51,7 @@ mod tree;
 #[path = "../../src/memtable/walk.rs"]
 mod walk;
 
-/// Records in a list behind a lock, in the place of the arena: their bytes are not what is looked at here.
+/// Records in a list behind a lock, instead of the arena; this test does not examine their bytes.
 mod arena {
     use std::sync::{Arc, Mutex, PoisonError};
 
@@ -102,7 +103,8 @@ mod arena {
 
 const KEYS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
 
-/// Writer and reader: `before` is there already, `after` comes in beside a reader that looks for all it has been told of.
+/// Runs writer and reader: `before` exists at the start, and `after` is inserted while a reader looks for all published
+/// records.
 fn model(before: &'static [&'static str], after: &'static [&'static str], read: fn(&tree::Tree, &[&str])) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -169,15 +171,15 @@ fn a_search_beside_a_division_finds_what_was_published() {
     model(&["b", "d"], &["c"], finds);
 }
 
-/// The leaf of `a` and `c` is divided under an inner node that stays: whoever looked at the node before, and at its child's word behind, comes to
-/// the left half.
+/// The leaf of `a` and `c` is split below an inner node that stays. A reader that loaded the node before the split, and
+/// its child's word after it, reaches the left half.
 #[test]
 fn a_search_that_a_division_leads_astray_looks_again() {
     model(&["a", "c", "e", "g", "i", "k"], &["b"], |tree, _| find(tree, "c"));
     model(&["a", "c", "e", "g", "i", "k"], &["f"], |tree, _| find(tree, "k"));
 }
 
-/// The inner node is full, and two others take over.
+/// The inner node is full, and two new nodes replace it.
 #[test]
 fn a_search_beside_a_division_of_an_inner_node_finds_what_was_published() {
     model(&["a", "c", "e", "g", "i", "k", "l", "n"], &["b", "j"], |tree, _| {
@@ -195,7 +197,7 @@ fn a_walk_beside_a_division_meets_what_was_published_backwards() {
     model(&["b", "d"], &["c", "a"], |tree, told| walks(tree, told, false));
 }
 
-/// What a user sees who has been told of so much: walks twice, and believes at the second time what was found at the first.
+/// Checks a reader at a published seqno: scans twice, and relies in the second scan on leaves verified by the first.
 fn looks(tree: &tree::Tree, told: &[&str]) {
     let seqno = told.len() as u64;
     let mut expected: Vec<&str> = Vec::new();
@@ -224,11 +226,12 @@ fn looks(tree: &tree::Tree, told: &[&str]) {
     }
 }
 
-/// Leaves of two: `b` is deleted and comes back, while who was told of less walks past.
+/// Leaves of two entries: `b` is deleted and reinserted while a reader with an older seqno scans past it.
 #[test]
 fn a_walk_past_deleted_keys_misses_nothing_that_comes_back() {
     model(&["a", "b", "-a", "-b"], &["b", "c"], looks);
     model(&["a", "b", "c", "-a"], &["-b", "a"], looks);
-    // Leaves of `a`, of `b`, and of `c` and `d`: the newer `c` comes into that of `b` when its look was taken, before it is stood in.
+    // Leaves of `a`, of `b`, and of `c` and `d`: the newer `c` enters the leaf of `b` after the reader examined it, but
+    // before the cursor is positioned there.
     model(&["-a", "d", "-b", "c"], &["c"], looks);
 }

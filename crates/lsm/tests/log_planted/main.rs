@@ -1,4 +1,5 @@
-//! Every wrong turn of the log is found by the same sweeps. One test: a planted bug is the whole process's.
+//! The log sweeps find every planted bug of the log. There is only one test, because a planted bug affects the whole
+//! process.
 #![cfg(feature = "planted")]
 
 #[allow(dead_code, reason = "the other suite uses the rest")]
@@ -31,7 +32,7 @@ fn each_planted_bug_of_the_log_is_found() {
     ];
     for bug in bugs {
         plant(Some(bug));
-        // A store to a page without a block ends the process, which the simulated mapping tells by a panic.
+        // A store to a page without a block kills the process; the simulated mapping panics instead.
         let found = catch_unwind(everything).unwrap_or_else(|_| Err("a panic".into()));
         plant(None);
         let fault = found.expect_err(&format!("{bug:?} passes"));

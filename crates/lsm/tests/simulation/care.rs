@@ -1,4 +1,5 @@
-//! Care: what flushes, compactions and repairs do where something is damaged or lost. Each check is one that a wrong turn fails.
+//! Integrity maintenance: flushes, compactions and repairs of damaged or lost data. Each check fails under a planted
+//! bug.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use waxseal_lsm::seam::Source;
 
 use crate::tester::{ROWS, Tester};
 
-/// What a listener heard, as lines.
+/// A listener that keeps events as lines.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 
@@ -130,7 +131,7 @@ fn fence(from: &str, to: &str, bound: Seqno) -> Fence {
     Fence { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
 }
 
-/// What was lost, and what must be left alone, is known to whoever opens the store next.
+/// Lost ranges and quarantined tables are known after a reopen.
 pub fn fences_and_bars_are_remembered() {
     let mut store = Store::new(1, false);
     store.put("a", "1").unwrap();
@@ -149,7 +150,7 @@ pub fn fences_and_bars_are_remembered() {
     assert!(store.tables().contains(&tables[0]));
 }
 
-/// Nothing comes back to life when a fence is lifted.
+/// Removing a lost range makes no deleted record visible again.
 pub fn tombstones_stay_under_fences() {
     let store = Store::new(2, false);
     for key in ["a", "c", "e"] {
@@ -163,7 +164,7 @@ pub fn tombstones_stay_under_fences() {
     assert_eq!(tombstones, 1);
 }
 
-/// What a repair puts in the place of a table is what it says.
+/// The records that replace a table must match the caller's ledger.
 pub fn a_ledger_that_does_not_close_is_refused() {
     let store = Store::new(3, false);
     store.put("a", "1").unwrap();
@@ -181,7 +182,7 @@ pub fn a_ledger_that_does_not_close_is_refused() {
     assert_eq!(store.rows(0).len(), 1);
 }
 
-/// A cursor over nothing.
+/// An empty cursor.
 struct Nothing;
 
 impl Cursor for Nothing {
@@ -214,7 +215,8 @@ impl Cursor for Nothing {
     }
 }
 
-/// A flush that met damage in memory is done again from the log; one that cannot be is tried again, and nothing is lost.
+/// A flush that finds damage in memory is repeated from the log. If that fails too, it is retried later, and no record
+/// is lost.
 pub fn a_damaged_flush_is_redone_from_the_log() {
     let mut store = Store::new(4, true);
     let keeper = store.keeper.clone().unwrap();
@@ -229,7 +231,7 @@ pub fn a_damaged_flush_is_redone_from_the_log() {
     assert_eq!(store.heard.take(), ["healed by the log"]);
     assert_eq!((store.rows(0), keeper.failing.load(Relaxed)), (rows.clone(), 0));
 
-    // The log does not help against what is damaged there too: the flush fails, everything stays, and is there when it can.
+    // If the log is damaged as well, the flush fails and the store is unchanged; it succeeds once the damage is gone.
     store.put("key-7", "newest").unwrap();
     store.put("key-8", "newest").unwrap();
     *keeper.rotten.lock().unwrap() = Some(b"key-7".to_vec());
@@ -243,7 +245,7 @@ pub fn a_damaged_flush_is_redone_from_the_log() {
     store.kill_and_open();
     assert_eq!(store.rows(0), rows);
 
-    // What is hit on the way out of memory while a store is recovered is read again as well.
+    // Records damaged while a recovery writes them are also read again.
     store.put("key-9", "newest").unwrap();
     store.sim.crash_at(store.sim.steps());
     store.db = None;
@@ -253,7 +255,7 @@ pub fn a_damaged_flush_is_redone_from_the_log() {
     assert_eq!(store.rows(0).iter().filter(|(_, value)| value == b"newest").count(), 3);
 }
 
-/// Damage in one input bars the table that it is in, and names it; damage on the way is gone the second time.
+/// Damage in an input quarantines and names its table; temporary damage is gone at the second attempt.
 pub fn a_damaged_compaction_names_its_table() {
     let store = Store::new(5, true);
     let keeper = store.keeper.clone().unwrap();
@@ -281,7 +283,7 @@ pub fn a_damaged_compaction_names_its_table() {
     assert_eq!(store.rows(0).len(), 5);
 }
 
-/// From a place where every record has a companion none comes without.
+/// A record without a companion is an error if its source promises one for every record.
 pub fn a_companion_that_is_lost_on_the_way_is_missed() {
     let store = Store::new(6, true);
     let keeper = store.keeper.clone().unwrap();
@@ -297,7 +299,7 @@ pub fn a_companion_that_is_lost_on_the_way_is_missed() {
     assert_eq!(store.tables().len(), 2);
 }
 
-/// Rows that a flush gives rise to come with its records, whenever the machine stops.
+/// Rows that a flush emits appear together with its records, whenever the machine crashes.
 pub fn rows_come_with_their_records() {
     let write = |store: &Store| -> Result<()> {
         for round in 0..2 {
@@ -339,7 +341,7 @@ pub fn rows_come_with_their_records() {
     }
 }
 
-/// All of them.
+/// All checks of this file.
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 7] = [
     fences_and_bars_are_remembered,

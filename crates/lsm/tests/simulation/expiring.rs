@@ -1,5 +1,5 @@
-//! Stores whose records expire, under a clock that is moved forwards and back: every read is compared with a model, at the time of the
-//! store and at the time of each live snapshot and cursor.
+//! Stores with expiring records, under a clock that is moved forward and back. Every read is compared with a model, at
+//! the store's time and at the time of each live snapshot and cursor.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,7 +21,7 @@ use waxseal_meta::provider::EXPIRY;
 
 const DIR: &str = "/store";
 const EVERYTHING: Bounds = (Bound::Unbounded, Bound::Unbounded);
-/// Keys are numbers below this.
+/// Upper bound of the keys, which are numbers.
 const KEYS: u64 = 240;
 const SECOND: u64 = 1_000_000;
 
@@ -29,13 +29,13 @@ const SECOND: u64 = 1_000_000;
 type Content = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What a reader sees of a content at a time.
+/// Returns the rows of a content that a reader sees at a time.
 fn visible(content: &Content, micros: u64) -> Rows {
     let alive = content.iter().filter(|(_, (_, expiry))| expiry.is_none_or(|expiry| expiry > micros));
     alive.map(|(key, (value, _))| (key.clone(), value.clone())).collect()
 }
 
-/// What a cursor shows, in one direction or the other.
+/// Returns the rows of a cursor in one direction.
 fn walk(cursor: &mut UserCursor, forward: bool) -> Rows {
     let mut rows = Vec::new();
     if forward { cursor.first() } else { cursor.last() }.expect("a cursor");
@@ -49,7 +49,7 @@ fn walk(cursor: &mut UserCursor, forward: bool) -> Rows {
     rows
 }
 
-/// A view that is held over later operations, and what it must show.
+/// A view held during later operations, and its expected rows.
 enum Held {
     Snapshot(Snapshot, Rows),
     Cursor(Box<UserCursor>, Rows),
@@ -62,7 +62,7 @@ struct Walk {
     opens: u64,
     content: Content,
     held: Vec<Held>,
-    /// The latest expiry that a read found to have passed: no later read may find that it has not.
+    /// The latest expiry that a read found to have passed: no later read may see such a record again.
     judged: u64,
     written: u64,
 }
@@ -108,14 +108,14 @@ impl Walk {
         self.random.next_u64() % bound
     }
 
-    /// The time of the store.
+    /// Returns the store's time.
     fn now(&self) -> u64 {
         let now = self.db().expiry_micros();
         assert!(now >= self.judged, "what expired at {} is back at {now}", self.judged);
         now
     }
 
-    /// Puts a run of neighbours, of which all, some or none expire soon.
+    /// Puts a run of neighboring keys; all, some or none of them expire soon.
     fn put(&mut self) {
         let (from, count, kind) = (self.below(KEYS), 1 + self.below(40), self.below(5));
         let now = self.now();
@@ -153,7 +153,7 @@ impl Walk {
         self.db().commit(&mut batch, Durability::Sync).expect("commit");
     }
 
-    /// Takes a view, or lets one go.
+    /// Takes a view, or releases one.
     fn hold(&mut self) {
         if self.held.len() > 3 || !self.held.is_empty() && self.below(2) == 0 {
             let at = self.below(self.held.len() as u64) as usize;
@@ -178,7 +178,7 @@ impl Walk {
         self.held.push(held);
     }
 
-    /// Closes the store or crashes it, and opens it again. The clock may have been set back meanwhile.
+    /// Closes or crashes the store, and reopens it. The clock may be set back meanwhile.
     fn reopen(&mut self) {
         self.held.clear();
         if self.below(2) == 0 {
@@ -194,7 +194,7 @@ impl Walk {
         self.open();
     }
 
-    /// Every read by every view is that of the model.
+    /// Compares every read in every view with the model.
     fn check(&mut self) {
         let now = self.now();
         let (db, family) = (self.db.as_ref().expect("open").clone(), self.family());
@@ -263,7 +263,7 @@ impl Walk {
         }
     }
 
-    /// Nothing is left of what has expired, once nobody sees it.
+    /// Checks that no expired record remains once no view sees it.
     fn end(mut self, how: u64) {
         self.held.clear();
         self.sim.clock().advance_nanos(60 * SECOND * 1000);
@@ -287,7 +287,7 @@ impl Walk {
         if how > 0 {
             assert_eq!((puts, over.len()), (alive, 0), "records that nobody sees are left");
         }
-        // A store that has settled may hold newer versions above what has expired, or older ones below.
+        // A settled store may hold newer versions above expired records, or older ones below.
         for meta in over {
             let meets = |other: &TableMeta| {
                 other.number != meta.number && other.smallest <= meta.largest && meta.smallest <= other.largest
@@ -298,7 +298,7 @@ impl Walk {
     }
 }
 
-/// One walk from a seed.
+/// Runs one random walk from a seed.
 pub fn walk_of(seed: u64) {
     let mut walk = Walk::new(seed);
     for n in 0..160 {
@@ -318,7 +318,7 @@ fn every_view_sees_what_had_not_expired_at_its_time() {
     }
 }
 
-/// True if a walk fails.
+/// Returns true if a walk fails.
 #[cfg(feature = "planted")]
 pub fn is_found() -> bool {
     (0..60).any(|seed| std::panic::catch_unwind(|| walk_of(seed)).is_err())

@@ -1,5 +1,6 @@
-//! Forged records: damage that no sum of a block sees, because it was there before the block was. A careless keeper lets them
-//! into tables; a careful one opens the store, and must neither give them out, nor an older version, nor make them right.
+//! Forged records: damage that no block checksum detects, because it occurred before the block was built. A careless
+//! record protector lets them into tables. A careful one then opens the store; it must not return them, nor an older
+//! version, nor treat them as correct.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -21,20 +22,20 @@ use crate::oracle::Content;
 
 const DIR: &str = "/store";
 
-/// What the careless one writes in the place of what it was given.
+/// The forgery that the careless protector writes.
 #[derive(Clone, Copy)]
 enum Forgery {
     /// The seal of another value.
     Value,
     /// The seal of another key.
     Key,
-    /// None, although it promises one.
+    /// No seal, although the protector promises one.
     Missing,
-    /// The seal of one that expires later.
+    /// The seal of a record that expires later.
     Expiry,
 }
 
-/// Seals as a right one does, but for keys that begin with `x`, and finds everything right.
+/// Seals correctly except for keys that begin with `x`, and accepts every record.
 struct Careless {
     right: Sealer,
     forgery: Forgery,
@@ -90,7 +91,7 @@ impl Store {
         let options = CfOptions {
             compression: Compression::None,
             level0_tables: 64,
-            filter_bits: 0, // which would know nothing of a key that was hit
+            filter_bits: 0, // a filter would exclude damaged keys
             verify_reads: Verify::Always,
             ..CfOptions::default()
         };
@@ -116,14 +117,14 @@ impl Store {
         Store::open(&SimFs::new(5), Arc::new(Careless { right, forgery }), Arc::new(Silent))
     }
 
-    /// Closed, and opened by a careful keeper.
+    /// Closes the store, and opens it with a careful protector.
     fn careful(self) -> Store {
         self.db.close().expect("close");
         drop(self.db);
         Store::open(&self.sim, Arc::new(Sealer::new().with(standard())), Arc::new(Silent))
     }
 
-    /// Two tables that a compaction merges, the forged record in one of them.
+    /// Writes two tables for a compaction to merge, one of them with the forged record.
     fn filled(self) -> Store {
         for keys in [["a", "x", "z"], ["b", "c", "y"]] {
             keys.iter().for_each(|key| self.put(key, "right"));
@@ -148,7 +149,7 @@ impl Store {
         self.db.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded)).expect("compaction");
     }
 
-    /// The forged key is an error, by key and along a cursor; all others are there.
+    /// Checks that the forged key is an error, by key and with a cursor, and that all other keys are readable.
     fn check(&self, forged: &str, others: &[&str]) {
         for _ in 0..2 {
             for key in others {
@@ -167,7 +168,7 @@ fn seal_of_another_value() {
     store.check("x", &["a", "z"]);
 }
 
-/// An older version that is right lies in a table below.
+/// A correct older version is in a table below.
 fn older_version_beneath() {
     let first = Store::open(&SimFs::new(5), Arc::new(Sealer::new().with(standard())), Arc::new(Silent));
     first.put("x", "old");
@@ -201,7 +202,7 @@ fn older_version_beneath() {
     store.check("x", &["a", "z"]);
 }
 
-/// What stands there as `x1` was `x another`: nobody can say that this is not there.
+/// The record stored as `x1` was sealed as `x another`, so the absence of `x another` cannot be proven.
 fn seal_of_another_key() {
     let store = Store::careless(Forgery::Key);
     for key in ["a", "x1", "z"] {
@@ -225,11 +226,11 @@ fn seal_that_is_missing() {
 fn time_that_was_hit() {
     let store = Store::careless(Forgery::Expiry).filled().careful();
     store.sim.clock().advance_nanos(1_000_000_000);
-    store.compact(); // nobody has looked before
+    store.compact(); // the first verification
     store.check("x", &["a", "z"]);
 }
 
-/// Records without seals come from a plain node: they are sealed, and say that nobody knows what they were before.
+/// Records without seals come from a plain node: they are sealed, and marked as unverified before that.
 fn adopted_ones_are_marked() {
     let store = Store::open(&SimFs::new(5), Arc::new(Plain), Arc::new(Silent));
     store.put("a", "right");
@@ -250,7 +251,7 @@ fn adopted_ones_are_marked() {
     }
 }
 
-/// Three flipped bits now and then look like two others to a sum: only the seals tell.
+/// Three flipped bits sometimes have the checksum of two others; only the seals reveal a wrong correction.
 fn corrections_are_confirmed() {
     let store = Store::open(&SimFs::new(5), Arc::new(Sealer::new()), Arc::new(Silent));
     let mut content = Content::new();
@@ -275,7 +276,7 @@ fn corrections_are_confirmed() {
     }
 }
 
-/// All of them.
+/// All checks of this file.
 pub const ALL: [fn(); 7] = [
     seal_of_another_value,
     older_version_beneath,

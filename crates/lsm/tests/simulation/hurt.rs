@@ -1,4 +1,4 @@
-//! Damage in a world: bits of its tables are flipped, and whatever reads them must be right, or say where something was lost.
+//! Damage in a world: bits of its tables are flipped, and every read must be correct or report a loss.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,18 +15,19 @@ use crate::oracle::{Change, Content};
 use crate::sweep::LOSSES;
 use crate::world::{CONFIGS, Config, World, users};
 
-/// No store of these tests gives more errors in one scan.
+/// Upper bound on the errors of one scan in these tests.
 const MOST_ERRORS: usize = 10_000;
 
-/// What reading everything gave, besides right answers.
+/// The errors found while reading the whole store.
 #[derive(Default, Debug)]
 pub struct Seen {
     pub errors: Vec<Error>,
-    /// Keys that a point read could not answer.
+    /// Number of keys whose point read failed.
     pub keys: usize,
 }
 
-/// Reads all that a store holds, by key and along cursors. Panics at an answer that is wrong, or short without an error.
+/// Reads the whole store, by key and with cursors. Panics at a wrong result, or if a record is missing without an
+/// error.
 pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
     let mut seen = Seen::default();
     let names: Vec<String> = users(db).iter().map(|family| family.name().to_owned()).collect();
@@ -58,7 +59,7 @@ pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
     seen
 }
 
-/// The log of events tells of each as often as it happened, or says that something of it is lost.
+/// Checks that the event log counts each event correctly, or reports a loss.
 fn read_log(db: &Db, told: &BTreeMap<Vec<u8>, Vec<u8>>, errors: &mut Vec<Error>, at: &str) {
     let log = db.family(events::LOG).expect("the log of events");
     let before = errors.len();
@@ -69,7 +70,7 @@ fn read_log(db: &Db, told: &BTreeMap<Vec<u8>, Vec<u8>>, errors: &mut Vec<Error>,
     }
 }
 
-/// What is shown of a log that lost something happened, and not more often than it did.
+/// Checks that every event shown by a damaged log happened at least as often as shown.
 fn assert_no_more(shown: &BTreeMap<Vec<u8>, Vec<u8>>, told: &BTreeMap<Vec<u8>, Vec<u8>>, at: &str) {
     let count = |events: &BTreeMap<Vec<u8>, Vec<u8>>, name: &[u8]| {
         events.get(name).map_or(0, |count| u64::from_le_bytes(count[..].try_into().expect("eight bytes")))
@@ -80,7 +81,7 @@ fn assert_no_more(shown: &BTreeMap<Vec<u8>, Vec<u8>>, told: &BTreeMap<Vec<u8>, V
     }
 }
 
-/// A scan that goes on behind each error: what it does not show lies where an error said so.
+/// Scans and continues after each error; each missing record must lie in a range that an error named.
 fn scan(
     db: &Db,
     family: &Family,
@@ -134,7 +135,7 @@ fn is_within(order: &Order, key: &[u8], from: &[u8], to: &[u8]) -> bool {
     order.compare(from, key).is_le() && order.compare(key, to).is_le()
 }
 
-/// Flips a bit, or some that are near each other, of a table. None if there is no table. Says what was done.
+/// Flips one or several nearby bits of a table. Returns a description, or `None` if no table exists.
 pub fn strike(world: &World) -> Option<String> {
     let mut tables = Vec::new();
     let log = world.db().family(events::LOG).filter(|_| world.config.events);
@@ -148,7 +149,7 @@ pub fn strike(world: &World) -> Option<String> {
     }
     let (name, size, data) = tables.swap_remove(world.below(tables.len() as u64) as usize);
     let path = world.dir.join(&name);
-    // Mostly the records; now and then index, filter, properties, header, footer.
+    // Mostly records; sometimes index, filter, properties, header or footer.
     let byte = if world.one_in(4) || data <= 64 { world.below(size - 8) } else { 64 + world.below(data - 64) };
     let bits: &[u64] = match world.below(3) {
         0 => &[0],
@@ -161,18 +162,18 @@ pub fn strike(world: &World) -> Option<String> {
     Some(format!("{} bits from byte {byte} of {name}", bits.len()))
 }
 
-/// Where the data blocks of a table end; of one that cannot be opened, the file.
+/// Returns the end of a table's data blocks, or the file size if the table cannot be opened.
 pub fn data_end(table: &TableRef) -> u64 {
     let mut beyond = table.meta().largest.clone();
     match table.family().order().is_bytewise() {
         true => beyond.push(0xff),
-        false => beyond.clear(), // orders backwards
+        false => beyond.clear(), // reversed order
     }
     table.table().map_or(table.meta().size, |open| open.approximate_offset(&beyond))
 }
 
-/// Hurts a table, and sees that reads are right or say so: before and after a repair, after a reopen, and once what was lost is
-/// given up. The oracle goes on with what is left.
+/// Damages a table, and checks that reads are correct or report it: before and after a repair, after a reopen, and
+/// after the lost records are given up. The oracle continues with the remaining records.
 pub fn hurt_and_mend(world: &mut World) -> Result<()> {
     world.db().flush()?;
     world.oracle.sync();
@@ -190,7 +191,8 @@ pub fn hurt_and_mend(world: &mut World) -> Result<()> {
     mend(world, &at, true).map(drop)
 }
 
-/// Repairs, looks, and gives up what cannot be had. With `reopens`, the store is sometimes killed and opened in between.
+/// Repairs the store, checks it, and gives up lost records. With `reopens`, the store is sometimes killed and reopened
+/// in between.
 pub fn mend(world: &mut World, at: &str, reopens: bool) -> Result<Report> {
     let report = repair(world.db(), RepairOptions::default())?;
     let seen = read_all(world.db(), world.oracle.now(), &format!("{at}, repaired: {report}"));
@@ -208,10 +210,11 @@ pub fn mend(world: &mut World, at: &str, reopens: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// The least and the greatest key of a span.
+/// The smallest and the greatest key of a span.
 type KeySpan = (Vec<u8>, Vec<u8>);
 
-/// Accepts the loss: what lies outside of the fences is as it was, and the oracle goes on with what is left inside.
+/// Accepts the loss: records outside the lost ranges must be unchanged, and the oracle continues with the records left
+/// inside.
 fn give_up(world: &mut World, at: &str) -> Result<Report> {
     let mut lost: BTreeMap<String, Vec<KeySpan>> = BTreeMap::new();
     for family in world.db().families() {
@@ -247,7 +250,7 @@ fn give_up(world: &mut World, at: &str) -> Result<Report> {
     Ok(report)
 }
 
-/// A repair that is stopped at any of its steps leaves each table as it was, or replaced, and can be done again.
+/// A repair interrupted at any step leaves each table unchanged or replaced, and can be repeated.
 pub fn stopped_repairs(config: Config, most: usize) -> u64 {
     let mut points = 0;
     for seed in 0..4 {
@@ -282,7 +285,8 @@ pub fn stopped_repairs(config: Config, most: usize) -> u64 {
                 let look = verify(world.db(), VerifyOptions::default()).expect("verify");
                 let torn = fenced && look.structural + look.corrupted > 0;
                 assert!(!torn, "{at}: a fence, and the table that it stands for: {look}");
-                // What was lost is fenced once the edit is durable that says so: then the repair was done, and the rest is to accept it.
+                // The edit that replaces the table also adds the lost range. After it the repair is complete, and only
+                // accepting the loss remains.
                 match fenced {
                     true => give_up(&mut world, &at).map(drop).expect("what is lost given up"),
                     false => mend(&mut world, &at, false).map(drop).expect("the repair again"),

@@ -1,5 +1,5 @@
-//! Callbacks that panic, at one call after the other: what was taken is given back, what would be left half done halts the store, and no
-//! acknowledged commit is gone or shown in part. Each check is a row of short lives of its own.
+//! Callbacks that panic, at one call after another: held resources are released, a half-done change halts the store,
+//! and no acknowledged commit is lost or partly visible. Each check runs a series of short-lived stores.
 
 use std::cmp::Ordering;
 use std::mem::ManuallyDrop;
@@ -18,22 +18,22 @@ use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Draft};
 
-/// The checks that planted bugs are held against.
+/// The checks that must find the planted bugs.
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 3] = [plans, commits, operations];
 
 const EVERYTHING: Bounds = (Bound::Unbounded, Bound::Unbounded);
-/// Records of each of the tables that are merged.
+/// Records in each of the merged tables.
 const RECORDS: u32 = 12;
 
-/// Bytewise, until it has been asked so many times more.
+/// A bytewise comparator that panics at a chosen call.
 #[derive(Default)]
 struct Wary {
     left: AtomicU64,
 }
 
 impl Wary {
-    /// Panics at the call behind so many others; 0: at none.
+    /// Panics after this many calls; 0 disables the panic.
     fn panic_behind(&self, calls: u64) {
         self.left.store(calls, Relaxed);
     }
@@ -53,7 +53,7 @@ impl Comparator for Wary {
     }
 }
 
-/// Makes no companions, and panics where a key asks for it.
+/// Makes no companions, and panics for certain keys.
 struct Touchy;
 
 impl Companions for Touchy {
@@ -63,7 +63,7 @@ impl Companions for Touchy {
     }
 }
 
-/// A store on a simulated disk, whose handle is leaked if a check fails: it could wait for ever to be closed.
+/// A store on a simulated disk. Its handle is leaked if a check fails, because closing it could hang.
 struct Life {
     sim: SimFs,
     wary: Arc<Wary>,
@@ -82,7 +82,7 @@ impl Life {
         self.db.family("default").expect("always there")
     }
 
-    /// Commits these keys with one value, all or none.
+    /// Commits these keys with one value, in one batch.
     fn commit(&self, keys: std::ops::Range<u32>, value: u32) -> Result<()> {
         let (mut batch, family) = (Batch::new(), self.family());
         for key in keys {
@@ -97,20 +97,20 @@ impl Life {
         self.db.commit(&mut batch, Durability::Os).map(drop)
     }
 
-    /// The value of each key, in order.
+    /// Returns the value of each key, in key order.
     fn rows(&self) -> Vec<(u32, u32)> {
         let mut rows = Vec::new();
         let mut cursor = self.db.cursor(&self.family(), At::Latest, EVERYTHING).expect("a cursor");
         cursor.first().expect("first");
         while cursor.valid() {
             let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-            rows.push((number(cursor.key()).swap_bytes(), number(cursor.value()))); // keys have the highest byte first
+            rows.push((number(cursor.key()).swap_bytes(), number(cursor.value()))); // keys are big-endian
             cursor.next().expect("next");
         }
         rows
     }
 
-    /// Does it and answers whether it panicked at the call behind so many.
+    /// Runs `work`, and returns whether it panicked after this many calls.
     fn panics(&self, calls: u64, work: impl FnOnce(&Life)) -> bool {
         self.wary.panic_behind(calls);
         let panicked = catch_unwind(AssertUnwindSafe(|| work(self))).is_err();
@@ -118,7 +118,7 @@ impl Life {
         panicked
     }
 
-    /// Closes the store, which must return, and opens it anew.
+    /// Closes the store, which must return, and reopens it.
     fn reopen(self) -> Life {
         let Life { sim, wary, memtable, db } = self;
         let closed = db.close();
@@ -153,8 +153,8 @@ fn is_halted<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().is_err_and(|error| *error.kind() == ErrorKind::Halted && error.to_string().contains("callback"))
 }
 
-/// A comparator panics in a compaction that somebody asked for, or that is taken as a step: the tables are free again, or the store says
-/// that it halted; nothing is lost, and closing returns.
+/// A comparator panics in a compaction, requested or run as a step: the tables are released or the store has halted. No
+/// record is lost, and closing returns.
 fn plans() {
     let (mut calls, mut panics, mut halted) = (1, 0, 0);
     loop {
@@ -187,8 +187,8 @@ fn plans() {
     assert!(panics > 12 && halted < panics, "{panics} panics, {halted} halts: too little was tried");
 }
 
-/// A comparator panics while a commit is applied: that commit is not shown, in part or whole, and no other behind it, until the store is
-/// opened anew; then it is there, for it was in the log.
+/// A comparator panics while a commit is applied: neither this commit nor a later one becomes visible, even in part,
+/// until the store is reopened. Then it is visible, because it was in the log.
 fn commits() {
     for memtable in [MemtableKind::Arena, MemtableKind::Skiplist] {
         for calls in 1.. {
@@ -220,7 +220,8 @@ fn commits() {
     }
 }
 
-/// A keeper panics at one operation of a batch: the batch is as it was before that one, and commits without it.
+/// A record protector panics at one operation of a batch: the batch keeps its earlier operations, and commits without
+/// this one.
 fn operations() {
     let life = Life::new(7, MemtableKind::Arena);
     let (mut batch, family) = (Batch::new(), life.family());
@@ -236,7 +237,7 @@ fn operations() {
     life.end();
 }
 
-/// A comparator panics in a step of the background: it is caught, and whoever writes hears of it.
+/// A comparator panics in a background step: the panic is caught, and the next writer gets an error.
 #[test]
 fn a_lane_that_panics_halts_the_store() {
     let life = Life::new(1, MemtableKind::Arena);

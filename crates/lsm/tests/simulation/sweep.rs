@@ -1,7 +1,7 @@
-//! The crash sweep: every scenario is stopped at its I/O steps, one at a time, under three ways of losing what was not synced.
+//! The crash sweep: every scenario is stopped at its I/O steps, one at a time, with three ways of losing unsynced data.
 //!
-//! After each crash the store must open, hold a prefix of the commits with all that it must contain, take new commits, close and
-//! open again.
+//! After each crash the store must open, hold a prefix of the commits with all required ones, accept new commits, close
+//! and reopen.
 
 use std::ops::Bound;
 
@@ -20,7 +20,7 @@ use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 
 type Scenario = fn(&mut World) -> Result<()>;
 
-/// What is done to the store; an error is the crash.
+/// The scenarios; an error means that the crash occurred.
 pub const SCENARIOS: [(&str, Scenario); 29] = [
     ("puts", puts),
     ("synced puts", synced_puts),
@@ -53,7 +53,7 @@ pub const SCENARIOS: [(&str, Scenario); 29] = [
     ("value files collected", values_collected),
 ];
 
-/// Ways to lose what was not synced.
+/// Ways to lose unsynced data.
 pub const LOSSES: [fn(u64) -> Crash; 3] =
     [|_| Crash::Process, |_| Crash::Machine(Loss::DurableOnly), |seed| Crash::Machine(Loss::Random { seed })];
 
@@ -62,7 +62,7 @@ fn put(world: &mut World, durability: Durability) -> Result<()> {
     world.commit(vec![change], durability)
 }
 
-/// An error if the simulated crash has struck: a store into the mapping cannot say so itself.
+/// Returns an error if the simulated crash has occurred, because a store into the mapping cannot report it.
 fn alive(world: &World) -> Result<()> {
     if world.sim.is_crashed() { Err(waxseal_lsm::error::Error::closed()) } else { Ok(()) }
 }
@@ -101,7 +101,7 @@ fn ring_full(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// Puts values that stand apart where the world's configuration asks for it.
+/// Puts values that are large enough for blob files, if the world's configuration enables these.
 fn large_values(world: &mut World, numbers: std::ops::Range<u8>, round: u8) -> Result<()> {
     for n in numbers {
         let change = Change::Put("default".into(), vec![b'v', n], vec![n ^ round; 400 + usize::from(n) * 11]);
@@ -190,7 +190,7 @@ fn compaction(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// The log is trimmed each time, and by the close; what is written next makes its segments anew.
+/// The log is trimmed each time, and by the close; later writes must create new segments.
 fn settled(world: &mut World) -> Result<()> {
     for durability in [Durability::Os, Durability::Sync] {
         many_puts(world, 20)?;
@@ -320,7 +320,7 @@ fn recovery(world: &mut World) -> Result<()> {
     many_puts(world, 3)
 }
 
-/// A failed write of the log: an error now, and nothing acknowledged is lost afterwards.
+/// A write of the log fails: the call returns an error, and no acknowledged commit is lost later.
 fn drain_failed(world: &mut World) -> Result<()> {
     many_puts(world, 6)?;
     let at = world.sim.steps();
@@ -337,7 +337,7 @@ fn drain_failed(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// A failed fsync: whatever was not synced before may be gone after the next crash of the machine, and nothing else.
+/// An fsync fails: the next machine crash may lose commits that were unsynced before it, and no others.
 fn fsync_failed(world: &mut World) -> Result<()> {
     put(world, Durability::Sync)?;
     many_puts(world, 4)?;
@@ -354,8 +354,9 @@ fn fsync_failed(world: &mut World) -> Result<()> {
         }
         assert!(again.is_err(), "a commit was acknowledged after a failed fsync (I09)");
     }
-    world.check(); // reads go on
-    // Killed, then the machine fails: only what was synced before is certain, and what a kill leaves is still a prefix.
+    world.check(); // reads continue
+    // Killed, then the machine fails: only commits synced before are certain, and the content after the kill is still a
+    // prefix.
     world.kill(Crash::Process);
     world.open()?;
     world.check_recovered(true);
@@ -378,7 +379,7 @@ fn beside(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// A plain store is opened by a node that seals, which adopts what it merges.
+/// A sealing node opens a plain store, and adopts the records that it merges.
 fn adoption(world: &mut World) -> Result<()> {
     world.sealer = None;
     world.db().close()?;
@@ -387,7 +388,7 @@ fn adoption(world: &mut World) -> Result<()> {
     many_puts(world, 12)?;
     world.db().flush()?;
     world.oracle.sync();
-    many_puts(world, 4)?; // these come out of the log
+    many_puts(world, 4)?; // which are replayed from the log
     world.db().close()?;
     world.oracle.sync();
     alive(world)?;
@@ -404,7 +405,8 @@ fn adoption(world: &mut World) -> Result<()> {
     many_puts(world, 4)
 }
 
-/// Two fences come in one edit and go in one, and tables are barred and freed; all of it is remembered.
+/// Two lost ranges are added in one edit and removed in one, and tables are quarantined and freed; a reopen preserves
+/// all of it.
 fn fences(world: &mut World) -> Result<()> {
     many_puts(world, 12)?;
     world.db().flush()?;
@@ -451,7 +453,7 @@ pub struct Swept {
     pub points: u64,
 }
 
-/// Crashes one scenario at up to `most` of its steps, under each loss.
+/// Crashes one scenario at up to `most` of its steps, with each kind of loss.
 pub fn sweep(name: &str, scenario: Scenario, config: Config, most: usize) -> Swept {
     let seed = waxseal_lsm::checksum::hash(name.as_bytes());
     let begin = || {
@@ -469,7 +471,7 @@ pub fn sweep(name: &str, scenario: Scenario, config: Config, most: usize) -> Swe
     let mut swept = Swept { points: 0 };
     for (n, step) in (start..end).step_by(stride).enumerate() {
         for (which, loss) in LOSSES.iter().enumerate() {
-            // Where points are left out, each loss takes its own.
+            // If steps are skipped, each kind of loss uses different ones.
             let step = step + (which as u64 * stride as u64 / 3);
             let _say = Place { name, step, losing: which };
             let mut world = begin();
@@ -486,7 +488,7 @@ pub fn sweep(name: &str, scenario: Scenario, config: Config, most: usize) -> Swe
     swept
 }
 
-/// Says where a failing sweep stood.
+/// Prints the position of a failing sweep.
 struct Place<'a> {
     name: &'a str,
     step: u64,
@@ -501,7 +503,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A recovered store is a store like any other.
+/// Checks that a recovered store works like any other.
 fn go_on(world: &mut World) {
     let mut try_all = || -> Result<()> {
         many_puts(world, 3)?;
@@ -517,7 +519,7 @@ fn go_on(world: &mut World) {
     world.check();
 }
 
-/// Points in CI; `WAXSEAL_SWEEP` asks for another number per scenario and configuration.
+/// Crash points per scenario and configuration in CI; `WAXSEAL_SWEEP` sets another number.
 const POINTS_EACH: usize = 24;
 
 #[test]
@@ -547,7 +549,7 @@ fn no_crash_loses_what_was_promised() {
     assert!(points >= 3_000, "{points} crash points");
 }
 
-/// A store copied while it was open is a store, whatever machine it is opened on; after a sync it is complete.
+/// A copy of an open store opens on any machine; after a sync the copy is complete.
 #[test]
 fn a_store_copied_while_open_opens_anywhere() {
     let machines = [
@@ -578,7 +580,7 @@ fn a_store_copied_while_open_opens_anywhere() {
     }
 }
 
-/// A log is trimmed by a settle, and by a close.
+/// The log is trimmed by a settle, and by a close.
 fn trimmed(world: &mut World) -> Result<()> {
     many_puts(world, 4)?;
     world.db().settle()?;
@@ -597,12 +599,12 @@ fn a_log_is_trimmed_without_a_moment_at_which_it_is_missing() {
     trims();
 }
 
-/// At every step, since few of them lie between the edit and the files that it does without.
+/// Uses every step, because few of them lie between the edit and the removal of its files.
 pub fn trims() {
     sweep("trimmed", trimmed, CONFIGS[0], usize::MAX);
 }
 
-/// What is cut is said: by the report, by the event, and the bytes are set aside.
+/// Cut bytes are reported by the report and the event, and saved to a file.
 #[test]
 fn a_torn_tail_is_cut_with_a_report() {
     torn_tails();

@@ -1,5 +1,5 @@
-//! What a sealed store answers while disk and memory are hit: what was written, or one error that says where; never another
-//! record, never an older one, never silence.
+//! Reads of a sealed store while bytes on disk and in memory are flipped: they return the written data, or one error
+//! that names the place. They never return another record or an older one, and never omit one without an error.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use waxseal_lsm::sst::fuzzing::Site;
 use crate::keeper::Keeper;
 use crate::support::*;
 
-/// Keeps what it hears.
+/// A listener that keeps the events it receives.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<Event>>>);
 
@@ -61,7 +61,7 @@ impl Stage {
         Stage { sim, dir, db, heard, keeper }
     }
 
-    /// A hundred records in one table.
+    /// Opens a store with a hundred records in one table.
     fn filled(options: CfOptions) -> Stage {
         let stage = Stage::open(options);
         fill(&stage.db, 0..100, 0);
@@ -96,7 +96,7 @@ impl Stage {
         Ok(value)
     }
 
-    /// Where the value of a record stands in the table's file.
+    /// Returns the offset of a record's value in the table's file.
     fn place_of(&self, n: usize) -> usize {
         let bytes = self.sim.read_all(self.dir.join(self.table())).unwrap();
         let value = record(n, 0).1;
@@ -111,10 +111,10 @@ impl Stage {
         }
     }
 
-    /// Flips a bit of a record of the first block in the cache, once the block is there.
+    /// Loads the first block into the cache, then flips a bit of one of its records there.
     fn hit_in_cache(&self, n: usize) {
         self.get(n, Verify::Always).unwrap();
-        let in_block = self.place_of(n) - 64; // behind the header of the file
+        let in_block = self.place_of(n) - 64; // after the file's header
         assert!(self.db.damage_cache(&self.table(), 0, in_block, 1).unwrap());
     }
 }
@@ -129,7 +129,7 @@ fn open_with(sim: &SimFs, dir: &std::path::Path, options: CfOptions, heard: &Hea
     Db::open(dir, settings(), parts).unwrap()
 }
 
-/// All rows, and the errors between them, in the order in which they came.
+/// Returns all rows, and the errors between them, in the order of the scan.
 fn walk(db: &Db, family: &Family, verify: Verify, forward: bool) -> (Rows, Vec<Error>) {
     let mut cursor = db.cursor_checked(family, At::Latest, ALL, verify).unwrap();
     let (mut rows, mut errors) = (Vec::new(), Vec::new());
@@ -186,7 +186,8 @@ fn what_is_read_without_a_check_may_be_wrong_and_only_then() {
     }
 }
 
-/// A record whose place cannot be told is found by its block, without a look at its seal: the next one has its look all the same.
+/// A record at an unreliable position is found through its block, without checking its seal. The scan must still check
+/// the next one.
 #[test]
 fn a_scan_that_was_led_astray_in_one_block_checks_the_next() {
     let stage = Stage::filled(wide());
@@ -201,7 +202,7 @@ fn a_scan_that_was_led_astray_in_one_block_checks_the_next() {
     }
 }
 
-/// A cursor of a few rows never comes to the last of so many records: where it begins to count differs from one to the next.
+/// A cursor over a few rows never reaches the sampling interval, so each cursor starts counting at another position.
 #[test]
 fn short_walks_have_their_share_of_checks() {
     let stage = Stage::filled(wide());
@@ -294,13 +295,13 @@ fn a_record_lost_on_disk_is_one_error_and_the_walk_goes_on() {
                 Err(error) => assert!(lost.contains(&key), "{n}: {error}"),
             }
         }
-        // It is told of once, whoever asks and how often.
+        // The damage is reported once, however often it is read.
         let told = stage.heard.corruptions();
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0].damage().unwrap().cf.as_deref(), Some("default"));
         let seen = stage.db.metrics().integrity;
         assert!(seen.damaged_blocks == 1 && seen.gaps_met > 2, "{seen:?}");
-        // A newer record decides; the older one below it stays lost and does not come to light.
+        // A newer record decides; the older one below it stays lost and does not reappear.
         put(&stage.db, &stage.family(), &lost[0], b"newer", Durability::Os).unwrap();
         assert_eq!(get(&stage.db, &stage.family(), &lost[0], At::Latest).unwrap().unwrap(), b"newer");
         let (rows, _) = walk(&stage.db, &stage.family(), Verify::Always, true);
@@ -436,8 +437,8 @@ fn an_index_or_filter_that_is_hit_in_memory_hides_nothing() {
     }
 }
 
-/// Twenty records, of which one was written again in memory, with a companion that is not its own, as if its bytes had changed since. The older
-/// ones are in a table, or in memory too.
+/// Creates a store of twenty records, one of which was written again in memory with a wrong companion, as if its bytes
+/// had changed since. The older records are in a table, or also in memory.
 fn hit_in_memory(is_flushed: bool) -> Stage {
     let stage = Stage::open(wide());
     fill(&stage.db, 0..20, 0);
@@ -470,8 +471,8 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
     }
 }
 
-/// A key or a seqno that was hit may have moved its record among those of memory whose keys begin alike: a scan shows none of them, and none of
-/// what is older.
+/// Damage to a key or a seqno may have moved its record among the records in memory with a similar key. A scan returns
+/// neither these records nor older versions of them.
 #[test]
 fn beside_a_record_in_memory_that_was_hit_no_older_version_is_shown() {
     let stage = hit_in_memory(false);
@@ -485,7 +486,8 @@ fn beside_a_record_in_memory_that_was_hit_no_older_version_is_shown() {
     }
 }
 
-/// What only scans come by is told and counted as what is read by its key: once for its place, and each time.
+/// Damage found only by scans is reported and counted like damage found by point reads: reported once per place,
+/// counted each time.
 #[test]
 fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
     let stage = hit_in_memory(true);
@@ -501,12 +503,12 @@ fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
     assert_eq!(told.len(), 1, "{told:?}");
     let damage = told[0].damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.cf.as_deref()), ("", Some("default")));
-    // The scan met it first. Its key is one that was written, and is alone in memory.
+    // The scan found it first. Its key was written, and has no other record in memory.
     assert_eq!(damage.key_range, Some((record(7, 0).0, record(7, 0).0)));
 }
 
-/// A leaf of the memtable in which every key is deleted is passed by whoever comes after one who looked at all of it; but not where a tombstone is not what
-/// was sealed, nor where the one before did not check.
+/// A memtable leaf whose keys are all deleted is skipped by later cursors after one cursor has verified all of it. It
+/// is not skipped if a tombstone does not match its seal, or if the earlier cursor did not verify.
 #[test]
 fn a_tombstone_in_memory_that_was_hit_is_told_of_again_and_again() {
     for hit in [None, Some(7)] {
@@ -525,7 +527,7 @@ fn a_tombstone_in_memory_that_was_hit_is_told_of_again_and_again() {
         stage.keeper.blind.store(true, Ordering::Relaxed);
         stage.db.commit(&mut batch, Durability::Os).unwrap();
         stage.keeper.blind.store(false, Ordering::Relaxed);
-        // Who checks one in many looks at all of such a leaf, and tells too.
+        // A sampling cursor also verifies all of such a leaf, and reports damage.
         let rarely = Verify::Sampled(1 << 20);
         for verify in [Verify::Never, Verify::Always, rarely, Verify::Always, Verify::Never, rarely, Verify::Always] {
             let (rows, errors) = walk(&stage.db, &stage.family(), verify, true);
@@ -554,7 +556,8 @@ fn a_get_hashes_its_key_once() {
     assert_eq!(hashed(50, Verify::Never), 1); // for the memtable's filter
 }
 
-/// Counts what a keeper is asked: the seal of a record is made by its put, is looked at once by each read, and is carried by flush and merge.
+/// Counts the calls of a record protector: a record's seal is made by its put, verified once by each read, and copied
+/// by flush and merge.
 #[test]
 fn a_seal_is_made_once_and_looked_at_once_a_read() {
     let asked = Arc::new(Asked::default());
@@ -580,11 +583,11 @@ fn a_seal_is_made_once_and_looked_at_once_a_read() {
     assert_eq!(reads(), (0, 500), "in tables");
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 500);
     let (made, looked_at) = asked.take();
-    // Each record once, and once more where a seek checks the neighbours of its place.
+    // Each record once, and once more when a seek verifies the neighbors of its position.
     assert!(made == 0 && (500..=550).contains(&looked_at), "{looked_at} by a scan");
 }
 
-/// A keeper over the test's own that counts how often a seal is made and looked at.
+/// Wraps the test's record protector, and counts how often a seal is made and verified.
 #[derive(Default)]
 struct Asked {
     keeper: Keeper,

@@ -1,4 +1,4 @@
-//! How jobs are done: divided among threads, held to a rate.
+//! Execution of jobs: divided among threads, and limited in rate.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use waxseal_lsm::seam::{Companions, DropReason};
 
 use crate::support::*;
 
-/// Fills, settles, and answers what is there: rows, and records and tombstones by level.
+/// Fills and settles a store; returns its rows, and the number of records and tombstones by level.
 fn settled(settings: Settings) -> (Rows, Vec<(u64, u64)>, u64) {
     let home = tempfile::tempdir().unwrap();
     let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
@@ -55,7 +55,7 @@ fn jobs_wait_for_their_rate() {
             put(&db, &family, &n.to_le_bytes(), &[7; 2048], Durability::Os).unwrap();
         }
         db.flush().unwrap();
-        // More was written than the rate allows at once: then the rest came later.
+        // More was written than the rate allows at once, so some writes were delayed.
         assert_eq!(db.metrics().paced_nanos > 0, rate != unlimited);
         assert!(db.metrics().flushed_bytes > 256 * 1024);
     }
@@ -80,7 +80,7 @@ fn versions_that_nobody_sees_any_more_go_when_asked() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 300);
 }
 
-/// A store in which a cursor is the last to hold tables that were replaced.
+/// Creates a store in which only a cursor still holds replaced tables.
 fn held_by_a_cursor(seed: u64) -> (SimFs, PathBuf, Db, UserCursor) {
     let (sim, dir) = sim(seed);
     let db = open(&sim, &dir);
@@ -95,7 +95,8 @@ fn held_by_a_cursor(seed: u64) -> (SimFs, PathBuf, Db, UserCursor) {
     (sim, dir, db, cursor)
 }
 
-/// Freeing all blocks of a table takes a tenth of a second, and its file longer: a reader that was the last to hold it does neither.
+/// Freeing all blocks of a table takes 0.1 seconds, and removing its file longer. The reader that held it last does
+/// neither.
 #[test]
 fn what_a_cursor_held_last_is_removed_in_the_background() {
     let (sim, dir, db, cursor) = held_by_a_cursor(1);
@@ -108,7 +109,7 @@ fn what_a_cursor_held_last_is_removed_in_the_background() {
     assert_eq!(files(), live);
 }
 
-/// What died may be the very room that a flush lacks: it goes before the flush is tried again.
+/// Obsolete files may occupy the space that a flush lacks: they are removed before the flush is retried.
 #[test]
 fn a_flush_that_finds_no_room_is_given_what_died() {
     let (sim, dir, db, cursor) = held_by_a_cursor(2);
@@ -132,7 +133,7 @@ fn a_flush_that_finds_no_room_is_given_what_died() {
     assert_eq!(frozen(), 0, "{:?}", sim.free_space());
 }
 
-/// Lets the first who drops a record wait there, once it is armed.
+/// Blocks the first merge that drops a record, once armed.
 #[derive(Default)]
 struct Pause {
     is_armed: AtomicBool,
@@ -158,7 +159,8 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
     let parts = Parts { companions: pause.clone(), ..parts(Env::real()) };
     let db = Db::open(&home.path().join("store"), settings(), parts).unwrap();
     let family = default(&db);
-    // A flush of these drops nothing: the first to drop something is a merge, the lane's or the one that is asked for.
+    // A flush of these records drops none, so the first drop happens in a merge, either the lane's or the requested
+    // one.
     pause.is_armed.store(true, Relaxed);
     for round in 0..2 {
         fill(&db, 0..100, round);
@@ -166,7 +168,7 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
     }
     std::thread::scope(|scope| {
         let merge = scope.spawn(|| db.compact(&family, &ALL));
-        has_come.recv_timeout(Duration::from_secs(60)).unwrap(); // far more than it takes
+        has_come.recv_timeout(Duration::from_secs(60)).unwrap(); // much longer than needed
         fill(&db, 0..100, 2);
         db.flush().unwrap();
         let memory = db.metrics().memory;
@@ -177,7 +179,8 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 100);
 }
 
-/// A table that the device does not give keeps no other family from being compacted, and no writer from writing: what needs it is tried again later.
+/// An unreadable table does not keep other families from being compacted, nor writers from writing; its compaction is
+/// retried later.
 #[test]
 fn a_table_that_is_not_read_stops_nobody_else() {
     let (sim, dir) = sim(61);
@@ -210,7 +213,7 @@ fn a_table_that_is_not_read_stops_nobody_else() {
         let _ = db.step();
     }
     assert_eq!(tables(&b, 0), 0, "the other family");
-    // Far beyond the tables of level 0 at which writers stop.
+    // Far more level-0 tables than the limit at which writers stop.
     for round in 8..80 {
         write(&a, round);
         write(&b, round);
@@ -225,7 +228,7 @@ fn a_table_that_is_not_read_stops_nobody_else() {
     assert_eq!(rows(&db, &b, At::Latest).unwrap(), expected);
 }
 
-/// At whatever step the flush of one family fails, the other one gets its table, unless the store halts.
+/// At whatever step the flush of one family fails, the other family gets its table, unless the store halts.
 #[test]
 fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
     let mut failed = 0;
@@ -233,7 +236,7 @@ fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
         let (sim, dir) = sim(62);
         let db = open(&sim, &dir);
         let families = [default(&db), db.create_family("b", options()).unwrap()];
-        // Too much for a group of families, which would be flushed one by one after the fault.
+        // Too much data for a group: a failed group would be flushed family by family after the fault.
         for (family, n) in families.iter().flat_map(|family| (0..8u8).map(move |n| (family, n))) {
             put(&db, family, &[n], &[b'v'; 1000], Durability::Os).unwrap();
         }
@@ -250,7 +253,7 @@ fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
     assert!(failed > 2, "{failed}");
 }
 
-/// Nobody writes and nobody rings: what could not be merged for a while is merged all the same.
+/// In an idle store no bell rings; a merge that was postponed runs all the same.
 #[test]
 fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
     let home = tempfile::tempdir().unwrap();
@@ -267,7 +270,7 @@ fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
         db.flush().unwrap();
     }
     let level0 = || db.metrics().families[0].levels[0].tables;
-    clock.sleep_nanos(600_000_000); // it has failed, and was put off more than once
+    clock.sleep_nanos(600_000_000); // it has failed, and was postponed repeatedly
     assert!(level0() > 0);
     *gates.unread.lock().unwrap() = None;
     let deadline = clock.monotonic_nanos() + 30_000_000_000;
@@ -278,7 +281,7 @@ fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..20, 5));
 }
 
-/// What was read of the tables before is in memory of those that a merge wrote, and nothing else is.
+/// A merge loads into the cache the blocks with the keys that were cached from its inputs, and no others.
 #[test]
 fn what_was_in_memory_of_merged_tables_is_there_again() {
     let (sim, dir) = sim(9);

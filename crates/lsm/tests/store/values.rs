@@ -1,4 +1,4 @@
-//! Large values: where they stand, what reads them, and when their files die.
+//! Large values: where they are stored, how they are read, and when their files are removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn parts_of(sim: &SimFs) -> Parts {
     Parts { families, companions: Arc::new(Sealer::new()), ..parts(sim.env(sim.steps())) }
 }
 
-/// A memtable that is not full before a test says so.
+/// Returns settings with a memtable so large that it fills only on request.
 fn roomy() -> Settings {
     Settings { memtable_bytes: 1 << 20, ..settings() }
 }
@@ -34,7 +34,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key-{n:03}").into_bytes()
 }
 
-/// Every third is small; the others have 100 bytes to 3 kB.
+/// Returns a value; every third is small, the others have 100 bytes to 3 kB.
 fn value(n: usize, round: usize) -> Vec<u8> {
     let length = if n.is_multiple_of(3) { n % 50 } else { 100 + n * 37 % 3000 };
     (0..length).map(|at| (at * (n + 7) + round * 131) as u8 ^ (at >> 3) as u8).collect()
@@ -50,8 +50,8 @@ fn expected(count: usize, round: impl Fn(usize) -> usize) -> Rows {
     (0..count).map(|n| (key(n), value(n, round(n)))).collect()
 }
 
-/// Tables say of value files exactly what their records point to, the files are what the manifest says, and no other file is there.
-/// Answers the bytes of all entries and those that are alive.
+/// Checks that tables count exactly the blob file entries that their records point to, that the files match the
+/// manifest, and that no other file exists. Returns the bytes of all entries and of the live ones.
 fn check_files(sim: &SimFs, dir: &Path, db: &Db) -> (u64, u64) {
     let (mut all, mut alive, mut names) = (0, 0, Vec::new());
     for family in db.families() {
@@ -126,7 +126,7 @@ fn large_values_stand_apart_and_every_read_finds_them() {
     db.close().unwrap();
     let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).unwrap();
     reads(&beside, &default(&beside), &rows_now);
-    // A writer writes all of it anew: the reader sees what it saw, and then what there is.
+    // A writer rewrites all values: the reader first sees its old state, and after a refresh the new one.
     let db = open_with_values(&sim, &dir);
     write(&db, 0..60, 2);
     db.compact(&default(&db), &ALL).unwrap();
@@ -136,7 +136,7 @@ fn large_values_stand_apart_and_every_read_finds_them() {
     reads(&beside, &default(&beside), &expected(60, |_| 2));
 }
 
-/// All ways to read.
+/// Checks every way to read.
 fn reads(db: &Db, family: &Family, all: &Rows) {
     assert_eq!(rows(db, family, At::Latest).unwrap(), *all);
     let mut cursor = db.cursor(family, At::Latest, ALL).unwrap();
@@ -198,7 +198,7 @@ fn garbage_is_collected_and_what_a_snapshot_sees_is_kept() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap(), now);
     assert_eq!(rows(&db, &family, At::Snapshot(&held)).unwrap(), expected(60, |_| 1));
     check_files(&sim, &dir, &db);
-    // A cursor made while they are alive goes on reading them.
+    // A cursor opened while the values are live can still read them later.
     let mut cursor = db.cursor(&family, At::Snapshot(&held), ALL).unwrap();
     cursor.first().unwrap();
     drop(held);
@@ -215,7 +215,7 @@ fn garbage_is_collected_and_what_a_snapshot_sees_is_kept() {
     }
     assert_eq!(seen, expected(60, |_| 1));
     drop(cursor);
-    while db.step().unwrap() {} // the background hears of what died, and removes it
+    while db.step().unwrap() {} // the background removes obsolete files
     let metrics = db.metrics();
     assert!(metrics.values_moved > 0, "{metrics}");
     let (all, alive) = check_files(&sim, &dir, &db);
@@ -305,7 +305,7 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
     .unwrap();
     let hit = &entries[3];
     let at = hit.pointer.offset + 32 + hit.key.len() as u64;
-    // Two bits in bytes far apart, of a value as long as that: nothing corrects them.
+    // Bits in distant bytes of a value this long: no correction is possible.
     let raw = sim.env(2).fs.open(&dir.join(file.name().to_string()), Open::Write).unwrap();
     for (place, bits) in [(at, 0x41), (at + 40, 0x22), (at + 90, 0x18)] {
         let mut byte = [0];
@@ -335,7 +335,7 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
         seen.sort();
         assert_eq!((errors, &seen), (1, &others), "forward: {forward}");
     }
-    // It can still be asked for what stands beside it, and compactions carry it along.
+    // Its companions are still readable, and compactions copy the record.
     assert!(db.get_record(&family, &hit.key, At::Latest, Verify::Always, &mut |_| {}).unwrap());
     write(&db, (0..30).filter(|n| key(*n) != hit.key), 3);
     db.compact(&family, &ALL).unwrap();
@@ -352,7 +352,7 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
     assert!(get(&db, &default(&db), &hit.key, At::Latest).unwrap_err().is_corruption());
 }
 
-/// The first key that each event of damage names.
+/// The first key that each damage event names.
 #[derive(Clone, Default)]
 struct Damaged(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
 
@@ -365,7 +365,7 @@ impl Listener for Damaged {
     }
 }
 
-/// All records of an ingestion have one seqno. Their values are told apart all the same, and told of by those who only scan.
+/// All records of an ingestion have the same seqno. Damage to their values is still reported separately, also by scans.
 #[test]
 fn each_value_of_an_ingestion_that_is_hit_is_told_of_once() {
     let (sim, dir) = sim(19);
@@ -388,7 +388,7 @@ fn each_value_of_an_ingestion_that_is_hit_is_told_of_once() {
     let mut hit: Vec<Vec<u8>> = [3, 8].map(|n: usize| entries[n].key.clone()).to_vec();
     for n in [3, 8] {
         let at = entries[n].pointer.offset + 32 + entries[n].key.len() as u64;
-        // More than can be corrected.
+        // More bits than can be corrected.
         for (byte, bit) in [(0, 1), (40, 4), (41, 6), (90, 2)] {
             sim.flip(dir.join(files[0].name().to_string()), (at + byte) * 8 + bit).unwrap();
         }
@@ -429,7 +429,7 @@ fn a_store_that_knew_no_value_files_gets_none_by_being_opened() {
     db.settle().unwrap();
     assert_eq!(named(&sim, &dir, ".val").len(), 0);
     db.close().unwrap();
-    // One that knows them may begin, and stop again: what stands apart is read all the same, until it is written anew.
+    // Blob separation can be enabled and disabled again: separated values stay readable until they are rewritten.
     let db = open_with_values(&sim, &dir);
     write(&db, 0..30, 2);
     db.flush().unwrap();
@@ -444,7 +444,7 @@ fn a_store_that_knew_no_value_files_gets_none_by_being_opened() {
     assert_eq!(named(&sim, &dir, ".val").len(), 0, "nobody points to them any more");
 }
 
-/// What flushes and compactions write for a load of 2 kB values in random order, for each byte of it.
+/// Returns the bytes that flushes and compactions write per byte of user data, for 2 kB values in random order.
 fn written_per_byte(large_value_bytes: usize) -> f64 {
     let (sim, dir) = sim(7);
     let mut parts = parts_of(&sim);
@@ -473,7 +473,7 @@ fn compactions_do_not_write_large_values_again() {
     assert!(apart < 1.6 && inline > 2.0 * apart, "{inline:.2} inline, {apart:.2} apart");
 }
 
-/// Bytes that were written to files whose name ends so, by a transcript.
+/// Returns the bytes written to files with this suffix, from a transcript.
 fn written_to(trace: &str, end: &str) -> usize {
     let lengths = trace.lines().filter_map(|line| {
         let (name, range) = line.strip_prefix("write ")?.split_once(' ')?;
@@ -541,14 +541,14 @@ fn what_is_small_or_may_not_wait_goes_with_the_log() {
     check_files(&sim, &dir, &db);
 }
 
-/// As they are, unpacked.
+/// Returns parts without compression.
 fn unpacked(sim: &SimFs) -> Parts {
     let mut parts = parts_of(sim);
     parts.families[0].1.compression = waxseal_lsm::options::Compression::None;
     parts
 }
 
-/// Three commits, and the place of the second one's value in the file that the log points into.
+/// Makes three commits, and returns the location of the second one's value in the blob file that the log points into.
 fn three_commits(sim: &SimFs, dir: &Path) -> (std::path::PathBuf, u64) {
     let db = Db::open(dir, roomy(), unpacked(sim)).unwrap();
     for n in 0..3u8 {
@@ -577,7 +577,7 @@ fn a_reader_beside_the_writer_sees_values_that_no_table_points_to() {
     write(&db, 0..30, 1);
     let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).unwrap();
     assert_eq!(rows(&beside, &default(&beside), At::Latest).unwrap(), expected(30, |_| 1));
-    // The writer takes them into tables, writes all of them anew, and the file is gone.
+    // The writer flushes and rewrites all values, and the file is removed.
     write(&db, 0..30, 2);
     db.compact(&default(&db), &ALL).unwrap();
     db.settle().unwrap();
@@ -586,7 +586,7 @@ fn a_reader_beside_the_writer_sees_values_that_no_table_points_to() {
     assert_eq!(rows(&beside, &default(&beside), At::Latest).unwrap(), expected(30, |_| 2));
 }
 
-/// A reader holds what the log points to, not the values; and what it lets go of is the writer's still.
+/// A reader holds the log's pointers, not the values, and its files still belong to the writer after their release.
 #[test]
 fn a_reader_keeps_no_value_of_the_log_in_memory_and_removes_no_file() {
     let (sim, dir) = sim(15);
@@ -609,7 +609,8 @@ fn a_reader_keeps_no_value_of_the_log_in_memory_and_removes_no_file() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(200, |_| 4));
 }
 
-/// At each look values die behind the manifest that was read, in front of the log: files that were open by then can be read still.
+/// At each attempt, values that the log points to are removed after the manifest was read. Files opened by then stay
+/// readable.
 #[test]
 fn a_reader_beside_a_writer_of_values_that_die_young_is_not_kept_waiting() {
     let (sim, dir) = sim(17);
@@ -624,7 +625,7 @@ fn a_reader_beside_a_writer_of_values_that_die_young_is_not_kept_waiting() {
         gates.before_segments.push(move || {
             put(&writer, &default(&writer), b"k", b"short", Durability::Os).unwrap();
             writer.flush().unwrap();
-            while writer.step().unwrap() {} // the file goes
+            while writer.step().unwrap() {} // removes the file
             put(&writer, &default(&writer), b"k", &long(n), Durability::Os).unwrap();
         });
     }
@@ -639,7 +640,7 @@ fn a_flush_that_finds_no_room_is_tried_again() {
     let (sim, dir) = sim(14);
     let db = open_with_values(&sim, &dir);
     write(&db, 0..30, 1);
-    // The footer comes first.
+    // The footer is written first.
     sim.fail_at(sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
     db.flush().unwrap_err();
     sim.clear_faults();
@@ -658,7 +659,8 @@ fn a_memtable_is_flushed_when_it_points_to_as_much_as_it_may_hold() {
         while db.step().unwrap() {}
     }
     assert!(db.metrics().flushes >= 2, "{} flushes of 160 kB", db.metrics().flushes);
-    // Nobody steps: whoever writes is held back where two memtables wait and a third is full, and flushes them.
+    // No background step runs: a writer that finds two waiting memtables and a full third one is throttled, and flushes
+    // them itself.
     let before = db.metrics().flushes;
     for n in 0..200 {
         put(&db, &default(&db), &key(n), &[n as u8; 4000], Durability::Os).unwrap();
@@ -670,7 +672,8 @@ fn a_memtable_is_flushed_when_it_points_to_as_much_as_it_may_hold() {
     });
 }
 
-/// Of a settled store as many values lie on the disk as it has rows, and an eighth more: none that a pointer above another one hides.
+/// The disk of a settled store holds at most an eighth more values than the store has rows; no pointer hides another
+/// pointer's value.
 #[test]
 fn a_settled_store_holds_little_besides_one_value_a_row() {
     let (sim, dir) = sim(3);
@@ -690,7 +693,7 @@ fn a_settled_store_holds_little_besides_one_value_a_row() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 80);
 }
 
-/// Versions that a flush leaves out are garbage that one table of level 0 alone points beside.
+/// Versions that a flush dropped are garbage next to the values of a single level-0 table.
 #[test]
 fn a_settled_store_keeps_nothing_of_what_a_flush_left_out() {
     let (sim, dir) = sim(4);
@@ -704,7 +707,7 @@ fn a_settled_store_keeps_nothing_of_what_a_flush_left_out() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [1, 2, 4].map(|n| (key(n), value(n, 199))));
 }
 
-/// The log points to values: what a store held as pointers, its recovery must not hold all at once.
+/// The log points to values; its recovery must not hold all of them in memory at once.
 #[test]
 fn a_recovery_makes_room_among_many_families() {
     let (sim, dir) = sim(77);
@@ -729,7 +732,7 @@ fn a_recovery_makes_room_among_many_families() {
     }
 }
 
-/// Files that this process has open in a directory, by how their names end.
+/// Returns this process's open files in a directory, by suffix.
 #[expect(clippy::disallowed_methods, reason = "these are no files of a store")]
 fn open_files(dir: &Path, ending: &str) -> usize {
     let is_of_it = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -739,7 +742,7 @@ fn open_files(dir: &Path, ending: &str) -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().map(is_of_it).filter(|is_of_it| *is_of_it).count()
 }
 
-/// A family that is written to once in a while keeps a file that is not finished: of many families few do.
+/// A family with rare writes keeps an unfinished blob file open; the number of such families is bounded.
 #[test]
 fn few_families_keep_a_value_file_that_is_not_finished() {
     let home = tempfile::tempdir().unwrap();
@@ -752,7 +755,7 @@ fn few_families_keep_a_value_file_that_is_not_finished() {
     for round in 0..3u8 {
         for family in &families {
             put(&db, family, &[round], &[round; 500], Durability::Os).unwrap();
-            // Sixteen may be open, and four that are not finished besides.
+            // Sixteen files may be open, plus four unfinished ones.
             assert!(open_files(&dir, ".val") <= 20, "{}", open_files(&dir, ".val"));
         }
     }
@@ -791,14 +794,14 @@ fn few_value_files_stay_open_whoever_wrote_them() {
     assert_eq!(db.value_files(&default(&db)).unwrap().len(), 30);
     read_all(&db);
     db.close().unwrap();
-    drop(db); // of files that it has read, too
+    drop(db); // including its cached open files
     let db = store(Settings { cache_bytes: 0, ..few });
     read_all(&db);
     db.close().unwrap();
 }
 
-/// A commit that cannot be written gives back what it wrote, be it cut short by the device or refused by the log, so that a caller who tries
-/// again and again fills nothing.
+/// A failed commit removes the values that it wrote, whether the device or the log rejected it. Repeated attempts thus
+/// do not fill the disk.
 #[test]
 fn commits_that_fail_leave_no_values_behind() {
     let length = |sim: &SimFs, dir: &Path| -> u64 {
@@ -812,7 +815,7 @@ fn commits_that_fail_leave_no_values_behind() {
         write(&db, 0..30, 0);
         let family = default(&db);
         let random = SeededRandom::new(5);
-        let large: Vec<u8> = (0..300_000).map(|_| random.below(256) as u8).collect(); // not to be packed
+        let large: Vec<u8> = (0..300_000).map(|_| random.below(256) as u8).collect(); // incompressible
         let before = length(&sim, &dir);
         sim.set_free_space(Some(40_000));
         for _ in 0..3 {
@@ -821,7 +824,7 @@ fn commits_that_fail_leave_no_values_behind() {
             assert_eq!((length(&sim, &dir), sim.free_space()), (before, Some(40_000)));
         }
         sim.set_free_space(None);
-        // Refused where it was to be ordered: its rules are others by then.
+        // Rejected when ordered, because the configuration epoch has changed by then.
         let mut batch = Batch::new();
         for n in 0..3 {
             batch.push(family.id(), Kind::Put, &key(n), &large, db.companions()).unwrap();
@@ -842,7 +845,7 @@ fn commits_that_fail_leave_no_values_behind() {
     }
 }
 
-/// A step that fails leaves nothing of the record before it, whose value stood in a value file.
+/// A failed cursor step leaves no trace of the previous record, whose value was in a blob file.
 #[test]
 fn a_cursor_that_a_fault_has_left_nowhere_lends_no_value() {
     let (sim, dir) = sim(1);
@@ -875,14 +878,15 @@ fn a_cursor_that_a_fault_has_left_nowhere_lends_no_value() {
     assert!(faults > 50, "{faults}");
 }
 
-/// Bytes that no codec makes shorter.
+/// Returns incompressible bytes.
 fn noise(n: usize, round: usize) -> Vec<u8> {
     use waxseal_lsm::env::Random;
     let random = SeededRandom::new((n * 10 + round) as u64);
     (0..8192).flat_map(|_| random.next_u64().to_le_bytes()).collect()
 }
 
-/// A table of 16 kB points to megabytes: to move all that is alive of them at once would take more room than there is, again and again.
+/// A table of 16 kB points to megabytes of values. Moving all live ones at once would repeatedly need more disk space
+/// than is free.
 #[test]
 fn garbage_is_collected_piece_by_piece_where_there_is_little_room() {
     let (sim, dir) = sim(83);
@@ -907,7 +911,7 @@ fn garbage_is_collected_piece_by_piece_where_there_is_little_room() {
         let values = db.metrics().families[0].values;
         (values.garbage, values.bytes)
     };
-    let alive = 32 << 16; // of the first files
+    let alive = 32 << 16; // bytes of the first files
     sim.set_free_space(Some(alive / 3));
     while db.step().unwrap() {}
     let (garbage, all) = garbage();
@@ -921,7 +925,7 @@ fn garbage_is_collected_piece_by_piece_where_there_is_little_room() {
     }
 }
 
-/// Deletes make room once they are merged, also where there is none for the values that would be moved by the way.
+/// Merging deletes frees space even if the disk has no room for moving values during the merge.
 #[test]
 fn a_merge_that_finds_no_room_for_values_is_done_without_them() {
     let (sim, dir) = sim(84);
@@ -937,7 +941,7 @@ fn a_merge_that_finds_no_room_for_values_is_done_without_them() {
         }
     }
     db.compact(&family, &ALL).unwrap();
-    // Half of each file is garbage, and half of it alive: nothing of that can be moved.
+    // Half of each file is garbage and half is live, so no value can be moved.
     for n in (0..64).filter(|n| n % 2 == 0) {
         put(&db, &family, &key(n), b"", Durability::Os).unwrap();
     }
