@@ -1,5 +1,5 @@
-//! What others do to the directory of an open store: it is moved, removed, or loses its lock file. The store goes on where it is, or halts
-//! before it promises anything, and nothing that was synced is lost.
+//! External changes to the directory of an open store: it is moved, removed, or loses its lock file. The store
+//! continues where it is, or halts before it acknowledges durability, and no synced commit is lost.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use waxseal_lsm::record::Kind;
 use crate::oracle::Change;
 use crate::world::{World, is_honest};
 
-/// The paths at which the store may be.
+/// The possible paths of the store.
 pub const PATHS: [&str; 2] = ["/store", "/moved"];
 
 /// Moves the directory of the open store.
@@ -31,7 +31,7 @@ pub fn move_directory(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// Takes the lock file away from the open store, or puts another in its place; what promises anything after that fails.
+/// Removes the lock file of the open store, or replaces it; later calls that promise durability fail.
 pub fn lose_lock(world: &mut World) -> Result<()> {
     let lock = world.dir.join("LOCK");
     world.sim.delete(&lock).expect("the lock file of an open store");
@@ -41,7 +41,7 @@ pub fn lose_lock(world: &mut World) -> Result<()> {
     halts(world);
     if !world.sim.is_crashed() {
         if world.db().check_open().is_ok() {
-            world.check(); // reads go on
+            world.check(); // reads continue
         }
         world.kill(Crash::Process);
         world.recover(false);
@@ -49,12 +49,12 @@ pub fn lose_lock(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// Removes the directory of the open store, which goes on from a copy of it.
+/// Removes the directory of the open store, which continues from a copy of it.
 pub fn lose_directory(world: &mut World) -> Result<()> {
     let Ok(machine) = world.sim.machine(&world.dir) else { return Ok(()) }; // crashed
     let kept = world.sim.copy(machine);
     world.sim.delete_dir(&world.dir).expect("a directory of files");
-    // What is committed now goes with the directory, so the oracle does not hear of it.
+    // Commits made now are lost with the directory, so the oracle does not record them.
     for _ in 0..world.below(4) {
         let _ = put(world.db());
         let _ = world.db().step();
@@ -65,11 +65,11 @@ pub fn lose_directory(world: &mut World) -> Result<()> {
     world.count_store();
     world.db = None;
     world.sim = kept;
-    world.recover(true); // what was committed meanwhile went with the directory
+    world.recover(true); // commits made meanwhile were lost with the directory
     Ok(())
 }
 
-/// Commits that are not synced may go on; a sync, an edit and a close say that the store has halted.
+/// Unsynced commits may still succeed; a sync, an edit and a close report that the store has halted.
 fn halts(world: &mut World) {
     for _ in 0..world.below(4) {
         let change = Change::Put(world.family_name(), world.key(), world.value());
@@ -91,7 +91,7 @@ fn halts(world: &mut World) {
     expect_halted(world, what, &outcome);
 }
 
-/// A call that returns only when what was written is durable.
+/// A call that returns only after its writes are durable.
 type Promise = fn(&Db) -> Result<()>;
 
 fn promise(world: &World) -> (&'static str, Promise) {

@@ -1,7 +1,8 @@
-//! The flip sweep: one bit of one file of a store is flipped, and the store is opened and read.
+//! The flip sweep: flips one bit of one file of a store, then opens and reads the store.
 //!
-//! Allowed: exactly the data, or a typed error that names the flipped file and a place not behind the flipped byte. Damage in a
-//! table must not refuse the open. Never wrong, never short without an error, never a panic.
+//! Allowed results: exactly the data, or a typed error that names the flipped file and an offset at or before the
+//! flipped byte. Damage in a table must not prevent the open. Wrong data, missing data without an error, and panics are
+//! failures.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use crate::hurt::{data_end, read_all};
 use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World};
 
-/// A store on a disk of its own, and what it holds.
+/// A store on a separate disk, and its content.
 pub struct Subject {
     pub name: &'static str,
     disk: SimFs,
@@ -58,7 +59,7 @@ pub fn subject(config: Config, closed: bool) -> Subject {
 }
 
 impl Subject {
-    /// A copy of what a world holds, closed, or open after a sync.
+    /// Copies the store of a world, closed, or open after a sync.
     pub fn of(world: World, closed: bool) -> Subject {
         let mut data = Vec::new();
         for family in world.db().families() {
@@ -90,11 +91,11 @@ impl Subject {
 #[derive(Debug, Default)]
 pub struct Outcomes {
     pub exact: AtomicU64,
-    /// Exact, after the flip was found and undone.
+    /// Correct results after the flip was detected and repaired.
     pub healed: AtomicU64,
     pub refused: AtomicU64,
     pub read_errors: AtomicU64,
-    /// For each flip in an uncompressed data block with seals: how many keys could not be read.
+    /// For each flip in an uncompressed data block with seals: the number of unreadable keys.
     pub plain_blocks: Mutex<Vec<usize>>,
 }
 
@@ -103,7 +104,7 @@ impl Subject {
         self.files.iter().map(|(_, bits)| bits).sum()
     }
 
-    /// Of every table, in bits of the whole store: where it begins, where its data blocks end, and its end.
+    /// Returns, for every table, its start, the end of its data blocks, and its end, in bits of the whole store.
     #[cfg(feature = "zstd")]
     pub fn tables(&self) -> Vec<(u64, u64, u64)> {
         let mut at = 0;
@@ -117,7 +118,7 @@ impl Subject {
         tables
     }
 
-    /// Flips bit number `bit` of the whole store on a copy, and judges what comes of it.
+    /// Flips bit number `bit` of the whole store on a copy, and checks the result.
     pub fn flip(&mut self, mut bit: u64, outcomes: &Outcomes) {
         let (file, bits) = self
             .files
@@ -164,7 +165,7 @@ impl Subject {
 
     fn judge(&self, error: &Error, file: &str, byte: u64, at: &str) {
         if *error.kind() == waxseal_lsm::error::ErrorKind::FormatTooNew {
-            return; // a flipped level or feature bit cannot get here: the header's check comes first
+            return; // a flipped level or feature bit fails the header's check first
         }
         let Some(damage) = error.damage() else { panic!("{at}: not a typed corruption: {error:?}") };
         assert_eq!(damage.file, file, "{at}: the error names another file: {error}");
@@ -172,7 +173,7 @@ impl Subject {
     }
 }
 
-/// Flips in CI; `WAXSEAL_FLIPS=all` flips every bit once.
+/// Number of flips in CI; `WAXSEAL_FLIPS=all` flips every bit once.
 const FLIPS: u64 = 20_000;
 
 #[test]

@@ -27,7 +27,7 @@ impl History {
         self.0.retain(|(of, _), _| of != family);
     }
 
-    /// Checks up to `most` retaining versions, and that each has its predecessor below it. `is_over` returns true for
+    /// Checks up to `most` retaining versions, each with the predecessor below it. `is_over` returns true for
     /// values that may be missing, because they expired without being retained.
     pub fn check(&self, db: &Db, most: usize, at: &str, is_over: &dyn Fn(&[u8]) -> bool) -> Result<u64> {
         let mut checked = 0;

@@ -1,5 +1,4 @@
-//! What is kept of the past: versions that are retained, lines of what was done, tables that somebody holds. Each check is a short
-//! life of its own.
+//! Retained versions, event log entries, and tables held by a caller. Each check uses a short-lived store.
 
 use waxseal_lsm::db::{At, Bounds};
 use waxseal_lsm::env::sim::{Crash, Loss};
@@ -11,19 +10,20 @@ use crate::oracle::Change;
 use crate::watched::{check_lines, retains};
 use crate::world::{CONFIGS, World};
 
-/// The checks that planted bugs are held against.
+/// The checks that must find the planted bugs.
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 3] = [versions, lines, tables];
 
 const EVERYTHING: Bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
-/// The first key or value of its kind that is retained, or that is not.
+/// Returns the first key or value of its kind that is retained, or that is not.
 fn pick(kind: Kind, retained: bool, from: u32) -> Vec<u8> {
     let words = (from..).map(|n| format!("{n:08}").into_bytes());
     words.into_iter().find(|word| retains(kind, word, word) == retained).expect("a word")
 }
 
-/// Keys whose tombstones are retained and keys whose are not, with values that are and that are not; everything merged to the bottom.
+/// Writes keys with retained and unretained tombstones, and with retained and unretained values, and merges them to the
+/// bottom.
 pub fn versions() {
     for sealed in [0, 5] {
         let mut world = World::new(3, CONFIGS[sealed]);
@@ -60,7 +60,7 @@ pub fn versions() {
         for key in &keys {
             assert!(!world.db().get(&family, key, At::Latest, &mut |_| {}).expect("get"), "{key:?} is back");
         }
-        // A key with nothing but a tombstone that is retained, and one with one that is not.
+        // One key with only a retained tombstone, and one with only an unretained tombstone.
         let mut world = World::new(3, CONFIGS[sealed]);
         world.open().expect("a new store");
         for key in 0..2 {
@@ -78,7 +78,7 @@ pub fn versions() {
     }
 }
 
-/// Tables that somebody holds while others are opened, so that they are put back, and then merged away.
+/// Holds tables while others are opened, so that their files are closed, and then merges them away.
 pub fn tables() {
     let mut world = World::new(5, CONFIGS[1]);
     world.open().expect("a new store");
@@ -95,7 +95,7 @@ pub fn tables() {
     let family = world.db().family("default").expect("family");
     let held = world.db().tables(&family).expect("tables");
     assert!(held.len() > world.settings().open_tables, "{} tables", held.len());
-    world.check(); // all of them are asked again, and most of them put back
+    world.check(); // reads all tables, and closes most of them
     world.db().compact(&family, &EVERYTHING).expect("compact");
     for table in &held {
         world.db().open_anew(table).unwrap_or_else(|error| panic!("{table:?} is held and gone: {error}"));
@@ -105,7 +105,7 @@ pub fn tables() {
     world.check();
 }
 
-/// A life in which lines become rows twice.
+/// Writes so much that entries become rows twice.
 fn busy(world: &mut World) -> Result<()> {
     for round in 0..9u8 {
         for n in 0..3 {
@@ -119,7 +119,7 @@ fn busy(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// Wherever it is stopped, the lines add up, and an orderly reopening keeps them.
+/// Wherever the store is stopped, the entries add up, and a clean reopen keeps them.
 pub fn lines() {
     let begin = || {
         let mut world = World::new(4, CONFIGS[0]);

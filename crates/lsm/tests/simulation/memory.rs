@@ -1,4 +1,5 @@
-//! Records that no flush has taken up yet: each is found, at every moment that it was seen at, and along a cursor both ways, in either kind of memtable.
+//! Unflushed records: each is found at every snapshot that sees it, and by a cursor in both directions, in both kinds
+//! of memtable.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +15,7 @@ use waxseal_lsm::record::Kind;
 
 pub const ALL: [fn(); 2] = [|| newest_records(MemtableKind::Arena), || newest_records(MemtableKind::Skiplist)];
 
-/// The dearer ones.
+/// The more expensive checks.
 pub const QUEUES: [fn(); 2] = [|| queue(MemtableKind::Arena, 0), || queue(MemtableKind::Skiplist, 0)];
 
 #[test]
@@ -62,7 +63,7 @@ fn newest_records(kind: MemtableKind) {
             content.remove(&key)
         };
         match n {
-            // What lies in a table is what older versions would be served from.
+            // Older versions would be read from a table.
             600 => db.flush().expect("flushed"),
             _ if n % 500 == 499 => moments.push((db.snapshot().expect("a moment"), content.clone())),
             _ => {}
@@ -72,8 +73,8 @@ fn newest_records(kind: MemtableKind) {
     moments.iter().for_each(|(moment, content)| holds(&db, &family, At::Snapshot(moment), content));
 }
 
-/// Rows that come at one end and go at the other, with some that come back in front; looked at now, at moments that are past, and along cursors that are as
-/// old as these and go on while records come.
+/// A queue: rows are added at one end and removed at the other, and some return at the front. It is read at the latest
+/// commit, at old snapshots, and with cursors of the same age that continue while rows are added.
 fn queue(kind: MemtableKind, seed: u64) {
     let sim = SimFs::new(seed);
     let (db, family) = opened(&sim, kind);
@@ -86,7 +87,7 @@ fn queue(kind: MemtableKind, seed: u64) {
     for n in 0..1_500u32 {
         match random.below(64) {
             0 => {
-                // Back in front of the head, or once more.
+                // At the front again, or once more.
                 let back = random.below(u64::from(tail) + 1) as u32;
                 write(&db, &family, &key(back), Some(n));
                 content.insert(key(back), n);
@@ -105,7 +106,7 @@ fn queue(kind: MemtableKind, seed: u64) {
                 tail += 1;
             }
             24..44 => {
-                // The head, or one behind it.
+                // The head, or a row after it.
                 let from =
                     if random.below(4) == 0 { key(random.below(u64::from(tail) + 1) as u32) } else { Vec::new() };
                 if let Some(row) = content.range(from..).map(|(row, _)| row.clone()).next() {

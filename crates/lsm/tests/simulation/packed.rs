@@ -1,6 +1,6 @@
-//! Stores whose bottom level is packed with zstd and a dictionary: the model, the crash sweep, the flips, and the bugs that they must
-//! find. In builds with the feature only, and alone in its process:
-//! `cargo test -p waxseal-lsm --features zstd,planted --test simulation packed`.
+//! Stores whose bottom level is compressed with zstd and a dictionary: the model, the crash sweep, the flips, and the
+//! planted bugs that these must find. Only in builds with the feature, and alone in its process: `cargo test -p
+//! waxseal-lsm --features zstd,planted --test simulation packed`.
 
 use std::ops::Bound;
 
@@ -17,13 +17,13 @@ use crate::world::{Config, WITH_DICTIONARIES, World, alike};
 
 const EVERYTHING: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
 
-/// Tables that bring a dictionary along.
+/// Returns the number of tables with a dictionary.
 fn dictionaries(db: &Db) -> usize {
     let tables = db.families().into_iter().flat_map(|family| db.tables(&family).expect("tables"));
     tables.filter(|table| table.table().is_ok_and(|table| table.dictionary().is_some())).count()
 }
 
-/// Fills the default family, down to the bottom; then some of it anew.
+/// Fills the default family down to the bottom level, then overwrites a part of it.
 fn fill(world: &mut World) -> Result<()> {
     let family = world.db().family("default").expect("always there");
     for round in 0..2 {
@@ -41,7 +41,7 @@ fn fill(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// All operations in random order; and a digest that knows of no codec.
+/// Runs all operations in random order, and compares a digest that does not depend on compression.
 fn model(operations: u64) {
     let mut met = 0;
     for seed in 0..4 {
@@ -63,7 +63,7 @@ fn crashes(points: usize) {
     }
 }
 
-/// Bits of tables at random, half of them behind the data, where dictionaries stand.
+/// Flips random bits of tables, half of them after the data blocks, where dictionaries are stored.
 fn flips(config: Config, count: u64) -> Outcomes {
     let mut world = World::new(777, config);
     world.open().expect("a new store");

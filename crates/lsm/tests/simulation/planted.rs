@@ -1,4 +1,4 @@
-//! Planted bugs: each wrong turn, taken at run time, must be found by the model, the crash sweep or the flips within CI's time.
+//! Planted bugs: the model, the crash sweep or the flips must find each bug, enabled at run time, within CI's time.
 //!
 //! Alone in its process: `cargo test -p waxseal-lsm --features planted --test simulation planted`.
 
@@ -16,7 +16,8 @@ use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
 use crate::{care, expiring, forged, hurt, kept, memory, panics, rules, values};
 
-/// A kept batch is hit in the length of a value, which then ends where the seal behind it does, and seems to have none.
+/// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
+/// none.
 fn a_swallowed_seal() {
     let mut world = World::new(3, CONFIGS[5]);
     world.open().expect("a new store");
@@ -24,7 +25,7 @@ fn a_swallowed_seal() {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"k", b"123456", db.companions()).expect("a batch");
     batch.hold();
-    // Kind, family, length of the key, length of the value; and the seal is a kind and eight bytes.
+    // Kind, family, key length, value length; the seal has a kind and eight bytes.
     let length = &mut batch.bytes_mut()[3];
     assert_eq!(*length, 6);
     *length ^= 0b1001;
@@ -32,7 +33,7 @@ fn a_swallowed_seal() {
     assert!(!db.get(&family, b"k", At::Latest, &mut |_| {}).expect("a read"));
 }
 
-/// Runs until something panics; true if it did.
+/// Runs until a check panics; returns true if one did.
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
     if memory::ALL

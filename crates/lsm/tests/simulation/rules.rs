@@ -434,7 +434,7 @@ pub fn a_flush_looks_into_other_families() {
         store.db().flush().unwrap();
         assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "flushed {flushed}");
         assert_eq!(store.rows(ROWS).len(), 2);
-        // Also in a recovery that must flush during the replay.
+        // Recovery with a flush during the replay.
         let mut store = Store::new(28);
         store.memtable_bytes = 4096;
         store.put(ROWS, b"who").unwrap();

@@ -1,5 +1,5 @@
-//! A store that is watched, with nothing to watch, is byte for byte like one that is not: its tables, log and ring have the same
-//! names and the same bytes, and a manifest is begun at the same moments.
+//! A watched store without watched values is byte for byte identical to an unwatched one: its tables, log and ring have
+//! the same names and bytes, and its manifest rotates at the same moments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,8 +51,8 @@ fn open(sim: &SimFs, opens: u64, watched: bool) -> Db {
     Db::open(Path::new(DIR), settings, parts).expect("open")
 }
 
-/// The files but for the manifest, and how many manifests there were, after a life with flushes, compactions, a snapshot, families
-/// that come and go, clean closes and a kill.
+/// Returns the files except the manifest, and the number of manifests, after flushes, compactions, a snapshot, created
+/// and dropped families, clean closes and a kill.
 fn life(watched: bool) -> (BTreeMap<String, Vec<u8>>, u64, u64) {
     let (sim, random) = (SimFs::new(5), SeededRandom::new(6));
     let (mut rotations, mut lines) = (0, 0);

@@ -1,4 +1,5 @@
-//! Value files in any world: what tables say of them is what their records point to. And a few wrong turns that must not be taken.
+//! Blob files in any world: the tables' references match the pointers of their records. Also checks that find planted
+//! bugs.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,7 +17,7 @@ use waxseal_lsm::values::{ValueFile, walk};
 use crate::oracle::Change;
 use crate::world::{CONFIGS, Config, World};
 
-/// Each is one that a wrong turn fails.
+/// Checks that each find a planted bug.
 pub const ALL: [fn(); 6] = [
     pointers_are_checked,
     values_are_checked,
@@ -28,7 +29,8 @@ pub const ALL: [fn(); 6] = [
 
 type Refs = BTreeMap<Uid, (u64, u64)>;
 
-/// By a full walk: pointers and bytes of each table as its meta says, each file as the manifest says, and no pointer into none.
+/// Checks by a full scan that each table's pointers and bytes match its metadata, that each file matches the manifest,
+/// and that every pointer refers to a file.
 pub fn check(db: &Db) {
     for family in db.families() {
         let Ok(tables) = db.tables(&family) else { return };
@@ -76,12 +78,13 @@ fn no_wrong_turn_with_values_is_taken() {
     ALL.iter().for_each(|check| check());
 }
 
-/// A store with large values in one table, uncompressed and sealed, and nobody has read one. None stays in memory.
+/// Creates a sealed, uncompressed store with large values in one table, none of which was read. Its cache keeps no
+/// value.
 fn with_values() -> World {
     with_values_in(CONFIGS[5])
 }
 
-/// The same with a cache.
+/// Creates the same store with a cache.
 fn with_cached_values() -> World {
     with_values_in(Config { cache_bytes: 1 << 20, ..CONFIGS[5] })
 }
@@ -139,7 +142,7 @@ fn values_are_checked() {
     }
 }
 
-/// What each key of a family points to, and where.
+/// Returns each key of a family with its pointer and its blob file.
 fn pointers(world: &World) -> Vec<(Arc<ValueFile>, Vec<u8>, Pointer)> {
     let family = world.db().family("default").expect("default");
     let files = world.db().value_files(&family).expect("files");
@@ -171,7 +174,7 @@ fn values_in_memory_are_checked() {
                 world.oracle.now()["default"].get(&key),
                 "a value that was hit"
             );
-            // It is there again, as it was written.
+            // It is cached again, with the written bytes.
             assert!(file.hit_in_memory(&pointer, 0, 0));
             assert_eq!(read(&world, &key, Verify::Never).as_ref(), world.oracle.now()["default"].get(&key));
         }
@@ -203,7 +206,7 @@ fn read(world: &World, key: &[u8], verify: Verify) -> Option<Vec<u8>> {
 
 fn files_outlive_their_tables_readers() {
     let mut world = with_values();
-    // Whoever wrote the file has it open; after a reopen nobody does.
+    // The writing store keeps the file open; after a reopen it is closed.
     world.db().close().expect("close");
     world.db = None;
     world.open().expect("open");
@@ -211,7 +214,7 @@ fn files_outlive_their_tables_readers() {
     let all = (Bound::Unbounded, Bound::Unbounded);
     let before = world.oracle.now()["default"].clone();
     let mut cursor = world.db().cursor(&family, At::Latest, all.clone()).expect("cursor");
-    // Every value is hidden: the file dies without having been read.
+    // Every value is hidden, so the file becomes obsolete without being read.
     write(&mut world, 2);
     world.db().compact(&family, &all).expect("compact");
     world.db().settle().expect("settle");
@@ -240,7 +243,8 @@ fn values_are_durable_before_they_are_named() {
     }
 }
 
-/// Values that are hit while only the log holds their records: whatever a crash left, each key answers what was written last, or corruption.
+/// Values damaged while only the log holds their records: after any crash, each key returns the last written value or
+/// corruption.
 #[test]
 fn a_value_of_the_log_that_is_hit_is_never_an_older_one() {
     for config in [CONFIGS[4], CONFIGS[5], CONFIGS[10]] {
@@ -252,7 +256,7 @@ fn a_value_of_the_log_that_is_hit_is_never_an_older_one() {
             world.db().flush().expect("flush");
             write(&mut world, 2);
             world.kill(Crash::Process);
-            // The file of the second round is the last; a burst in each of some of its entries.
+            // The file of the second round is the last one; some of its entries get a burst error.
             let files = world.sim.files(&world.dir).into_iter().filter(|name| name.ends_with(".val"));
             let path = world.dir.join(files.max().expect("a file that the log points into"));
             let mut bytes = world.sim.read_all(&path).expect("read");

@@ -1,7 +1,8 @@
-//! A chronicle whose lines can be read back, and a keeper that retains: what was there, and what made it so.
+//! An event log with readable entries, and a retaining record protector: earlier versions, and the jobs that wrote
+//! them.
 //!
-//! Holds: the lines, and the rows that the oldest became, have numbers without a gap, and what they say of tables adds up to the tables
-//!        that there are.
+//! Holds: the entries, and the rows made from the oldest ones, have consecutive numbers, and the tables that they
+//! report add up to the store's tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,10 +16,10 @@ use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, EventStore, TableFact, Work};
 
-/// The system family that lines become rows of.
+/// The system family that receives the entries' rows.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
 
-/// Writes lines that can be read back.
+/// Writes readable entries.
 pub(crate) struct Scribe;
 
 impl Chronicle for Scribe {
@@ -47,12 +48,12 @@ impl Chronicle for Scribe {
     }
 }
 
-/// All lines by number, those that are rows too.
+/// Returns all entries by number, including those that are rows.
 pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
     lines_behind(db, 0)
 }
 
-/// The lines behind a number.
+/// Returns the entries after a number.
 fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
     let held = db.chronicle();
     let family = db.family(LINES.0).expect("the family of lines");
@@ -70,20 +71,20 @@ fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
     Ok(lines)
 }
 
-/// Up to a line that was durable when it was met, the tables that lines add up to.
+/// The tables that the entries add up to, up to an entry that was durable when it was read.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     last: u64,
     tables: BTreeSet<String>,
-    /// How often it was gone on from here.
+    /// Number of checks so far.
     times: u64,
 }
 
-/// Checks in a row that go on from the one before; then all lines are looked at again.
+/// Number of consecutive incremental checks before all entries are read again.
 const GO_ON: u64 = 12;
 
 impl Told {
-    /// What the lines behind add; or what is wrong with them.
+    /// Applies the following entries, or returns an error if they are inconsistent.
     fn add(&mut self, lines: &BTreeMap<u64, String>) -> std::result::Result<(), String> {
         for (number, line) in lines {
             self.last += 1;
@@ -104,7 +105,7 @@ impl Told {
         Ok(())
     }
 
-    /// The lines add up to the tables that there are. Mostly only those behind the last check are looked at.
+    /// Checks that the entries add up to the store's tables. Most checks read only the entries since the last check.
     pub(crate) fn check(&mut self, db: &Db, at: &str) -> Result<()> {
         self.times += 1;
         if self.times.is_multiple_of(GO_ON) {
@@ -122,7 +123,7 @@ impl Told {
         });
         match outcome {
             Ok(()) => {
-                // What the manifest still holds may go with a crash.
+                // A crash may lose entries that are still in the manifest.
                 let first_held = db.chronicle().first().map_or(0, |(number, _)| *number);
                 let kept = lines.into_iter().take_while(|(number, _)| *number < first_held).collect();
                 self.add(&kept).unwrap_or_else(|what| panic!("{at}: {what}"));
@@ -136,21 +137,21 @@ impl Told {
         }
     }
 
-    /// The next check looks at all lines.
+    /// Makes the next check read all entries.
     pub(crate) fn forget(&mut self) {
         *self = Told { times: self.times, ..Told::default() };
     }
 }
 
-/// The lines add up to the tables that there are.
+/// Checks that all entries add up to the store's tables.
 pub(crate) fn check_lines(db: &Db, at: &str) -> Result<()> {
     Told::default().check(db, at)
 }
 
-/// A keeper that retains some versions, whatever it keeps else.
+/// A record protector that retains some versions, and otherwise delegates to another one.
 pub(crate) struct Retaining(pub(crate) Arc<dyn Companions>);
 
-/// True for the versions that are retained: few, since they stay for ever.
+/// Returns true for the few versions that are retained, which stay forever.
 pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
     match kind {
         Kind::Put => hash(value).is_multiple_of(32),
@@ -163,7 +164,7 @@ impl Companions for Retaining {
         Some(&*self.0)
     }
     fn retains(&self, record: &Record<'_>) -> bool {
-        // A value that stands apart is known by its hash.
+        // A value in a blob file is identified by its hash.
         match record.kind {
             Kind::BlobPointer => value_hash(record.kind, record.value).is_ok_and(|hash| hash.is_multiple_of(32)),
             _ => retains(record.kind, record.key, record.value),

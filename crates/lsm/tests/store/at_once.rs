@@ -1,5 +1,5 @@
-//! What is answered without waiting: reads from memory and commits that find room. Every call of the file system is counted, so "no file is
-//! touched" is a number.
+//! Calls that do not wait: reads from memory, and commits that find space. Every file system call is counted, so the
+//! absence of file accesses is verified.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use waxseal_lsm::record::Kind;
 use crate::gate::GatedFs;
 use crate::support::*;
 
-/// None if it was declined.
+/// Returns `None` if the read was declined.
 fn resident(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Option<Vec<u8>>>> {
     let mut value = None;
     let found = db.get_resident(family, key, at, Verify::Always, &mut |record| value = Some(record.value.to_vec()))?;
@@ -132,7 +132,7 @@ fn a_commit_at_once_writes_to_no_file_and_survives_the_process() {
     for n in 0..600 {
         let (key, value) = record(n, 1);
         let mut batch = batch(&db, &family, &key, &value);
-        // The ring is no file to wait for: stores into it never fail, and everything else would.
+        // The ring does not count as a file to wait for: stores into it never fail, and file accesses do.
         sim.fail_from(sim.steps(), Fault::Error(std::io::ErrorKind::Other));
         let outcome = db.commit_at_once(&mut batch, db.rules());
         sim.clear_faults();
@@ -177,7 +177,8 @@ fn a_commit_at_once_is_declined_where_every_frame_is_a_write_or_the_rules_are_ot
     assert_eq!(get(&db, &default(&db), b"another", At::Latest).unwrap(), None);
 }
 
-/// A large frame is written by its own thread; whoever is ordered behind it waits for that, so nobody is who must not.
+/// A large frame is written by its own thread. A commit ordered after it must wait, so a commit that must not wait is
+/// declined.
 #[test]
 fn a_commit_at_once_is_declined_behind_a_frame_that_is_on_its_way() {
     let home = tempfile::tempdir().unwrap();
@@ -187,7 +188,7 @@ fn a_commit_at_once_is_declined_behind_a_frame_that_is_on_its_way() {
     gates.writes.shut();
     std::thread::scope(|scope| {
         let large = scope.spawn(|| {
-            // Of many values: a large one goes to a value file.
+            // Many small values: a large one would go to a blob file.
             let mut batch = Batch::new();
             for n in 0..20u8 {
                 batch.push(family.id(), Kind::Put, &[n], &[7; 1000], db.companions()).unwrap();
@@ -206,7 +207,8 @@ fn a_commit_at_once_is_declined_behind_a_frame_that_is_on_its_way() {
     });
 }
 
-/// Whoever committed and then waits for the sync is told the truth by a store that is closed meanwhile: it is durable.
+/// If the store is closed after a commit returned and before its sync, the sync still reports correctly that the commit
+/// is durable.
 #[test]
 fn commits_that_returned_are_synced_by_a_close_too() {
     let (sim, dir) = sim(12);

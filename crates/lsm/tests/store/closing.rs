@@ -1,4 +1,4 @@
-//! Close releases what the store holds, whoever still has a handle, a snapshot, a table or a cursor.
+//! Closing releases the store's resources, even while callers hold handles, snapshots, tables or cursors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::support::*;
 
 const NO_FILES: [PathBuf; 0] = [];
 
-/// A cursor reads from the tables that it has pinned, and the store's close takes their files away.
+/// A cursor reads from pinned tables, and closing the store closes their files.
 #[test]
 fn no_file_stays_open_for_a_cursor_a_snapshot_or_a_table() {
     let (sim, dir) = sim(1);
@@ -36,7 +36,7 @@ fn no_file_stays_open_for_a_cursor_a_snapshot_or_a_table() {
 
     db.close().unwrap();
     assert_eq!((sim.open_files(), sim.held_locks()), (NO_FILES.to_vec(), NO_FILES.to_vec()));
-    // The record under the cursor stays readable; the way on leads through a file.
+    // The record under the cursor stays readable; the next step needs a file.
     assert!(cursor.valid() && !cursor.key().is_empty());
     let error = loop {
         match cursor.next() {
@@ -52,7 +52,7 @@ fn no_file_stays_open_for_a_cursor_a_snapshot_or_a_table() {
     assert_eq!(get(&again, &default(&again), b"large", At::Latest).unwrap().unwrap(), [7; 500]);
 }
 
-/// A snapshot of a store that is open for reading holds its views itself.
+/// A snapshot of a read-only store holds its views itself.
 #[test]
 fn no_file_stays_open_for_a_snapshot_of_a_reader() {
     let (sim, dir) = sim(2);
@@ -92,14 +92,15 @@ fn memtables_and_blocks_are_freed_unless_other_stores_share_the_cache() {
         let after = kept.metrics().memory;
         assert_eq!(after.memtable_bytes, 0);
         if !is_shared {
-            assert_eq!(after.block_bytes, 0); // in a shared cache spare buffers wait for the other stores' blocks
+            assert_eq!(after.block_bytes, 0); // a shared cache keeps spare buffers for the other stores
         }
         drop(cursor);
     }
     assert_eq!(shared.metrics().blocks, 0);
 }
 
-/// A read that has passed the check before the close reads the closed view: it answers `Closed`, never that there is no such key.
+/// A read that passed the open check before the close reads the closed view. It fails with `Closed`, and never reports
+/// an existing key as missing.
 #[test]
 fn no_read_beside_a_close_misses_a_record() {
     for _ in 0..20 {
@@ -134,7 +135,7 @@ fn no_read_beside_a_close_misses_a_record() {
     }
 }
 
-/// Each commit that returned is there after the close that ran beside it, and each that was refused is not.
+/// After a concurrent close, every successful commit is in the store, and no rejected one is.
 #[test]
 fn commits_beside_a_close_are_whole_or_refused() {
     for round in 0..10 {
@@ -170,7 +171,7 @@ fn commits_beside_a_close_are_whole_or_refused() {
     }
 }
 
-/// A cursor may be the last one to hold a table that a compaction replaced before the close.
+/// A cursor may be the last holder of a table that a compaction replaced before the close.
 #[test]
 fn what_a_compaction_replaced_is_freed_with_the_last_cursor_of_a_closed_store() {
     let shared = Arc::new(Cache::new(1 << 20));

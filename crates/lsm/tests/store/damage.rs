@@ -1,11 +1,12 @@
-//! A damaged table costs its own records, nothing else: writers go on, compaction leaves it alone.
+//! A damaged table loses only its own records: writers continue, and compaction skips the table.
 
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::options::{CfOptions, Durability};
 
 use crate::support::*;
 
-/// As where a file system was shut down: the pages that were written last are gone, nobody writes, and that is what is said.
+/// The state after a file system shutdown: the most recently written pages are lost and no writer is active. The error
+/// reports exactly that.
 #[test]
 fn marks_that_are_lost_are_not_a_log_that_keeps_changing() {
     let (sim, dir) = sim(21);

@@ -1,4 +1,4 @@
-//! Directories that hold something else than a store: nothing in them is created, changed or removed.
+//! Directories with foreign contents: no file in them is created, changed or removed.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use waxseal_lsm::options::{Durability, Settings};
 
 use crate::support::*;
 
-/// Files and their bytes, the lock file's apart: its text names a process.
+/// Returns the files with their bytes, except for the lock file, whose text names a process.
 fn picture(sim: &SimFs, dir: &Path) -> Vec<(String, Vec<u8>)> {
     sim.files(dir).into_iter().map(|name| (name.clone(), sim.read_all(dir.join(&name)).unwrap())).collect()
 }
@@ -71,7 +71,7 @@ fn a_directory_of_directories_is_not_empty() {
     open(&sim, found).close().unwrap();
     Db::destroy(found, &sim.env(1)).unwrap();
     assert!(sim.exists(&found.join("lost+found")).unwrap());
-    open(&sim, found).close().unwrap(); // what a destroy leaves there counts as empty
+    open(&sim, found).close().unwrap(); // files left by a destroy count as empty
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn other_files_are_allowed_where_the_caller_says_so() {
     let db = Db::open(&dir, beside(), parts(sim.env(1))).unwrap();
     fill(&db, 0..10, 0);
     db.close().unwrap();
-    open(&sim, &dir).close().unwrap(); // a store that is there needs no such word
+    open(&sim, &dir).close().unwrap(); // an existing store needs no such option
     Db::destroy(&dir, &sim.env(1)).unwrap();
     assert_eq!(sim.read_all(dir.join("notes.txt")).unwrap(), b"mine");
-    // Never over a name that the store would give, and never over another engine's files.
+    // Never over a name that the store would use, and never over another engine's files.
     for name in ["000001.log", "CURRENT", "MANIFEST-000001", "000009.ldb"] {
         sim.write_all(dir.join(name), b"mine").unwrap();
         let before = picture(&sim, &dir);
@@ -120,7 +120,7 @@ fn a_users_file_of_our_name_in_a_store_stays() {
     assert_eq!(left.iter().filter(|name| *name != "LOCK").count(), own.len(), "{left:?}");
 }
 
-/// Without `CURRENT` a store is damaged, whatever else is left of it, and nothing says that there is none.
+/// A store without `CURRENT` is damaged, whatever other files remain; the error does not claim that no store exists.
 #[test]
 fn a_store_without_current_is_damaged() {
     let (sim, dir) = sim(84);
@@ -146,7 +146,7 @@ fn a_store_without_current_is_damaged() {
     }
 }
 
-/// Whatever is left of a checkpoint that was interrupted, or of none, is no store and not a damaged one.
+/// The files of an interrupted checkpoint are not a store, nor a damaged store.
 #[test]
 fn an_interrupted_checkpoint_is_no_store_and_is_destroyed_as_such() {
     let (sim, dir) = sim(85);
@@ -189,7 +189,8 @@ fn an_interrupted_checkpoint_is_no_store_and_is_destroyed_as_such() {
     assert!(unfinished > 3, "{unfinished}");
 }
 
-/// At whatever step of its creation a store finds no room: the call says so, nobody takes what is left for a store, and an open with room makes one of it.
+/// A store creation that runs out of space at any step reports it. The remaining files are not taken for a store, and a
+/// later open with enough space creates one.
 #[test]
 fn a_creation_without_room_fails_with_its_cause_and_is_made_up_for_later() {
     let whole = |sim: &SimFs, dir: &Path| {
@@ -211,7 +212,7 @@ fn a_creation_without_room_fails_with_its_cause_and_is_made_up_for_later() {
             break;
         }
         match outcome {
-            // What fails behind the creation is no matter of it, and neither is the name in the lock file.
+            // A failure after the creation does not affect it, nor does one while writing the name into the lock file.
             Ok(db) => assert!(!db.is_read_only(), "at step {step}"),
             Err(error) => {
                 refused += 1;
@@ -238,7 +239,7 @@ fn a_creation_without_room_fails_with_its_cause_and_is_made_up_for_later() {
     }
 }
 
-/// A file whose number leaves none above it.
+/// A file with the highest possible number.
 #[test]
 fn a_stray_file_of_the_greatest_number_keeps_nobody_from_writing() {
     for stray in ["18446744073709551615.tbl", "18446744073709551614.log", "MANIFEST-18446744073709551615"] {

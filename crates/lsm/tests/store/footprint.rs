@@ -1,5 +1,5 @@
-//! How much of the disk a store takes: little while it is new, more as it is used. And growth of the log that finds no
-//! room, or that a crash cuts short.
+//! Disk usage of a store: little while it is new, more as it is used. Also log growth on a full disk, and growth
+//! interrupted by a crash.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::*;
 
 const KIB: u64 = 1024;
 
-/// Bytes of allocated blocks of all files in a real directory. A file that goes meanwhile does not count.
+/// Returns the bytes of allocated blocks of all files in a real directory, ignoring files removed meanwhile.
 #[expect(clippy::disallowed_methods, reason = "the file system's own count of blocks")]
 fn allocated(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap();
@@ -63,7 +63,7 @@ fn the_disk_grows_with_the_log() {
             put(&db, &default(&db), format!("key-{n}").as_bytes(), &[7; 1000], durability).unwrap();
             let (used, now) = (db.metrics().wal.live_bytes, allocated(&dir));
             if used >= 512 * KIB {
-                break; // the next segment is made
+                break; // the next segment is created
             }
             assert!(now <= 5 * used + 512 * KIB, "{now} bytes of disk for {used} of log, {durability:?}");
             grown = now;
@@ -72,7 +72,7 @@ fn the_disk_grows_with_the_log() {
     }
 }
 
-/// Small files whose log grows in many steps: two pages at first, and 16 KiB at most at once.
+/// Returns settings with small files whose log grows in many steps: two pages at first, and at most 16 KiB at once.
 fn growing() -> Settings {
     Settings {
         segment_bytes: 512 * KIB,
@@ -87,7 +87,7 @@ fn open_growing(sim: &SimFs, dir: &Path) -> Db {
     Db::open(dir, growing(), parts(sim.env(sim.steps()))).unwrap()
 }
 
-/// A record of half a kilobyte.
+/// Returns a record of half a kilobyte.
 fn half_kib(n: usize) -> (Vec<u8>, Vec<u8>) {
     (format!("key-{n:04}").into_bytes(), vec![n as u8; 500])
 }
@@ -136,8 +136,8 @@ fn put_half_kib(db: &Db, n: usize) -> waxseal_lsm::error::Result<()> {
     put(db, &default(db), &key, &value, durability_of(n)).map(drop)
 }
 
-/// Puts up to 100 records, with the lanes' steps between, until the machine stops. Returns how many were acknowledged,
-/// and how many of those are durable.
+/// Puts up to 100 records, with steps of the lanes in between, until the machine stops. Returns the number of
+/// acknowledged records, and the number of durable ones among them.
 fn grow(sim: &SimFs, db: &Db) -> (usize, usize) {
     let (mut acknowledged, mut synced) = (0, 0);
     for n in 0..100 {

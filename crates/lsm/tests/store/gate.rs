@@ -1,6 +1,6 @@
-//! A file system whose syncs of log segments, or writes to them, wait behind a gate, so that tests can say what happens while
-//! one is under way; whose directories cannot be synced, or one of whose tables not be read, when a test says so; and in which something happens
-//! between two looks at a store.
+//! A file system with gates at which syncs of log segments, or writes to them, wait, so that tests control the events
+//! during a sync or write. On request it fails directory syncs, makes a table unreadable, or runs a callback between
+//! two reads of a store's files.
 
 use std::io;
 use std::path::Path;
@@ -15,21 +15,21 @@ pub(crate) struct GatedFs {
     gates: Gates,
 }
 
-/// One gate for syncs of segments, one for writes to them, and whether a directory cannot be synced.
+/// One gate for syncs of segments, one for writes to them, and a switch for failing directory syncs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {
     pub(crate) syncs: Arc<Gate>,
     pub(crate) writes: Arc<Gate>,
     pub(crate) names_fail: Arc<AtomicBool>,
-    /// The name of a table or value file whose bytes nobody is given.
+    /// The name of an unreadable table or blob file.
     pub(crate) unread: Arc<Mutex<Option<String>>>,
-    /// What happens before `CURRENT` is opened, the last of them first.
+    /// Callbacks to run before `CURRENT` is opened, the last one first.
     pub(crate) before_looks: Looks,
-    /// What happens before a segment is opened, the last of them first.
+    /// Callbacks to run before a segment is opened, the last one first.
     pub(crate) before_segments: Looks,
 }
 
-/// What happens before a look.
+/// Callbacks to run before a file is opened.
 #[derive(Clone, Default)]
 pub(crate) struct Looks(Arc<Mutex<Vec<Happens>>>);
 
@@ -65,7 +65,7 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     shut: bool,
-    /// Only the first who comes waits.
+    /// Only the first thread waits.
     for_one: bool,
     waiting: usize,
 }
@@ -75,7 +75,7 @@ impl Gate {
         self.state.lock().unwrap().shut = true;
     }
 
-    /// Shut for the first who comes; the others pass by.
+    /// Shuts the gate for the first thread; later ones pass.
     pub(crate) fn shut_for_one(&self) {
         let mut state = self.state.lock().unwrap();
         (state.shut, state.for_one) = (true, true);
@@ -88,7 +88,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits until somebody stands before the shut gate.
+    /// Waits until a thread waits at the shut gate.
     pub(crate) fn wait_for_one(&self) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.waiting == 0).unwrap());
@@ -170,7 +170,7 @@ impl Fs for GatedFs {
     }
 }
 
-/// A segment, which waits at the gates, or a file of tables or values, which may not be read.
+/// A segment, which waits at the gates, or a table or blob file, which may be unreadable.
 #[derive(Debug)]
 struct GatedFile {
     inner: Arc<dyn File>,

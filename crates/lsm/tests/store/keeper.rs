@@ -1,4 +1,5 @@
-//! A keeper of seals for tests: one word a record, over all of it, and the correction of one or two flipped bits of a block.
+//! A record protector for tests: one word per record, computed from the whole record, and correction of one or two
+//! flipped bits of a block.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +9,10 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 
-/// A word that does not know the seqno until it is bound: that is added to it.
+/// A word computed without the seqno, which binding adds to it.
 #[derive(Default)]
 pub(crate) struct Keeper {
-    /// Finds nothing wrong while it is set.
+    /// While set, every check passes.
     pub(crate) blind: AtomicBool,
 }
 
@@ -58,7 +59,7 @@ impl Companions for Keeper {
     fn algorithm(&self) -> u64 {
         77
     }
-    /// By the change that each bit makes to the sum, the last bit's first.
+    /// Uses the change that each bit makes to the checksum, the last bit first.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let Some((covered, kept)) = block.split_last_chunk() else { return false };
         let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);

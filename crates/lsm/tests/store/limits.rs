@@ -1,4 +1,4 @@
-//! The ends of what a store takes: the shortest and longest keys, large values, many families, many versions of one key.
+//! The limits of a store: the shortest and longest keys, large values, many families, many versions of one key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,14 +66,14 @@ fn what_is_above_a_limit_is_refused_and_changes_nothing() {
     for kind in [Kind::Put, Kind::Delete] {
         assert_kind(batch.push(0, kind, &long, b"", db.companions()), ErrorKind::Invalid, "a long key");
     }
-    // Zeroed pages that nobody touches: the length alone is looked at.
+    // Untouched zero pages: the check uses only the length.
     let large = vec![0; MAX_VALUE_BYTES + 1];
     assert_kind(batch.push(0, Kind::Put, b"b", &large, db.companions()), ErrorKind::Invalid, "a large value");
     batch.push(0, Kind::Put, b"c", b"3", db.companions()).unwrap();
     db.commit(&mut batch, Durability::Os).unwrap();
     let expected = [(b"a".to_vec(), b"1".to_vec()), (b"c".to_vec(), b"3".to_vec())];
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected);
-    // A key above the limit can be asked for; there is none.
+    // A lookup of a key above the limit is valid; no such key exists.
     assert_eq!(get(&db, &default(&db), &long, At::Latest).unwrap(), None);
     let mut cursor = db.cursor(&default(&db), At::Latest, ALL).unwrap();
     cursor.seek(&[b'b'; MAX_KEY_BYTES + 10]).unwrap();
@@ -180,7 +180,8 @@ fn a_thousand_families_and_batches_over_all_of_them() {
     }
 }
 
-/// More kept versions of one key than a table should hold: they stay together (I05), and each snapshot sees its own (I08).
+/// More retained versions of one key than fit into a table: they stay together (I05), and each snapshot sees its own
+/// (I08).
 #[test]
 fn a_key_with_more_versions_than_a_table_holds() {
     let env = memory();
@@ -215,7 +216,7 @@ fn a_key_with_more_versions_than_a_table_holds() {
     drop(snapshots);
     db.compact(&family, &ALL).unwrap();
     db.close().unwrap();
-    let db = Db::open(dir, settings(), parts()).unwrap(); // the manifest's own check of I05
+    let db = Db::open(dir, settings(), parts()).unwrap(); // the manifest checks I05 itself
     db.compact(&default(&db), &ALL).unwrap();
     expected[100].1 = b"version 2999".to_vec();
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected);

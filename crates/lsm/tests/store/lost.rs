@@ -1,4 +1,5 @@
-//! Values that are damaged while the log still points to them: each costs its own record. No older version answers in its place, and nothing else is lost.
+//! Damaged values that the log still points to: each loses its own record only. Reads never return an older version
+//! instead.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use waxseal_meta::Sealer;
 use crate::gate::GatedFs;
 use crate::support::*;
 
-/// What a key must answer if nothing is lost.
+/// The value of each key if no record is lost.
 type Truth = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// An entry of a value file: its key, its first byte in the file and the byte behind it.
+/// An entry of a blob file: its key, its first byte in the file and its end.
 type Entry = (Vec<u8>, u64, u64);
 
 fn roomy() -> Settings {
@@ -40,8 +41,8 @@ fn large(n: u8, round: u8) -> Vec<u8> {
     (0..1_000u32).map(|at| (at * (u32::from(n) + 3)) as u8 ^ round.wrapping_mul(31)).collect()
 }
 
-/// Eight keys that a table holds in an older version; in the log a newer version of each, all of one length: of key 5 two, of key 6 a delete and a
-/// put, key 7 in a batch with small records.
+/// Creates a killed store with an older version of eight keys in a table, and newer versions of the same length in the
+/// log. Key 5 has two newer versions, key 6 a delete and a put, and key 7 is in a batch with small records.
 fn killed(dir: &Path, seed: u64, crash: Crash) -> (SimFs, Truth) {
     let sim = SimFs::new(seed);
     let db = open(&sim, dir).unwrap();
@@ -70,7 +71,7 @@ fn killed(dir: &Path, seed: u64, crash: Crash) -> (SimFs, Truth) {
     delete(&db, &family, &[3]).unwrap();
     truth.insert(vec![3], None);
     if crash != Crash::Process {
-        // What the second sync writes proves the first one: that is found by following the frames.
+        // Frames written by the second sync prove the first sync: recovery finds this by following the frames.
         db.sync().unwrap();
         put(&db, &family, b"tail", b"1", Durability::Sync).unwrap();
         truth.insert(b"tail".to_vec(), Some(b"1".to_vec()));
@@ -81,7 +82,8 @@ fn killed(dir: &Path, seed: u64, crash: Crash) -> (SimFs, Truth) {
     (sim, truth)
 }
 
-/// The value file that the log points into, which has no footer yet, and its entries: each of 37 bytes, a key of one byte and a value.
+/// Returns the blob file that the log points into, which has no footer yet, and its entries: each has 37 bytes, a
+/// one-byte key and a value.
 fn entries(sim: &SimFs, dir: &Path) -> (PathBuf, Vec<Entry>) {
     let path = dir.join(named(sim, dir, ".val").pop().unwrap());
     let bytes = sim.read_all(&path).unwrap();
@@ -92,7 +94,7 @@ fn entries(sim: &SimFs, dir: &Path) -> (PathBuf, Vec<Entry>) {
     (path, entries)
 }
 
-/// Ways to damage some entries of the value file, each with the entries that it hits.
+/// Returns ways to damage entries of the blob file, each with the damaged entries.
 fn damages(entries: &[Entry]) -> Vec<(String, Vec<usize>)> {
     let last = entries.len() - 1;
     let mut all: Vec<(String, Vec<usize>)> = (0..=last).map(|at| ("hit".to_owned(), vec![at])).collect();
@@ -122,7 +124,7 @@ fn apply(sim: &SimFs, path: &Path, entries: &[Entry], (how, hit): &(String, Vec<
             bytes[range(hit[1])].copy_from_slice(&a);
         }
         "remove" => return sim.delete(path).unwrap(),
-        // The file of the older versions stands in its place.
+        // Replaces the file by that of the older versions.
         _ => {
             let older = named(sim, path.parent().unwrap(), ".val").remove(0);
             bytes = sim.read_all(path.with_file_name(older)).unwrap();
@@ -131,14 +133,14 @@ fn apply(sim: &SimFs, path: &Path, entries: &[Entry], (how, hit): &(String, Vec<
     sim.write_all(path, &bytes).unwrap();
 }
 
-/// The keys whose newest version was hit.
+/// Returns the keys whose newest version was damaged.
 fn lost<'a>(entries: &'a [Entry], hit: &[usize], truth: &Truth) -> Vec<&'a [u8]> {
     let is_newest = |at: &usize| entries.iter().rposition(|(key, ..)| *key == entries[*at].0) == Some(*at);
     let newest = hit.iter().filter(|at| is_newest(at)).map(|at| &entries[*at].0[..]);
     newest.filter(|key| truth[*key].is_some()).collect()
 }
 
-/// Every key is as it was written last, or one of those that are lost: then it answers corruption.
+/// Checks that every key has its last written value; lost keys must fail with corruption.
 #[track_caller]
 fn check(db: &Db, truth: &Truth, lost: &[&[u8]], what: &str) {
     let family = default(db);
@@ -209,7 +211,8 @@ fn a_damaged_value_of_the_log_costs_its_own_record() {
     }
 }
 
-/// Where nothing proves that a frame was whole, a machine has failed before it was: the log ends in front of it, as ever.
+/// If no later frame proves that a frame was complete, the machine may have failed before it was; the log then ends
+/// before this frame.
 #[test]
 fn a_value_that_nothing_proves_was_whole_ends_the_log() {
     let dir = Path::new("/store");
@@ -236,7 +239,7 @@ fn a_value_that_nothing_proves_was_whole_ends_the_log() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected);
 }
 
-/// A crash at any step of the recovery that loses a value leaves the same answers.
+/// A crash at any step of a recovery that loses a value leaves the same results.
 #[test]
 fn a_recovery_that_loses_a_value_may_crash_anywhere() {
     let dir = Path::new("/store");
@@ -262,8 +265,8 @@ fn a_recovery_that_loses_a_value_may_crash_anywhere() {
     assert!(crashed > 20, "{crashed}");
 }
 
-/// A device that does not return a value now may return it later: the open is refused and says so. With `accept_loss` that value alone is lost, and
-/// a reader, who loses nothing for good, goes on.
+/// An unreadable value may become readable later, so the open is rejected with that advice. With `accept_loss` only
+/// this value is lost. A reader loses no value permanently, and opens.
 #[test]
 fn a_value_that_the_device_does_not_return_is_lost_only_if_that_is_accepted() {
     let dir = Path::new("/store");
@@ -287,7 +290,7 @@ fn a_value_that_the_device_does_not_return_is_lost_only_if_that_is_accepted() {
     check(&db, &truth, &lost, "accepted");
 }
 
-/// A refused open names what can be done.
+/// The error of a rejected open names the user's options.
 #[test]
 fn a_refused_open_names_the_way_on() {
     let dir = Path::new("/store");

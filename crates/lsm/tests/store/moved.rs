@@ -1,5 +1,6 @@
-//! A store keeps to the directory that it opened: one that is moved goes on, another one at its path is never touched, and a store that
-//! lost its directory or its lock halts before it promises anything.
+//! A store stays with the directory that it opened. If the directory is moved, the store continues, and never touches
+//! another directory at the old path. A store that lost its directory or its lock halts before it acknowledges any
+//! durability.
 
 #![expect(clippy::disallowed_methods, reason = "the tests move directories and locks beneath an open store")]
 
@@ -15,7 +16,7 @@ use waxseal_lsm::options::{Durability, Settings};
 use crate::gate::GatedFs;
 use crate::support::*;
 
-/// A store under a name in a directory of the test's own.
+/// Creates a store under a name in a directory of the test's own.
 fn real() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let (dir, moved) = (home.path().join("data"), home.path().join("data.bak"));
@@ -26,7 +27,7 @@ fn open_real(dir: &Path) -> Db {
     Db::open(dir, settings(), parts(Env::real())).unwrap()
 }
 
-/// Removes the directory of an open store, whose threads may make a file in it meanwhile.
+/// Removes the directory of an open store, whose threads may create a file in it meanwhile.
 fn remove_whole(dir: &Path) {
     while let Err(error) = fs::remove_dir_all(dir) {
         assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty, "{error}");
@@ -37,7 +38,7 @@ fn assert_rows(db: &Db, expected: &Rows) {
     assert_eq!(rows(db, &default(db), At::Latest).unwrap(), *expected);
 }
 
-/// Nothing that was promised is missing, and nothing more is promised.
+/// Checks that no acknowledged commit is missing, and that none is acknowledged any more.
 fn assert_halted(db: &Db) -> Error {
     let error = assert_kind(db.sync(), ErrorKind::Halted, "sync");
     assert_kind(put(db, &default(db), b"late", b"1", Durability::Os), ErrorKind::Halted, "a later commit");
@@ -115,7 +116,7 @@ fn a_store_without_its_lock_file_promises_nothing() {
     }
 }
 
-/// Nothing is left to sync, so that no fdatasync would tell.
+/// The log is already synced, so no fdatasync would reveal the loss.
 #[test]
 fn a_sync_without_anything_to_sync_says_that_the_lock_is_gone() {
     let (_home, dir, _) = real();
@@ -149,7 +150,7 @@ fn a_store_whose_directory_was_removed_halts() {
         } else {
             fs::rename(&dir, dir.with_extension("gone")).unwrap();
             remove_whole(&dir.with_extension("gone"));
-            fs::create_dir(&dir).unwrap(); // the path is another directory's
+            fs::create_dir(&dir).unwrap(); // another directory now has this path
         }
         let error = assert_halted(&db);
         assert!(error.to_string().contains("directory was removed"), "{error}");
@@ -190,7 +191,7 @@ fn another_current_halts_the_store_before_an_edit() {
     }
 }
 
-/// It is known by what it says, so that a copy that was put back is as good.
+/// `CURRENT` is identified by its content, so a restored copy is equivalent.
 #[test]
 fn the_same_current_in_another_file_changes_nothing() {
     let (_home, dir, _) = real();
@@ -214,7 +215,7 @@ fn a_reader_follows_the_directory_that_it_opened() {
     let other = open_real(&dir);
     fill(&other, 0..10, 9);
     other.flush().unwrap();
-    assert_rows(&reader, &filled(0..100, 1)); // its tables are opened now
+    assert_rows(&reader, &filled(0..100, 1)); // opens its tables now
     fill(&writer, 100..200, 1);
     writer.flush().unwrap();
     reader.refresh().unwrap();
@@ -240,7 +241,8 @@ fn a_checkpoint_of_a_moved_store_is_its_own() {
     assert_rows(&open_real(&moved), &filled(0..100, 1));
 }
 
-/// A relative path means another directory once the process has gone elsewhere; the test says so with a path that is made again.
+/// A relative path means another directory after the process changes its working directory. The test simulates this by
+/// creating the path again.
 #[test]
 fn what_takes_the_path_of_a_moved_store_is_left_alone_when_that_is_destroyed() {
     let (_home, dir, moved) = real();
@@ -272,7 +274,7 @@ fn simulated(dir: &Path) -> (SimFs, Db) {
     (sim, db)
 }
 
-/// A lock that goes while an edit is written stops the next one.
+/// If the lock is lost while an edit is written, the next edit fails.
 #[test]
 fn each_edit_looks_at_the_lock() {
     let dir = Path::new("/store");
@@ -298,7 +300,7 @@ fn each_edit_looks_at_the_lock() {
     }
 }
 
-/// An older version of the engine knows the lock file alone.
+/// An older version of the engine knows only the lock file.
 #[test]
 fn a_second_writer_that_knows_no_directory_lock_costs_nothing_that_was_synced() {
     let dir = Path::new("/store");

@@ -1,4 +1,4 @@
-//! Opening and closing: who may, what is made, what is refused and then leaves everything as it was.
+//! Opening and closing: permissions, created files, and rejected opens, which change no file.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -33,7 +33,7 @@ fn a_second_handle_of_this_process_is_told_who_holds_the_store() {
 
 const CHILD: &str = "WAXSEAL_TEST_HOLD";
 
-/// Not a test of its own: run by the one below in another process, it holds a store until its input ends.
+/// Not a test of its own: the test below runs it in another process, where it holds a store until its input ends.
 #[test]
 fn child_that_holds_a_store() {
     let Some(dir) = std::env::var_os(CHILD) else { return };
@@ -128,7 +128,7 @@ fn another_order_is_refused_and_changes_nothing() {
     for key in ["a", "b", "c"] {
         put(&db, &back, key.as_bytes(), b"1", Durability::Os).unwrap();
     }
-    kill(&sim, db); // a log to replay: a refused open must not have begun with it
+    kill(&sim, db); // a log to replay: a rejected open must not have started on it
     let before = sim_bytes(&sim, &dir);
     let open_with = |families: Vec<(String, CfOptions)>, orders| {
         Db::open(&dir, settings(), Parts { families, orders, ..parts(sim.env(9)) })
@@ -199,7 +199,7 @@ fn directories_that_were_made_on_the_way_survive_the_machine() {
     }
 }
 
-/// The directory may be there while its name is not durable yet: whoever finds it without a store in it sees to that.
+/// The directory may exist without a durable name: an open that finds no store in it syncs the name.
 #[test]
 fn a_first_open_that_is_killed_takes_no_later_commit_along() {
     let mut killed = 0;
@@ -225,7 +225,8 @@ fn a_first_open_that_is_killed_takes_no_later_commit_along() {
     assert!(killed > 10, "{killed}");
 }
 
-/// A sync of the directory above that failed leaves no directory, so that the next call makes it, and its name, anew.
+/// A failed sync of the parent directory removes the new directory, so that the next call creates it and its name
+/// again.
 #[test]
 fn a_checkpoint_whose_directory_is_not_durable_leaves_none() {
     let (sim, dir) = sim(71);
@@ -243,8 +244,8 @@ fn a_checkpoint_whose_directory_is_not_durable_leaves_none() {
     assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"v");
 }
 
-/// Two checkpoints into one directory would take each other's files for their own, and one that fails would take the other's away. That it is held until
-/// the end is in `scripts/durability`.
+/// Two checkpoints into one directory would take each other's files for their own, and a failed one would remove the
+/// other's. `scripts/durability` tests that the lock is held until the end.
 #[test]
 fn a_checkpoint_holds_the_lock_of_its_copy() {
     let (sim, dir) = sim(72);
@@ -340,7 +341,7 @@ fn a_store_in_memory_is_a_store() {
     }
 }
 
-/// Runs `check` in a forked child; its answer comes back as an error number that stands for nothing else.
+/// Runs `check` in a forked child; the result returns as an otherwise unused error number.
 #[expect(unsafe_code, reason = "to fork")]
 fn in_a_child(check: impl Fn() -> bool + Send + Sync + 'static) -> bool {
     const NO: i32 = 4000;
@@ -358,7 +359,7 @@ fn in_a_child(check: impl Fn() -> bool + Send + Sync + 'static) -> bool {
     }
 }
 
-/// A child that stands between fork and exec has a copy of every descriptor, the lock's among them.
+/// A child between fork and exec has a copy of every descriptor, including the lock's.
 #[test]
 #[expect(unsafe_code, reason = "to stop a child before exec")]
 fn a_child_on_its_way_to_exec_does_not_hold_the_lock() {

@@ -1,5 +1,5 @@
-//! Callbacks that panic in the threads of a store: whoever writes hears of it, reads go on, and closing returns. The simulation tries every
-//! call of a comparator; here are the threads.
+//! Callbacks that panic in the threads of a store: writers get an error, reads continue, and closing returns. The
+//! simulation tries every call of a comparator; this file tests the threads.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use waxseal_lsm::order::{Comparator, Order};
 
 use crate::support::*;
 
-/// Panics in threads whose name begins so.
+/// Panics in threads whose name has this prefix.
 struct Panicking {
     of: &'static str,
     armed: AtomicBool,
@@ -46,7 +46,7 @@ impl Listener for Panicking {
     }
 }
 
-/// Writes until a write is refused, and answers how many were taken.
+/// Writes until a write is rejected; returns the number of accepted writes.
 fn write_on(db: &Db) -> (usize, Result<u64>) {
     let family = default(db);
     for n in 0.. {
@@ -59,7 +59,8 @@ fn write_on(db: &Db) -> (usize, Result<u64>) {
     unreachable!("it ends")
 }
 
-/// A store whose writers go on until something panics; then it is closed, and opened again with all that it took.
+/// Runs a store whose writers continue until a callback panics; then closes and reopens it, and checks all accepted
+/// writes.
 fn lives_on(parts: impl Fn() -> Parts, disarm: impl FnOnce()) {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("store");
@@ -99,7 +100,7 @@ fn a_listener_that_panics_in_a_lane_halts_the_store_and_is_not_asked_on_the_way(
     lives_on(parts, || listener.armed.store(false, Relaxed));
 }
 
-/// The family is durable by then, and is not shown: who goes on halts, and opens the store with it.
+/// The family is durable by then, but not visible: the store halts, and has the family after a reopen.
 #[test]
 fn a_family_whose_rules_panic_halts_the_store_and_is_there_when_it_opens() {
     let (sim, dir) = sim(9);
@@ -113,7 +114,7 @@ fn a_family_whose_rules_panic_halts_the_store_and_is_there_when_it_opens() {
     db.create_family("another", options()).unwrap();
 }
 
-/// Where the log is not mapped a frame that was ordered and not copied stands in the way of all that come.
+/// If the log is not mapped, a frame that was ordered but not copied blocks all later frames.
 #[test]
 fn rows_of_a_dropped_family_that_panic_halt_the_store_and_it_closes() {
     for mapped in [true, false] {

@@ -1,4 +1,4 @@
-//! Opening for reading: writes nothing, needs no lock, and sees one moment at a time, also beside a writer.
+//! Read-only opens: they write nothing, need no lock, and see one moment at a time, even beside a writer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,7 +74,7 @@ fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
             let snapshot = reader.snapshot().unwrap();
             fill(&db, 0..200, round);
             if round % 3 == 0 {
-                db.compact(&default(&db), &ALL).unwrap(); // what the snapshots see is in no table of the writer's any more
+                db.compact(&default(&db), &ALL).unwrap(); // the writer's tables no longer hold the snapshots' versions
             }
             assert_eq!(rows(&reader, &family, At::Latest).unwrap(), filled(0..200, round - 1));
             reader.refresh().unwrap();
@@ -98,7 +98,8 @@ fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
     assert!(reader.family("added").is_none());
 }
 
-/// A reader that may open few files cannot keep the tables that a writer replaces. It says so, and shows neither damage nor fewer rows.
+/// A reader with few open files cannot keep the tables that a writer replaces. It asks for a refresh, and reports
+/// neither damage nor fewer rows.
 #[test]
 fn a_reader_without_a_table_that_the_writer_replaced_asks_for_a_refresh() {
     let (sim, dir) = sim(43);
@@ -135,7 +136,7 @@ fn a_reader_without_a_table_that_the_writer_replaced_asks_for_a_refresh() {
     assert_eq!(rows(&reader, &family, At::Latest).unwrap(), filled(0..1500, 1));
     assert!(reader.metrics().open_files <= 2);
 
-    // The manifest names a table that is lost.
+    // The manifest names a lost table.
     let tables = db.tables(&default(&db)).unwrap();
     db.close().unwrap();
     sim.env(1).fs.remove(&dir.join(tables[0].name())).unwrap();
@@ -147,8 +148,8 @@ fn a_reader_without_a_table_that_the_writer_replaced_asks_for_a_refresh() {
     );
 }
 
-/// Between the marks that a reader takes and the manifest that it reads then, a batch over two families comes in and one of them is flushed:
-/// the tables have half of the batch, and the log up to the marks nothing of it.
+/// After a reader has read the marks and before it reads the manifest, a batch over two families is committed, and one
+/// of them is flushed. The tables then hold half of the batch, and the log up to the marks holds none of it.
 #[test]
 fn a_manifest_that_is_ahead_of_the_marks_is_looked_at_again() {
     let (sim, dir) = sim(42);
@@ -167,7 +168,7 @@ fn a_manifest_that_is_ahead_of_the_marks_is_looked_at_again() {
         writer.commit(&mut batch, Durability::Os).unwrap();
         writer.flush_ordered(&other).unwrap();
     });
-    gates.before_looks.push(|| {}); // the first look is one at the manifest that tells where the marks are
+    gates.before_looks.push(|| {}); // the first read of the manifest locates the marks
     let reader = Db::open_read_only(&dir, settings(), beside).unwrap();
     assert!(gates.before_looks.are_over());
     for name in ["default", "other"] {
@@ -176,7 +177,8 @@ fn a_manifest_that_is_ahead_of_the_marks_is_looked_at_again() {
     }
 }
 
-/// What a reader says that it sees it sees, though an edit that says nothing of the log counts a commit that is newer than the marks.
+/// A reader sees every commit that it counts, even if an edit without a log change counts a commit newer than the
+/// marks.
 #[test]
 fn a_reader_counts_no_commit_that_it_does_not_see() {
     let (sim, dir) = sim(43);
@@ -197,8 +199,8 @@ fn a_reader_counts_no_commit_that_it_does_not_see() {
     assert_eq!(sees, reader.metrics().visible_seqno == db.metrics().visible_seqno);
 }
 
-/// One thread writes, another looks again and again, others read what it sees: batches are never seen torn, time never goes back.
-/// Says that it is over, also if what was to be done panics.
+/// One thread writes, another refreshes repeatedly, and others read: batches are never torn, and time never runs back.
+/// The guard signals the end of the writer, even after a panic.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {
@@ -273,7 +275,7 @@ fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
     assert!(waxseal_lsm::env::RealFs.exists(&dir).unwrap());
 }
 
-/// Whoever opens it for writing needs no ring of a store that was closed, and who reads it does not either.
+/// Neither a writer nor a reader needs the ring of a closed store.
 #[test]
 fn a_closed_store_is_read_though_its_ring_is_lost() {
     let (sim, dir) = sim(41);
@@ -290,8 +292,8 @@ fn a_closed_store_is_read_though_its_ring_is_lost() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..40, 0));
 }
 
-/// As in a copy whose ring was copied before its manifest, on the machine of the store: nobody will bring its marks up, so what the log has
-/// is judged as an open for writing does.
+/// The state of a copy whose ring was copied before its manifest, on the store's own machine: no writer will update its
+/// marks. The log is therefore read as in an open for writing.
 #[test]
 fn a_ring_that_is_older_than_its_manifest_is_no_writer_at_work() {
     let (sim, dir) = sim(43);

@@ -1,4 +1,4 @@
-//! The reader in Python, written from docs/format.md alone, reads what the engine wrote, and sees damage where there is some.
+//! The Python reader, written only from docs/format.md, reads the engine's files and detects damage.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn reader(command: &str, dir: &Path) -> Output {
     Command::new("python3").arg("-B").arg(script).arg(command).arg(dir).output().unwrap()
 }
 
-/// False, with a line that says so, where there is no Python.
+/// Returns false, after printing a message, if Python is not installed.
 fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -29,7 +29,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every live record as the reader's `list` prints it: by family id, then key as bytes.
+/// Returns every live record as the reader's `list` prints it: by family id, then by key bytes.
 fn listed(db: &Db) -> String {
     let mut text = String::new();
     for family in db.families() {
@@ -53,7 +53,8 @@ fn check(dir: &Path, expected: &str, what: &str) {
     assert!(text == expected, "{what}: {} rows listed, {} expected", text.lines().count(), expected.lines().count());
 }
 
-/// Several families, one in another order, overwrites, deletes, a dropped family, tables in several levels, a log behind them.
+/// Writes several families, one in another order, overwrites, deletes, a dropped family, tables in several levels, and
+/// an unflushed log.
 fn write_something(db: &Db) {
     let back = db.create_family("back\twards", CfOptions { order: backwards(), ..options() }).unwrap();
     let gone = db.create_family("gone", options()).unwrap();
@@ -109,7 +110,7 @@ fn the_independent_reader_agrees() {
         check(&checkpoint, &expected, &format!("{what}, a checkpoint"));
         db.close().unwrap();
         check(&dir, &expected, &format!("{what}, closed"));
-        // What recovery leaves of the copy, and an engine that reads the checkpoint.
+        // The recovered copy, and the checkpoint opened by the engine.
         for store in [copy, checkpoint] {
             let db = Db::open(&store, Settings { wal_mapped, ..settings() }, parts_with(compression)).unwrap();
             assert!(listed(&db) == expected, "{what}");

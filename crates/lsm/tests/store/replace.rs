@@ -1,4 +1,5 @@
-//! Repairs as the engine offers them: tables held, replaced by what is left of them, barred and freed; fences that stay.
+//! The engine's operations for repairs: tables held, replaced by their remaining records, quarantined and freed;
+//! persistent lost ranges.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use waxseal_lsm::seam::Source;
 
 use crate::support::*;
 
-/// Hears of fences and bars.
+/// A listener for lost ranges and quarantined tables.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 
@@ -31,7 +32,7 @@ impl Listener for Heard {
     }
 }
 
-/// Puts with ascending keys.
+/// A cursor over puts with ascending keys.
 struct List(Vec<(Vec<u8>, Seqno)>, usize);
 
 impl Cursor for List {
@@ -85,7 +86,7 @@ fn open_heard(sim: &SimFs, dir: &Path) -> (Db, Arc<Heard>) {
     (Db::open(dir, settings(), parts).unwrap(), heard)
 }
 
-/// Numbers of the tables, level by level, from the names on the disk.
+/// Returns the numbers of the table files.
 fn tables(sim: &SimFs, dir: &Path) -> Vec<u64> {
     named(sim, dir, ".tbl").iter().map(|name| name[..6].parse().unwrap()).collect()
 }
@@ -158,7 +159,7 @@ fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 4));
 }
 
-/// What could not be written down is not remembered, though compactions leave it alone as long as the store is open.
+/// A quarantine whose edit failed is not persistent, although compactions skip the table while the store is open.
 #[test]
 fn a_bar_that_found_no_room_is_written_by_the_next_call() {
     let (sim, dir) = sim(68);
@@ -188,7 +189,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     let left = || List((0..20).filter(|n| *n != 7).map(|n| (record(n, 0).0, n as Seqno + 1)).collect(), 0);
     let lost = fence(&record(7, 0).0, &record(7, 0).0, 20);
 
-    // Refused: another count than was reckoned, a key outside of the table; and nothing is changed by that.
+    // Rejected without a change: a count that differs from the expected one, and a key outside the table.
     let held = || db.hold_tables(&family, &old).unwrap().unwrap();
     assert!(held().replace(replacement(Some(&mut left()), 20, vec![])).unwrap_err().is_corruption());
     let mut outside = List(vec![(b"zzz".to_vec(), 1)], 0);
@@ -196,7 +197,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     assert_kind(held().replace(replacement(None, 1, vec![])), ErrorKind::Invalid, "a ledger of nothing");
     assert_eq!((tables(&sim, &dir), rows(&db, &family, At::Latest).unwrap()), (old.clone(), before));
 
-    // While it is held no compaction takes it.
+    // No compaction takes a held table.
     db.bar_tables(&family, &old).unwrap();
     let holding = held();
     assert!(db.bar_tables(&family, &old).is_err(), "whoever holds it may be moving it, and is waited for");
@@ -219,7 +220,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     check(&db);
     assert!(db.hold_tables(&default(&db), &old).unwrap().is_none());
 
-    // A table of which nothing is left, and a fence that gives way.
+    // A table replaced by no records, and a removed lost range.
     let (id, _) = db.fences(&default(&db))[0].clone();
     let held = db.hold_tables(&default(&db), &[new[0].number]).unwrap().unwrap();
     held.replace(Replacement { lifted: vec![id], ..replacement(None, 0, vec![]) }).unwrap();
@@ -302,7 +303,7 @@ fn replaced_tables_are_kept_as_trash_up_to_a_budget() {
     assert_eq!(sim.files(&dir), Vec::<String>::new());
 }
 
-/// What is kept for a repair that may come gives way to what must be written.
+/// Tables kept for a possible repair are removed when writes need their space.
 #[test]
 fn a_full_disk_takes_what_the_trash_keeps() {
     let (sim, dir) = sim(69);

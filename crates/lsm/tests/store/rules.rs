@@ -1,5 +1,5 @@
-//! Rules beside writers on real threads: whatever is ordered behind a change of rules was made under the new ones, and nothing in
-//! front of it; and nothing is ordered behind the end of a family.
+//! Configuration epochs with concurrent writers on real threads: every batch ordered after a change was built under the
+//! new epoch, and every earlier one under the old. No batch is ordered after the drop of its family.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,7 +35,7 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
                     while !done.load(Ordering::Relaxed) || n < 50 {
                         let (rules, version) = (db.rules(), published.load(Ordering::Acquire));
                         if rules as u32 != version {
-                            drop(change.lock().unwrap()); // whoever changes them is about to say so
+                            drop(change.lock().unwrap()); // the changing thread is about to publish them
                             continue;
                         }
                         let mut batch = Batch::new();
@@ -146,7 +146,7 @@ fn a_store_gets_system_families_when_it_is_opened_for_writing() {
     let ids: Vec<u32> = db.families().iter().map(|family| family.id()).collect();
     assert_eq!(ids, [0, 1, system_id(1)]);
     db.close().unwrap();
-    // What they are stays as it is; who does not name them has them all the same.
+    // The options of an existing family cannot change; an open that does not name the family uses the stored ones.
     for wrong in [with(false, 1), with(true, 2)] {
         assert_eq!(*Db::open(&dir, settings(), wrong).unwrap_err().kind(), ErrorKind::Invalid);
     }

@@ -1,7 +1,8 @@
-//! Golden scripts: what a store does, as text that a newcomer can judge.
+//! Golden scripts: the behavior of a store as text that a newcomer can read.
 //!
-//! A file under `crates/lsm/scripts/<what>/` is a list of steps: input lines, `---`, expected output, an empty line. Lines that
-//! begin with `#` belong to the input and say why. With `WAXSEAL_GOLDEN=1` the output is written instead of compared: read the diff.
+//! A file under `crates/lsm/scripts/<what>/` is a list of steps: input lines, `---`, expected output, an empty line.
+//! Lines that begin with `#` belong to the input and explain it. With `WAXSEAL_GOLDEN=1` the output is written instead
+//! of compared; review the diff.
 //!
 //! ```text
 //! put a=1 b=2        one batch                        flush             memtables to tables
@@ -54,7 +55,7 @@ fn run<S>(what: &str, fresh: impl Fn() -> S, step: impl Fn(&mut S, &str) -> Stri
     }
 }
 
-/// Tells what the store says of its own work.
+/// A listener that records the store's own jobs.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -83,7 +84,7 @@ impl Listener for Told {
     }
 }
 
-/// A simulated disk with a store, and the names that a script gave.
+/// A simulated disk with a store, and the names that a script defined.
 struct Stage {
     sim: SimFs,
     traced: Option<TracedFs>,
@@ -119,7 +120,7 @@ impl Stage {
             ..CfOptions::default()
         };
         let settings = Settings {
-            subcompactions: 1, // tables end where they are full
+            subcompactions: 1, // tables end only when they are full
             memtable_bytes: 64 * 1024,
             segment_bytes: 64 * 1024,
             ring_bytes: 16 * 1024,
@@ -244,7 +245,7 @@ impl Stage {
     }
 }
 
-/// A value, shortened if it is long.
+/// Returns a value, shortened if it is long.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     if text.len() > 20 { format!("{}... ({} bytes)", &text[..3], text.len()) } else { text.into_owned() }
@@ -305,7 +306,7 @@ fn reads_as_written_down() {
     run("read", || Stage::new(false), Stage::step);
 }
 
-/// What is asked of the file system, in which order (I04, I12, I15, I16).
+/// The order of file system calls (I04, I12, I15, I16).
 #[test]
 fn the_order_of_durability_as_written_down() {
     run("durability", || Stage::new(true), Stage::step);

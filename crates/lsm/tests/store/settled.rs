@@ -1,4 +1,4 @@
-//! What a store takes of the disk once it has settled, and once it is closed. By bytes of files, never by time.
+//! Disk usage of settled and of closed stores, measured in bytes of files, never in time.
 
 use std::path::Path;
 
@@ -9,14 +9,15 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use crate::support::*;
 
 const SEGMENT: u64 = 256 * 1024;
-/// An eighth of it.
+/// An eighth of a segment.
 const SHORT: u64 = 32 * 1024;
 
 fn settings() -> Settings {
     Settings { segment_bytes: SEGMENT, ..crate::support::settings() }
 }
 
-/// Levels such as stores have by default, only smaller: several memtables wait in level 0, and one level lies below.
+/// Opens a store with the default level structure on a smaller scale: several tables wait in level 0 above one more
+/// level.
 fn open(sim: &SimFs, dir: &Path) -> Db {
     let options =
         CfOptions { level_base_bytes: 1 << 20, table_bytes: 64 * 1024, level0_tables: 4, fanout: 10, ..options() };
@@ -24,7 +25,7 @@ fn open(sim: &SimFs, dir: &Path) -> Db {
     Db::open(dir, settings(), parts).unwrap()
 }
 
-/// Bytes of all files whose names end so.
+/// Returns the bytes of all files with this suffix.
 fn bytes(sim: &SimFs, dir: &Path, end: &str) -> u64 {
     let names = sim.files(dir).into_iter().filter(|name| name.ends_with(end));
     names.map(|name| sim.read_all(dir.join(name)).unwrap().len() as u64).sum()
@@ -40,7 +41,7 @@ fn a_settled_store_holds_little_besides_one_version_of_each_record() {
         let (sim, dir) = sim(rounds as u64);
         let db = open(&sim, &dir);
         for round in 0..=rounds {
-            // Each round less than what makes level 0 due.
+            // Each round writes less than the trigger of level 0.
             fill(&db, 0..600, round);
             db.flush().unwrap();
             step_all(&db);
@@ -67,7 +68,7 @@ fn the_log_of_a_settled_store_is_short_until_it_is_written() {
         let db = open(&sim, &dir);
         let mut known = 0;
         for _ in 0..3 {
-            // Enough for segments that are retired and kept.
+            // Enough for segments that are retired and kept as spares.
             for n in known..known + 6_000 {
                 let (key, value) = record(n, 0);
                 put(&db, &default(&db), &key, &value, durability).unwrap();
@@ -84,7 +85,7 @@ fn the_log_of_a_settled_store_is_short_until_it_is_written() {
             db.settle().unwrap();
             assert_eq!(sim.changing_steps().len(), steps, "what has settled stays as it is");
         }
-        // Killed now, and after a few more records.
+        // Kill the store now, and again after writing a few more records.
         kill(&sim, db);
         let db = open(&sim, &dir);
         db.settle().unwrap();

@@ -1,4 +1,5 @@
-//! Devices that fill up and syncs that fail. What was acknowledged stays, reads go on, and what cannot go on says so.
+//! Full devices and failed syncs. Acknowledged commits are kept, reads continue, and operations that cannot continue
+//! return an error.
 
 use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::sim::Fault;
@@ -8,7 +9,7 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 
 use crate::support::*;
 
-/// Puts records until one is refused; gives the number of those that were not.
+/// Puts records until one is rejected; returns the number of accepted ones.
 fn put_until_full(db: &Db, from: usize, durability: Durability) -> usize {
     for n in from..from + 5000 {
         let (key, value) = record(n, 0);
@@ -40,7 +41,7 @@ fn a_full_device_refuses_writes_and_nothing_else() {
             sim.set_free_space(Some(free));
             let mut known = put_until_full(&db, 20, durability);
             check(&db, known);
-            // More of the same: refused or taken, never half.
+            // More of the same: rejected or accepted, never half applied.
             for _ in 0..3 {
                 known = put_until_full(&db, known, durability);
                 check(&db, known);
@@ -57,7 +58,7 @@ fn a_full_device_refuses_writes_and_nothing_else() {
     }
 }
 
-/// What the log holds in advance is room for a table, behind which it needs less.
+/// The log's spare segments provide space for a table, after whose flush the log needs less.
 #[test]
 fn a_flush_on_a_full_device_takes_the_room_that_the_log_keeps_for_later() {
     let (sim, dir) = sim(15);
@@ -76,7 +77,7 @@ fn a_flush_on_a_full_device_takes_the_room_that_the_log_keeps_for_later() {
     db.flush().unwrap();
     assert!(logs() < 4);
     check(&db, known);
-    // It takes commits as before, into the segment that it has and the next one.
+    // The store accepts commits as before, into the current segment and the next one.
     let more = put_until_full(&db, known, Durability::Os);
     assert!(more > known);
     check(&db, more);
@@ -91,7 +92,7 @@ fn a_store_can_be_closed_on_a_full_device() {
     let db = open(&sim, &dir);
     sim.set_free_space(Some(0));
     let known = put_until_full(&db, 0, Durability::Os);
-    let _ = db.close(); // may say that there was no room; loses nothing either way
+    let _ = db.close(); // may report the full disk; no record is lost either way
     sim.set_free_space(None);
     check(&open(&sim, &dir), known);
 }
@@ -134,7 +135,7 @@ fn without_room_to_recover_a_store_opens_for_reading() {
     }
 }
 
-/// The next sync after this fails, in a store with some records; gives it and their number.
+/// Creates a store with some records in which the next sync fails; also returns the number of records.
 fn with_a_failing_sync(mapped: bool) -> (SimFs, std::path::PathBuf, Db, usize) {
     let (sim, dir) = sim(12);
     sim.set_mapped(mapped);
@@ -193,7 +194,8 @@ fn a_failed_sync_of_a_table_is_no_end() {
     let db = open(&sim, &dir);
     fill(&db, 0..30, 0);
     db.sync().unwrap();
-    // What is left to be synced by this flush: table, directory, manifest. The first is made anew, nobody relied on it.
+    // This flush still syncs its table, the directory and the manifest. A failed table sync is retried with a new
+    // table, because no reader relied on it.
     sim.fail_at(sim.steps(), Fault::SyncFailed);
     assert!(matches!(db.flush().unwrap_err().kind(), ErrorKind::Io(_)));
     assert!(sim.clear_faults());
@@ -205,7 +207,7 @@ fn a_failed_sync_of_a_table_is_no_end() {
     check(&open(&sim, &dir), 30);
 }
 
-/// Whatever halts a store while it flushes: the lane does not write the table again, every 100 ms, that nothing will name.
+/// If the store halts during a flush, the lane does not rewrite every 100 ms a table that no edit will name.
 #[test]
 fn a_halted_store_writes_no_table_again_and_again() {
     let mut halted = 0;
@@ -260,13 +262,14 @@ fn the_log_does_not_outgrow_its_budget_when_families_come_and_go() {
     assert!(sim.exists(&dir).unwrap());
 }
 
-/// The busy family's next flush is due whenever the log's lane looks; the idle family's few records must not keep the log meanwhile.
+/// The busy family's next flush is due whenever the log lane checks. The idle family's few records must not keep the
+/// log meanwhile.
 #[test]
 fn an_idle_family_does_not_keep_the_log_while_flushes_are_due() {
     let (sim, dir) = sim(15);
     let db = open(&sim, &dir);
     let idle = db.create_family("idle", options()).unwrap();
-    // No table of level 0 slows writers down: a writer that is slowed down does the steps itself.
+    // Level-0 tables do not throttle writers here: a throttled writer would perform the steps itself.
     let busy = db.create_family("busy", CfOptions { level0_tables: 64, ..options() }).unwrap();
     let is_due = || db.metrics().families.iter().any(|family| family.name == "busy" && family.frozen > 0);
     let mut written = 0;
@@ -291,7 +294,7 @@ fn an_idle_family_does_not_keep_the_log_while_flushes_are_due() {
     assert_eq!(rows(&db, &idle, At::Latest).unwrap(), filled(0..100, 0));
 }
 
-/// Without a look of the log's lane in between, writers wait at the bound for a flush of their own asking.
+/// Without a check by the log lane in between, writers wait at the bound for a flush that they request themselves.
 #[test]
 fn writers_wait_where_the_log_reaches_its_bound() {
     let (sim, dir) = sim(17);
@@ -306,7 +309,7 @@ fn writers_wait_where_the_log_reaches_its_bound() {
     assert!(db.metrics().wal.frame_bytes > 4 * db.metrics().wal.limit_bytes);
 }
 
-/// Whatever it is that a recovery has no room for, what it wrote until then goes again.
+/// A recovery that runs out of space removes the files it has written, whatever step fails.
 #[test]
 fn a_recovery_without_room_leaves_the_directory_as_it_was() {
     let (sim, dir) = sim(16);
@@ -330,7 +333,8 @@ fn a_recovery_without_room_leaves_the_directory_as_it_was() {
     assert!(refused > 10, "{refused}");
 }
 
-/// A sync may be what says that there is no room (NFS, btrfs): as long as `CURRENT` names the old manifest, all of it goes again.
+/// A sync may be the call that reports a full disk (NFS, btrfs). While `CURRENT` names the old manifest, all new files
+/// are removed.
 #[test]
 fn a_recovery_whose_sync_finds_no_room_leaves_the_directory_as_it_was() {
     let (sim, dir) = sim(17);
@@ -344,11 +348,11 @@ fn a_recovery_whose_sync_finds_no_room_leaves_the_directory_as_it_was() {
         fork.fail_at(fork.steps() + step, Fault::Error(std::io::ErrorKind::StorageFull));
         let Ok(db) = try_open(&fork, &dir) else { continue };
         if !fork.clear_faults() {
-            break; // it came to its end before
+            break; // completed before the fault
         }
         check(&db, 100);
         drop(db);
-        // Of a rename that failed nothing is known: `CURRENT.tmp` and all the rest stay.
+        // After a failed rename the state is unknown, so `CURRENT.tmp` and all other files stay.
         let is_turning = fork.exists(&dir.join("CURRENT.tmp")).unwrap();
         if fork.read_all(dir.join("CURRENT")).unwrap() == current && !is_turning {
             assert_eq!(fork.files(&dir), before, "at step {step}");

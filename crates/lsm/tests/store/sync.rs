@@ -1,4 +1,5 @@
-//! Group commit: many synced commits share a sync, and others never wait for one. Proved by a gate, not by a clock.
+//! Group commit: many synced commits share a sync, and other commits never wait for one. Proved with gates, not by
+//! timing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,7 +75,7 @@ fn synced_commits_that_wait_share_the_next_sync() {
     }
 }
 
-/// Whatever is left behind meanwhile: the groups of 64 threads go through many small segments.
+/// The groups of 64 threads pass through many small segments, whichever segments are completed meanwhile.
 #[test]
 fn threads_of_synced_commits_make_fewer_syncs_and_a_group_is_one() {
     const THREADS: u32 = 64;
@@ -101,7 +102,7 @@ fn threads_of_synced_commits_make_fewer_syncs_and_a_group_is_one() {
     assert!(syncs < u64::from(THREADS * EACH));
 }
 
-/// What stands between two commits in the transcript of a store's files.
+/// Returns the file operations between two commits, from the transcript of a store's files.
 fn files_touched(traced: &TracedFs) -> Vec<String> {
     let is_store = |line: &&str| line.starts_with("store ");
     traced.take().lines().filter(|line| !is_store(line)).map(str::to_owned).collect()
@@ -116,7 +117,8 @@ fn a_commit_calls_the_system_only_to_sync_and_then_for_one_write_and_one_sync() 
     let settings = Settings { drain_bytes: 16 << 10, segment_bytes: 128 << 10, memtable_bytes: 1 << 20, ..settings() };
     let db = Db::open(&dir, settings, parts(env)).unwrap();
     let family = default(&db);
-    // The ring and the first segment get their blocks as the log grows, which calls the system. The next segment has all.
+    // The ring and the first segment allocate blocks as the log grows, with system calls. The next segment is fully
+    // allocated.
     for n in 0..130u32 {
         put(&db, &family, &n.to_le_bytes(), &[7; 1000], Durability::Os).unwrap();
     }
@@ -143,7 +145,7 @@ fn a_commit_calls_the_system_only_to_sync_and_then_for_one_write_and_one_sync() 
     );
 }
 
-/// A commit whose frame is on its way when `close` comes is acknowledged, so the seal must lie behind it.
+/// A commit whose frame is in flight when `close` begins is acknowledged, so the seal must come after it.
 #[test]
 fn a_close_waits_for_the_commits_that_are_on_their_way() {
     let home = tempfile::tempdir().unwrap();
@@ -159,7 +161,7 @@ fn a_close_waits_for_the_commits_that_are_on_their_way() {
         let commit = scope.spawn(|| put(&db, &family, b"on its way", b"2", Durability::Os));
         gates.writes.wait_for_one();
         let close = scope.spawn(|| db.close());
-        // Time for a close that does not wait; one that does is not disturbed.
+        // Enough time for a close that does not wait; a waiting one is not disturbed.
         std::thread::park_timeout(std::time::Duration::from_millis(50));
         gates.writes.open();
         close.join().unwrap().unwrap();
@@ -171,7 +173,8 @@ fn a_close_waits_for_the_commits_that_are_on_their_way() {
     assert_eq!(get(&db, &default(&db), b"on its way", At::Latest).unwrap().unwrap(), b"2");
 }
 
-/// The names of files that another job made may have gone with it, and that job's own sync would say that all is well. So it is for want of space too.
+/// A failed directory sync may also lose the names of another job's files, although that job's own sync would report
+/// success. This applies to a full disk as well.
 #[test]
 fn a_directory_that_could_not_be_synced_halts_the_store() {
     let flush: fn(&Db, &Family) -> Result<()> = |db, _| db.flush();
@@ -209,7 +212,8 @@ fn a_directory_that_could_not_be_synced_halts_the_store() {
     }
 }
 
-/// The store's directory has the name of a checkpoint in it: what could not be synced then cannot be relied on by a flush.
+/// The store's directory contains the name of a checkpoint: after its failed sync, a flush cannot rely on the directory
+/// either.
 #[test]
 fn a_sync_of_the_store_s_directory_that_failed_elsewhere_halts_the_next_who_needs_one() {
     let home = tempfile::tempdir().unwrap();
@@ -226,11 +230,13 @@ fn a_sync_of_the_store_s_directory_that_failed_elsewhere_halts_the_next_who_need
     assert_eq!(*put(&db, &family, b"second", b"2", Durability::Os).unwrap_err().kind(), ErrorKind::Halted);
 }
 
-/// Zeros go out ahead of the log where commits are synced, and a frame that is too long for the ring goes to its place by itself, meanwhile.
+/// With synced commits, zeros are written ahead of the log. Meanwhile a frame too long for the ring is written directly
+/// to its place.
 #[test]
 fn zeros_ahead_of_the_log_leave_a_frame_alone_that_is_written_past_the_ring() {
     let large = vec![7; settings().ring_bytes / 2];
-    // Each commit is a page; the first few of a segment were written before, and zeros go out with the one that follows those.
+    // Each commit takes a page. The first few pages of a segment are already written, and zeros are written with the
+    // commit that follows them.
     for before in 0..5u8 {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("store");
@@ -251,18 +257,19 @@ fn zeros_ahead_of_the_log_leave_a_frame_alone_that_is_written_past_the_ring() {
             while db.metrics().wal.large_frames == frames {
                 std::thread::yield_now();
             }
-            // Time for a frame that does not wait; one that does is not disturbed.
+            // Enough time for a frame that does not wait; a waiting one is not disturbed.
             std::thread::park_timeout(std::time::Duration::from_millis(50));
             gates.writes.open();
         });
-        drop((db, family)); // as a kill leaves it
+        drop((db, family)); // as after a kill
         let db = Db::open(&dir, settings, parts(Env::real())).unwrap();
         assert_eq!(get(&db, &default(&db), b"large", At::Latest).unwrap().as_ref(), Some(&large));
         assert_eq!(get(&db, &default(&db), &[before], At::Latest).unwrap().unwrap(), b"2");
     }
 }
 
-/// Families that hold little are flushed in groups. Each by itself would sync directory, log and manifest for one table.
+/// Families with little data are flushed in groups. A separate flush would sync directory, log and manifest for each
+/// table.
 #[test]
 fn families_that_hold_little_share_the_syncs_of_their_flush() {
     let (sim, dir) = sim(44);

@@ -1,4 +1,4 @@
-//! Tables are opened when they are read, and no more of them stay open than may.
+//! Tables are opened at their first read, and a bound limits the number of open ones.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn a_store_of_many_tables_is_read_with_few_of_them_open() {
     })
     .unwrap();
     assert_eq!(found, 1500);
-    // Compactions hold what they merge, and files die although handles came and went.
+    // Compactions hold their inputs, and obsolete files are removed although handles were closed and reopened.
     fill(&db, 0..1500, 1);
     db.compact(&family, &ALL).unwrap();
     assert_eq!(rows(&db, &family, At::Snapshot(&snapshot)).unwrap(), filled(0..1500, 0));
@@ -88,7 +88,7 @@ fn opening_a_store_touches_no_table() {
         fill(&db, 0..records, 0);
         db.settle().unwrap();
         db.close().unwrap();
-        open(&sim, &dir).close().unwrap(); // what the life before has left is tidied up
+        open(&sim, &dir).close().unwrap(); // removes files left by the previous process
         let before = sim.steps();
         let db = open(&sim, &dir);
         steps.push((tables(&db), sim.steps() - before));
@@ -97,10 +97,10 @@ fn opening_a_store_touches_no_table() {
     }
     let [(few, less), (many, more)] = steps[..] else { panic!("two stores") };
     assert!(many > 5 * few, "{few} and {many} tables");
-    assert!(more <= less + 8, "{less} steps for {few} tables, {more} for {many}"); // the manifest is longer, too
+    assert!(more <= less + 8, "{less} steps for {few} tables, {more} for {many}"); // the manifest is longer as well
 }
 
-/// The options of the other tests, but for tables that are large, and cut into ranges of four blocks.
+/// Returns the options of the other tests, with large tables and partitions of four blocks.
 fn cut(sim: &SimFs) -> Parts {
     let options = CfOptions {
         compression: Compression::None,
@@ -135,7 +135,7 @@ fn ranges_of_large_tables_come_when_they_are_read_and_count() {
     assert!(all.cache.charged_bytes - opened.cache.charged_bytes >= all.index_bytes - opened.index_bytes);
     drop(largest);
     db.close().unwrap();
-    // The bound holds for what comes later, too: tables go, and their ranges with them.
+    // The bound holds for later changes too: evicted tables release their partitions.
     let most = all.index_bytes as usize / 2;
     let db = Db::open(&dir, Settings { index_bytes: most, ..settings() }, cut(&sim)).unwrap();
     let family = default(&db);
@@ -161,7 +161,8 @@ fn ranges_of_large_tables_come_when_they_are_read_and_count() {
     db.close().unwrap();
 }
 
-/// A block of several keys of one request is read once, although a full cache keeps none that is asked for the first time.
+/// A block that holds several keys of one request is read once, although a full cache does not admit it at its first
+/// request.
 #[test]
 fn keys_of_one_block_that_are_asked_for_together_read_it_once() {
     let (sim, dir) = sim(9);
@@ -182,6 +183,6 @@ fn keys_of_one_block_that_are_asked_for_together_read_it_once() {
     let groups = starts.len() as u64;
     let together: u64 =
         starts.map(|first| read(&keys[first..first + 16].iter().map(|key| &key[..]).collect::<Vec<&[u8]>>())).sum();
-    // Sixteen keys stand in three or four blocks, some of which are here.
+    // Sixteen keys are in three or four blocks, some of which are cached.
     assert!(together > groups && together <= 3 * groups, "{together} loads for {groups} groups");
 }

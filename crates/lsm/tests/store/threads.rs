@@ -1,5 +1,5 @@
-//! Real threads on real files: writers, readers, cursors, snapshots, flushes, compactions, checkpoints, families that come and
-//! go, all at once. Bounded by operations, not by time.
+//! Real threads on real files: writers, readers, cursors, snapshots, flushes, compactions, checkpoints, and families
+//! being created and dropped, all concurrently. Bounded by the number of operations, not by time.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ fn number(value: &[u8]) -> u64 {
     u64::from_le_bytes(value[..8].try_into().unwrap())
 }
 
-/// Commit `n` of a writer: its counter in both families, one of its keys in the first, another deleted.
+/// Makes commit `n` of a writer: its counter in both families, one of its keys in the first; deletes another key.
 fn commit(db: &Db, families: &[Family; 2], writer: u64, n: u64) -> u64 {
     let mut batch = Batch::new();
     let mut value = n.to_le_bytes().to_vec();
@@ -44,7 +44,7 @@ fn commit(db: &Db, families: &[Family; 2], writer: u64, n: u64) -> u64 {
     db.commit(&mut batch, durability).unwrap()
 }
 
-/// What writer `writer` has in the first family after its commit `last`, besides the counter.
+/// Returns the keys of writer `writer` in the first family after its commit `last`, without the counter.
 fn keys_after(writer: u64, last: u64) -> Vec<(Vec<u8>, u64)> {
     let mut keys = std::collections::BTreeMap::new();
     for n in 1..=last {
@@ -54,7 +54,7 @@ fn keys_after(writer: u64, last: u64) -> Vec<(Vec<u8>, u64)> {
     keys.into_iter().collect()
 }
 
-/// A view of the whole store holds for every writer exactly what its counter says.
+/// Checks that a view of the whole store holds, for every writer, exactly the rows that its counter implies.
 fn check_view(db: &Db, families: &[Family; 2], at: At<'_>, is_snapshot: bool) -> Vec<u64> {
     let found = rows(db, &families[0], at).unwrap();
     let counters: Vec<u64> = (0..WRITERS)
@@ -78,7 +78,7 @@ fn check_view(db: &Db, families: &[Family; 2], at: At<'_>, is_snapshot: bool) ->
     counters
 }
 
-/// A reader: later reads never see older values, views are exact, snapshots do not change.
+/// A reader: later reads never see older values, views are exact, and snapshots do not change.
 fn read(db: &Db, families: &[Family; 2], acknowledged: &[AtomicU64], done: &AtomicBool) {
     let mut last = vec![0; WRITERS as usize];
     let mut held = None;
@@ -95,7 +95,7 @@ fn read(db: &Db, families: &[Family; 2], acknowledged: &[AtomicU64], done: &Atom
             assert!(seen >= now[writer as usize], "writer {writer}: time went back");
             now[writer as usize] = seen;
         }
-        let counters = check_view(db, families, At::Latest, false); // a cursor sees one moment too
+        let counters = check_view(db, families, At::Latest, false); // a cursor sees one moment, too
         assert!(counters.iter().zip(&now).all(|(later, earlier)| later >= earlier));
         let snapshot = db.snapshot().unwrap();
         let counters = check_view(db, families, At::Snapshot(&snapshot), true);
@@ -107,7 +107,7 @@ fn read(db: &Db, families: &[Family; 2], acknowledged: &[AtomicU64], done: &Atom
     }
 }
 
-/// Everything that works on the whole store, in turns.
+/// Runs every operation on the whole store, in rotation.
 fn maintain(db: &Db, families: &[Family; 2], home: &Path, done: &AtomicBool) {
     let mut rounds = 0;
     while !done.load(Ordering::Relaxed) {
@@ -127,7 +127,7 @@ fn maintain(db: &Db, families: &[Family; 2], home: &Path, done: &AtomicBool) {
     }
 }
 
-/// Families come, are written, flushed and compacted, and go.
+/// Creates, writes, flushes, compacts and drops families.
 fn come_and_go(db: &Db, done: &AtomicBool) {
     let mut rounds = 0;
     while !done.load(Ordering::Relaxed) {
@@ -175,7 +175,7 @@ fn everything_at_once(home: &Path, settings: Settings, commits: u64) {
         }
         scope.spawn(|| maintain(&db, &families, home, &done));
         scope.spawn(|| come_and_go(&db, &done));
-        // Whatever happens to a writer, the others end.
+        // A failing writer does not keep the other threads from ending.
         let outcomes: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         done.store(true, Ordering::Relaxed);
         outcomes.into_iter().for_each(|outcome| outcome.unwrap());

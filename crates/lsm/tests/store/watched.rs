@@ -1,4 +1,4 @@
-//! What the engine writes down of its own work, and what it keeps for those who ask what was there before.
+//! The event log of the engine's own work, and versions retained for later reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ fn open_watched(sim: &SimFs, dir: &Path, chronicle_lines: usize) -> Db {
     Db::open(dir, settings, watched(sim.env(sim.steps()))).unwrap()
 }
 
-/// What the lines behind a number tell, without seqnos and tables.
+/// Returns the jobs in the entries after a number, without seqnos and tables.
 fn deeds(db: &Db, behind: u64) -> Vec<String> {
     let deed = |(_, line): (u64, String)| line.split(' ').next().unwrap().to_owned();
     lines(db).unwrap().into_iter().filter(|(number, _)| *number > behind).map(deed).collect()
 }
 
-/// A value that its keeper retains, or one that it does not.
+/// Returns a value that the record protector retains, or one that it does not retain.
 fn value(retained: bool, n: usize) -> Vec<u8> {
     let values = (n * 1000..).map(|n| n.to_string().into_bytes());
     values.into_iter().find(|value| retains(Kind::Put, b"", value) == retained).unwrap()
@@ -148,7 +148,7 @@ fn the_oldest_lines_become_rows_and_numbers_go_on() {
         assert_eq!(*beside.note(Vec::new()).unwrap_err().kind(), ErrorKind::ReadOnly);
         db.close().unwrap();
     }
-    // Who keeps no chronicle leaves the lines as they are.
+    // A store without an event log implementation leaves the entries unchanged.
     let plain = Db::open(&dir, settings(), Parts { chronicle: None, ..watched(sim.env(7)) }).unwrap();
     let before = lines(&plain).unwrap();
     fill(&plain, 0..5, 9);
@@ -156,7 +156,7 @@ fn the_oldest_lines_become_rows_and_numbers_go_on() {
     assert_eq!((lines(&plain).unwrap(), before.len() > 42), (before, true));
 }
 
-/// A line is met in the chronicle or, looked for afterwards, as a row.
+/// An entry is in the event log, or in the rows read afterwards.
 #[test]
 fn no_line_is_missing_while_lines_become_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn no_line_is_missing_while_lines_become_rows() {
     assert!(db.chronicle().len() < lines(&db).unwrap().len());
 }
 
-/// A version as `get_before` shows it: seqno, and the value if it is one.
+/// Returns a version as `get_before` shows it: seqno, and value (`None` for a tombstone).
 fn before(db: &Db, key: &[u8], seqno: u64) -> Option<(u64, Option<Vec<u8>>)> {
     let mut found = None;
     let mut see = |record: &Record<'_>| {
@@ -216,7 +216,7 @@ fn what_was_there_before_a_retained_version_is_there() {
     db.settle().unwrap();
     db.compact(&family, &ALL).unwrap();
     check(&db, true);
-    // A tombstone at the bottom stays as long as it hides a version that does; to be rid of it nobody works for ever.
+    // A tombstone at the bottom stays while it hides a retained version; compactions must not retry it forever.
     delete(&db, &family, b"key").unwrap();
     for n in 0..3 {
         delete(&db, &family, &[n]).unwrap();
