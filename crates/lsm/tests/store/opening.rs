@@ -349,8 +349,8 @@ fn in_a_child(check: impl Fn() -> bool + Send + Sync + 'static) -> bool {
     let mut command = Command::new("/nonexistent");
     let answer =
         move || -> std::io::Result<()> { Err(std::io::Error::from_raw_os_error(if check() { YES } else { NO })) };
-    // SAFETY: between fork and exec the closure calls what refuses before it takes a lock, and the allocator, which the C
-    // library makes usable in a forked child.
+    // SAFETY: between fork and exec the closure makes calls that fail before they take a lock, and uses the allocator,
+    // which the C library makes usable in a forked child.
     unsafe { command.pre_exec(answer) };
     match command.spawn().err().and_then(|error| error.raw_os_error()) {
         Some(YES) => true,
