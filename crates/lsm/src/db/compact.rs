@@ -521,8 +521,8 @@ fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn
     Ok(sources)
 }
 
-/// Returns, for each table at the bottom level, the number of records with a newer version in the same table. A table
-/// that cannot be opened is omitted.
+/// Returns, for each table at the bottom level, the number of records with a newer version in the same table. Omits
+/// tables that cannot be opened, or whose properties lack this number.
 fn hidden_at_bottom(view: &View) -> HashMap<u64, u64> {
     let tables = view.levels.level(BOTTOM).tables().iter();
     let hidden = tables.filter_map(|table| Some((table.meta().number, table.table().ok()?.properties().versions?)));
