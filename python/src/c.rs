@@ -11,7 +11,6 @@ pub(crate) const WAXSEAL_NOT_FOUND: i32 = 1;
 pub(crate) const WAXSEAL_TOO_SMALL: i32 = 2;
 pub(crate) const WAXSEAL_NOT_RESIDENT: i32 = 3;
 pub(crate) const WAXSEAL_CLOSED: i32 = -9;
-pub(crate) const WAXSEAL_INTERRUPTED: i32 = -14;
 
 pub(crate) const WAXSEAL_COMPARE_FAILED: i32 = i32::MIN;
 

@@ -109,7 +109,9 @@ impl Uid {
         if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
-        u128::from_str_radix(text, 16).ok().map(|number| Uid(number.to_be_bytes()))
+        let mut bytes = u128::from_str_radix(text, 16).ok()?.to_le_bytes();
+        bytes.reverse(); // the text begins with the first byte
+        Some(Uid(bytes))
     }
 
     /// The two little-endian halves.

@@ -88,6 +88,7 @@ fn table(sim: &SimFs, number: u64, rows: &[Row]) -> TableMeta {
         base_seqno: 0,
         seal_column: false,
         created_micros: 0,
+        store: None,
     };
     let uid = Uid([number as u8; 16]);
     let writer = Writer::new(sim.open(&path, Open::Create).unwrap(), uid, settings, keeper());
