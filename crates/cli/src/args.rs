@@ -192,7 +192,7 @@ pub(crate) enum Verb {
     Registrations,
     /// Print events of the log.
     ///
-    /// A line each, by target, then operation, then time: time, client, operation, target, seqno, payload.
+    /// One line for each event in the order of time, newest last: time, client, operation, target, seqno, payload.
     Log(Log),
     /// Print the registrations that cover a key, and its events.
     ///

@@ -132,16 +132,31 @@ fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
         (_, Exit::Ok) if report.cancelled => "ended before it was complete".to_owned(),
         (Verb::Salvage, Exit::Ok) => format!("everything was salvaged; next: waxseal -d {dir} verify"),
         (_, Exit::Ok) if report.damage.is_empty() => "no damage".to_owned(),
-        (_, Exit::Ok) if report.lost == 0 => "all damage was repaired".to_owned(),
-        (_, Exit::Ok) => format!("all damage was settled; {lost} given up for good"),
+        (_, Exit::Ok) if report.lost > 0 => format!("all damage was settled; {lost} given up for good"),
+        (_, Exit::Ok) if has(report, Outcome::Accepted) => {
+            "all damage was settled; the lost ranges are given up for good".to_owned()
+        }
+        (_, Exit::Ok) => "all damage was repaired".to_owned(),
         (Verb::Salvage, Exit::Io) => {
             "incomplete: a file could not be read; next: the same command once the device answers".to_owned()
         }
         (_, Exit::Io) => "not all of it could be read; next: the same command once the device answers".to_owned(),
+        (Verb::Verify, _) if report.damage.iter().any(|finding| finding.file == "CURRENT") => {
+            format!("damaged, the store does not open; next: waxseal -d {dir} salvage NEW_DIR")
+        }
         (Verb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
         (Verb::Repair, _) => format!("damaged: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+        (Verb::Salvage, _) if report.lost == 0 && !has(report, Outcome::Fenced) => {
+            format!(
+                "no record that was found is lost, but missing files would not be noticed; next: waxseal -d {dir} verify"
+            )
+        }
         (Verb::Salvage, _) => format!("incomplete: {lost} lost, reads of the lost ranges fail; next: {accept}"),
     }
+}
+
+fn has(report: &Report, outcome: Outcome) -> bool {
+    report.damage.iter().any(|finding| finding.outcome == outcome)
 }
 
 fn exit_of(report: &Report) -> Exit {
@@ -199,5 +214,16 @@ mod tests {
         assert!(exit == Exit::Io && text.starts_with("incomplete"), "{text}");
         let (exit, text) = line(Verb::Repair, &report(Outcome::Accepted, 1));
         assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; 1 record is given up for good"));
+        let (exit, text) = line(Verb::Repair, &report(Outcome::Accepted, 0)); // an earlier repair counted the records
+        assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; the lost ranges are given up for good"));
+    }
+
+    #[test]
+    fn a_store_without_current_is_salvaged_and_nothing_is_called_lost() {
+        let finding = Finding { file: "CURRENT".to_owned(), ..Finding::default() };
+        let report = Report { damage: vec![finding], ..Report::default() };
+        let line = |verb| closing_line(verb, &report, Path::new("store"));
+        assert!(line(Verb::Verify).ends_with("waxseal -d store salvage NEW_DIR"), "{}", line(Verb::Verify));
+        assert!(line(Verb::Salvage).starts_with("no record that was found is lost"), "{}", line(Verb::Salvage));
     }
 }

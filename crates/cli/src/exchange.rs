@@ -10,12 +10,14 @@ use crate::args::{Args, Export, Leaves};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::records::bounds;
-use crate::store::{existing_family, open_to_fill, open_to_read};
+use crate::store::{existing_family, open_to_change, open_to_fill, open_to_read, session};
 use crate::text::counted;
 
 pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_read(args)?;
-    let cf = existing_family(&db, &args.cf)?;
+    // With `--as` the export is an event of the log, which needs a store that is open for writing.
+    let db = if args.name.is_some() { open_to_change(args)? } else { open_to_read(args)? };
+    existing_family(&db, &args.cf)?;
+    let cf = session(args, &db)?.column_family(&args.cf)?;
     let has_seals = matches!(export.policy, Leaves::Labels | Leaves::Seals);
     if !has_seals && !export.provider.is_empty() {
         return Err(Failure::usage("--provider exports entries beside seals: use it with --policy labels or seals"));

@@ -304,6 +304,40 @@ fn a_store_without_current_is_damaged_and_is_salvaged() {
     assert_eq!(get.stdout, b"value", "{get:?}");
 }
 
+/// Tables of two stores in one directory without a manifest are not mixed: the user names a store by the id that the refusal prints.
+#[test]
+fn of_tables_of_two_stores_the_user_chooses() {
+    let tool = Tool::new();
+    for (dir, key) in [("store", "own"), ("other", "other")] {
+        let db = waxseal::Db::open(tool.path(dir)).unwrap();
+        db.column_family("default").unwrap().put(key, "value").unwrap();
+        db.flush().unwrap();
+        db.close().unwrap();
+    }
+    let entries = |dir: &str| fs::read_dir(tool.path(dir)).unwrap().map(|entry| entry.unwrap().path());
+    let is_table = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tbl");
+    for (at, table) in entries("other").filter(is_table).enumerate() {
+        fs::copy(table, tool.path("store").join(format!("0009{at:02}.tbl"))).unwrap();
+    }
+    entries("store").filter(|path| !is_table(path)).for_each(|path| fs::remove_file(path).unwrap());
+    let refused = tool.run(&args("salvage", &tool.path("refused"), &[]));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("several stores") && said.contains("--store"), "{said}");
+    let is_id = |word: &&str| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let ids: Vec<&str> = said.split(' ').filter(is_id).collect();
+    assert_eq!(ids.len(), 2, "{said}");
+    for id in ids {
+        let saved = tool.path(id);
+        let told = String::from_utf8(tool.ok(&args("salvage", &saved, &["--accept-loss", "--store", id]))).unwrap();
+        assert!(told.contains("left alone"), "{told}");
+        let db = waxseal::Db::open(&saved).unwrap();
+        let cf = db.column_family("default").unwrap();
+        let found = ["own", "other"].map(|key| cf.get(key).unwrap().is_some());
+        assert!(found[0] != found[1], "{found:?}: {told}");
+    }
+    assert_ne!(tool.code(&args("salvage", &tool.path("none"), &["--store", "own"])), 0, "no id");
+}
+
 #[test]
 fn another_engines_database_is_named_and_left_alone() {
     let tool = Tool::new();
