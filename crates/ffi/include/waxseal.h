@@ -1,30 +1,30 @@
 /* Waxseal: an embeddable storage engine that never gives a wrong answer, never hides a loss, and is fast.
  *
- * Made from crates/ffi/src by `cargo xtask header`: do not edit.
+ * Generated from crates/ffi/src by `cargo xtask header`: do not edit.
  *
- * STATUS. Every fallible function answers one: WAXSEAL_OK (0); a positive one that is an answer and no failure
- * (WAXSEAL_NOT_FOUND, WAXSEAL_TOO_SMALL, WAXSEAL_NOT_RESIDENT); a negative one for a failure. Its last argument may be null; if it is not,
- * *error must be null or an error object: on failure, and only then, *error becomes a new error object, to be read with
- * waxseal_error_.. and ended with waxseal_error_destroy; an object that stood there is ended. So one variable, null at
- * first, serves any number of calls.
+ * STATUS. Every function that can fail returns a status: WAXSEAL_OK (0), a positive result that is no failure
+ * (WAXSEAL_NOT_FOUND, WAXSEAL_TOO_SMALL, WAXSEAL_NOT_RESIDENT), or a negative failure. The last argument, `error`, may
+ * be null. Otherwise *error must be null or an error object. On failure, and only then, *error is set to a new error
+ * object, and an error object that it held before is destroyed. Read an error object with waxseal_error_.. and destroy
+ * it with waxseal_error_destroy. One variable, null at first, serves any number of calls.
  *
- * OUTPUTS are written by a call that answers WAXSEAL_OK, and by no other, unless its page says so.
+ * OUTPUTS are written only by a call that returns WAXSEAL_OK, unless the function's page states otherwise.
  *
- * HANDLES (pointers to types that only the library knows) are made and ended by the library. The library never trusts
- * one: null or a pointer of another kind is WAXSEAL_INVALID, a handle that was ended is WAXSEAL_CLOSED, from any thread,
- * also when two threads end one at once. Every handle is ended by its caller, in any order.
+ * HANDLES (pointers to opaque types) are created and destroyed by functions of the library, which never dereferences
+ * them. Null or a pointer of another kind returns WAXSEAL_INVALID. A handle that was destroyed returns WAXSEAL_CLOSED,
+ * from any thread, also if two threads destroy it at the same time. The caller destroys every handle, in any order.
  *
- * BYTES are a pointer and a length, in and out; null with length 0 is no bytes, null with a length is WAXSEAL_INVALID.
- * They are read during the call alone. Names and texts are UTF-8, paths are bytes as the system has them.
+ * BYTES are a pointer and a length, as input and as output. Null with length 0 is empty; null with another length
+ * returns WAXSEAL_INVALID. Inputs are read only during the call. Names and texts are UTF-8; paths are the system's bytes.
  *
- * THREADS. Stores, families, snapshots and what was read may be used from any thread at a time; options, batches and
- * iterators by one thread at a time: a second one is told WAXSEAL_BUSY. After fork every call in the child is
- * WAXSEAL_INVALID.
+ * THREADS. Stores, families, snapshots and results may be used by several threads at a time. Options, batches and
+ * iterators may be used by one thread at a time; a second one gets WAXSEAL_BUSY. After a fork every call in the child
+ * returns WAXSEAL_INVALID.
  *
- * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library. Inside one
- * every call on the store that calls it is WAXSEAL_INVALID; other stores may be used. One that can fail does so by a
- * negative status, and says why by an error of waxseal_error_create, which the library ends: the call in which it ran
- * answers WAXSEAL_CALLBACK with that reason.
+ * CALLBACKS run on any thread that needs them and must not unwind (throw, longjmp) into the library. Inside a callback
+ * every call on the store that runs it returns WAXSEAL_INVALID; other stores may be used. A callback fails by returning
+ * a negative status, and states the reason with waxseal_error_create, whose object the library destroys. The call that
+ * ran the callback then returns WAXSEAL_CALLBACK with that reason.
  */
 
 
@@ -535,7 +535,7 @@ struct ArrowArrayStream {
 #define WAXSEAL_OUTCOME_LEFT_ALONE 6
 
 /**
- * Nothing was tried, or nothing helped.
+ * No repair step was tried, or none succeeded.
  */
 #define WAXSEAL_RUNG_NONE 0
 
@@ -762,7 +762,7 @@ struct ArrowArrayStream {
 #define WAXSEAL_FIELD_OPTIONS 10
 
 /**
- * How many numbers a field has room for.
+ * The length of a field's array of numbers.
  */
 #define WAXSEAL_FIELD_NUMBERS 5
 
@@ -2173,8 +2173,8 @@ int32_t waxseal_family_options_set_comparator(waxseal_family_options_t *options,
 int32_t waxseal_compare_again(void);
 
 /**
- * The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
- * null, and is copied as it is now.
+ * Sets the options of a family, which replace those recorded in the store. The open creates the family if it does not
+ * exist. `family_options` may be null, and is copied in its current state.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
  */
@@ -4154,7 +4154,7 @@ int32_t waxseal_registrations(const waxseal_session_t *session,
 size_t waxseal_registrations_count(const waxseal_registrations_t *registrations);
 
 /**
- * The registration at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+ * The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
  *
  * Thread-safe.
  */
