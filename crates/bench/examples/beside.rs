@@ -1,8 +1,9 @@
-//! What a writer that asks for no sync loses beside 64 that do, and how much of that is the log's doing: `beside ROUNDS DIR`.
+//! Measures the rate that an `Os` writer loses beside 64 synced writers, and the log's part of the loss:
+//! `beside ROUNDS DIR`.
 //!
-//! Turn by turn, in one process: the writer alone, beside synced writers of its own store, and beside as many of another store. Those of the
-//! other store take the same processors and the same disk, and share no log with it: what it loses beside them no log can give back. One line:
-//! medians of the rounds, the rates as shares of the writer's rate alone.
+//! One process alternates between three cases: the writer alone, beside synced writers of its own store, and beside as
+//! many synced writers of another store. Writers of the other store use the same cores and disk but another log, so the
+//! loss beside them is not the log's. Prints one line: medians of the rounds, as shares of the writer's rate alone.
 
 #![expect(clippy::disallowed_methods, reason = "a clock and directories of its own are what it measures with")]
 
@@ -50,7 +51,7 @@ fn compare(rounds: u64, dir: &Path) -> Outcome<String> {
     ))
 }
 
-/// How many writes the writer did in a turn, and how many synced ones those beside it.
+/// Returns the number of writes of the writer in one round, and the number of synced writes beside it.
 fn write(to: &ColumnFamily, beside: Option<&ColumnFamily>) -> Outcome<(u64, u64)> {
     let (stop, synced) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {

@@ -78,7 +78,7 @@ fn run(operation: &str, count: u64, dir: &str, kind: &[String]) -> Outcome {
             }
         }
     }
-    // From here on everything is warm, and the threads behind are asleep.
+    // Caches are warm and the background threads sleep.
     let mut at = records.cursor();
     at.first()?;
     while at.valid() {
@@ -88,7 +88,7 @@ fn run(operation: &str, count: u64, dir: &str, kind: &[String]) -> Outcome {
         read(&records, keys.written(i))?;
     }
     operate(operation, count, &records, keys, values)?;
-    // No close: what a store does then is not the operation's.
+    // The store is not closed, since the work of a close is not part of the operation.
     std::mem::forget((db, records));
     Ok(())
 }
@@ -102,7 +102,7 @@ struct Below {
 }
 
 fn below(operation: &str, count: u64, dir: &Path) -> Outcome {
-    // The same random numbers for both, so that they do the same.
+    // Both runs get the same random numbers, so that they perform the same operations.
     let env = Env { random: Arc::new(SeededRandom::new(1)), ..Env::real() };
     let prepared = Registrar::prepare(Setup::new(&env));
     let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));

@@ -29,9 +29,9 @@ struct Part {
     starts: usize,
 }
 
-/// The goal is 100 (1 %) and 0 everywhere. A number above that is what a part has today: it only ever falls.
+/// The goal is 100 (1 %) and 0 everywhere. A larger number is the present state of a part, and may only fall.
 const PARTS: &[Part] = &[
-    Part { name: "crates/bench/", opaque: 220, starts: 2 },
+    Part { name: "crates/bench/", opaque: 100, starts: 1 },
     Part { name: "crates/cli/", opaque: 100, starts: 0 },
     Part { name: "crates/ffi/include/", opaque: 100, starts: 1 },
     Part { name: "crates/ffi/src/", opaque: 100, starts: 2 },
@@ -41,7 +41,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/registry/", opaque: 100, starts: 2 },
     Part { name: "crates/waxseal/", opaque: 100, starts: 1 },
     Part { name: "python/", opaque: 100, starts: 2 },
-    Part { name: "*.md", opaque: 160, starts: 7 },
+    Part { name: "*.md", opaque: 100, starts: 6 },
 ];
 
 /// What the sentences of a part come to.

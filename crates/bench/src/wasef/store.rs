@@ -1,5 +1,5 @@
 //! A store on the bare engine, with or without registry and log: the engine, the record protector, and a registrar on
-//! top. All stores of an experiment are in one process, on the same disk, each in its own directory.
+//! top. One process opens all stores of an experiment, each in its own directory of the same disk.
 
 use crate::Outcome;
 use crate::node::Shape;
