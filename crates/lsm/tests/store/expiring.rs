@@ -156,6 +156,7 @@ fn dump(sim: &SimFs) -> String {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the golden file is a file of the repository")]
 fn the_bytes_of_a_manifest_of_expiring_tables() {
     let sim = SimFs::new(1);
     written(&sim);
