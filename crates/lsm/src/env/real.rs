@@ -29,8 +29,12 @@ pub struct RealFs;
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 impl Fs for RealFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
-        let file = OpenOptions::new().read(true).write(how != Open::Read).create_new(how == Open::Create).open(path)?;
-        Ok(Arc::new(RealFile(file)))
+        let mut options = OpenOptions::new();
+        options.read(true).write(how != Open::Read).create_new(how == Open::Create);
+        // Opening a pipe in the place of a file would wait for a writer. Regular files ignore the flag.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+        Ok(Arc::new(RealFile(options.open(path)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss};
-use waxseal_lsm::env::{Fs, Machine, SimFs};
+use waxseal_lsm::env::{Env, Fs, Machine, SimFs};
 use waxseal_lsm::error::{ErrorKind, Verdict};
 use waxseal_lsm::options::{Durability, Settings};
 
@@ -258,4 +258,42 @@ fn a_stray_file_of_the_greatest_number_keeps_nobody_from_writing() {
         let db = open(&sim, &dir);
         assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..40, 0));
     }
+}
+
+/// A pipe in the place of a file of the store is a damaged file. Opening a pipe waits for its other end, for ever.
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(clippy::disallowed_methods, reason = "pipes are made in a real directory")]
+fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let make = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let written = |name: &str| {
+        let dir = home.path().join(name);
+        let db = Db::open(&dir, settings(), parts(Env::real())).unwrap();
+        fill(&db, 0..20, 1);
+        db.flush().unwrap();
+        fill(&db, 20..40, 1);
+        db.close().unwrap();
+        dir
+    };
+    let names: Vec<String> =
+        std::fs::read_dir(written("plain")).unwrap().map(|entry| name_of(&entry.unwrap())).collect();
+    for name in names.iter().filter(|name| *name != "LOCK") {
+        let dir = written(&format!("with {name}"));
+        std::fs::remove_file(dir.join(name)).unwrap();
+        make(&dir.join(name));
+        let read = |db: Db| rows(&db, &default(&db), At::Latest);
+        let outcome = Db::open(&dir, settings(), parts(Env::real())).and_then(read);
+        assert!(outcome.is_err(), "{name}: {outcome:?}");
+    }
+    let dir = written("beside a stray pipe");
+    make(&dir.join("000999.tbl"));
+    let db = Db::open(&dir, settings(), parts(Env::real())).unwrap();
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap().len(), 40);
+}
+
+fn name_of(entry: &std::fs::DirEntry) -> String {
+    entry.file_name().into_string().unwrap()
 }

@@ -39,7 +39,9 @@ impl RealDir {
 
     fn open_file(&self, name: &str, flags: OFlags) -> io::Result<StdFile> {
         let mode = Mode::from_raw_mode(0o666);
-        Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags | OFlags::CLOEXEC, mode))?.into())
+        // Opening a pipe in the place of a file would wait for a writer. Regular files ignore the flag.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags, mode))?.into())
     }
 
     /// Calls `call` with each entry and its kind, "." and ".." included.
