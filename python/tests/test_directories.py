@@ -38,6 +38,8 @@ def test_other_files_are_left_alone_unless_the_caller_allows_them(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "photos"]
     with waxseal.open(tmp_path, "c", beside_other_files=True) as db:
         db[b"key"] = b"value"
+    with waxseal.open(tmp_path, "n") as db:  # a store was there, so another one may be; the old one was destroyed, then refused
+        assert len(db) == 0
     waxseal.destroy(tmp_path)
     assert (tmp_path / "notes.txt").read_bytes() == b"mine" and (tmp_path / "photos").is_dir()
 

@@ -398,8 +398,11 @@ def open_store(
     **settings: Any,
 ) -> DB:
     """Opens the store in a directory, or, without a path, one in memory. Mode "n" removes an existing store first."""
+    replaces = mode == "n" and path is not None and exists(path)
+    if replaces:
+        settings["beside_other_files"] = True  # as for the old store: the new one must not be refused once that is gone
     opening = Opening(settings, make_error, path)
-    if mode == "n" and path is not None and exists(path):
+    if replaces and path is not None:
         _try_out(opening)
         destroy_store(path, make_error)
     options = opening.options.handle
