@@ -1,7 +1,7 @@
 //! Loads rows into a family.
 //!
-//! A row is bad if it cannot become a record: a wrong number of fields, not a JSON object, no key, or a key or value
-//! above its limit. By default the first bad row ends the load, and every row before it is in the store. With
+//! A row is bad if it cannot become a record: a wrong number of fields, a quote that the file does not close, not a JSON
+//! object, no key, or a key or value above its limit. By default the first bad row ends the load, and every row before it is in the store. With
 //! `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed first and stored by one commit,
 //! so a failure leaves the store unchanged.
 
@@ -14,6 +14,7 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
 
+use super::quotes::Quotes;
 use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Format, Load};
 use crate::failure::{Exit, Failure};
@@ -175,6 +176,7 @@ fn within_limits((key, value): (Vec<u8>, Vec<u8>)) -> Result<(Vec<u8>, Vec<u8>),
 
 fn load_csv(input: Box<dyn Read>, load: &Load, delimiter: u8, rows: &mut Rows, put: Put<'_>) -> Result<(), Failure> {
     let src = load.src.as_path();
+    let (input, in_quotes) = Quotes::new(input, delimiter);
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
     let header = match reader.headers() {
         Ok(header) => header.clone(),
@@ -190,20 +192,30 @@ fn load_csv(input: Box<dyn Read>, load: &Load, delimiter: u8, rows: &mut Rows, p
             Failure::usage(format!("{} has no column {key:?}, only {}", src.display(), columns(&header)))
         })?,
     };
+    // A row is held back until the next one is read: a quote that the file does not close swallows all rows behind it.
+    let mut last = None;
     for row in reader.records() {
-        match row {
+        let row = match row {
             Ok(row) => {
                 let line = row.position().map_or(0, csv::Position::line);
-                let record = if is_plain { plain_row(&row) } else { object_row(&header, &row, column) };
-                rows.take(src, line, record, put)?;
+                (line, if is_plain { plain_row(&row) } else { object_row(&header, &row, column) })
             }
             Err(error) => {
                 let (line, fault) = csv_fault(src, error)?;
-                rows.take(src, line, Err(fault), put)?;
+                (line, Err(fault))
             }
+        };
+        if let Some((line, record)) = last.replace(row) {
+            rows.take(src, line, record, put)?;
         }
     }
-    Ok(())
+    let unclosed = || "a quoted field is not closed before the end of the file".to_owned();
+    match last {
+        Some((line, _)) if in_quotes.get() => rows.take(src, line, Err(unclosed()), put),
+        Some((line, record)) => rows.take(src, line, record, put),
+        None if in_quotes.get() => Err(Failure::usage(format!("{}: line 1: {}", src.display(), unclosed()))),
+        None => Ok(()),
+    }
 }
 
 /// Returns key and value of a row with the escaped columns `key` and `value`.

@@ -7,6 +7,7 @@
 
 mod dump;
 mod load;
+mod quotes;
 
 pub(crate) use dump::dump;
 pub(crate) use load::load;

@@ -60,6 +60,21 @@ fn bad_rows_are_skipped_and_counted_in_every_format() {
     }
 }
 
+/// The csv crate takes the end of the file for the end of the field, so that all rows behind the quote were part of one value.
+#[test]
+fn a_quote_that_is_not_closed_is_a_bad_row() {
+    for (name, content) in [("in.csv", "id,v\n1,a\n2,\"b\n3,c\n4,d\n"), ("in.tsv", "id\tv\n1\ta\n2\t\"b\n3\tc\n4\td\n")]
+    {
+        let tool = Tool::new();
+        fs::write(tool.path(name), content).unwrap();
+        let (code, said, object) = failure(&tool, &args("load", &tool.path(name), &["--json"]));
+        assert_eq!((code, &object["records"]), (Some(1), &Value::from(1)), "{said}");
+        assert!(said.contains("line 3: a quoted field is not closed before the end of the file"), "{said}");
+        let loaded = tool.ok(&args("load", &tool.path(name), &["--skip-bad"]));
+        assert_eq!(String::from_utf8(loaded).unwrap(), "loaded 1 record; skipped 1 bad row\n");
+    }
+}
+
 #[test]
 fn a_dump_ends_in_silence_when_its_reader_leaves() {
     let tool = Tool::new();
