@@ -556,13 +556,17 @@ impl Inner {
         Ok(moment)
     }
 
-    /// Syncs for a caller that is promised durability. If the log was already synced, no check of the store lock has
-    /// happened yet, so it follows here.
+    /// Syncs for a caller that is promised durability. If the log was already synced, neither the store lock nor an
+    /// earlier failure has been checked yet, so both follow here.
     fn sync_and_check(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         let before = log.wal.synced().offset;
         let moment = self.sync_log()?;
-        if moment.offset <= before { self.halt_if_lost() } else { Ok(()) }
+        if moment.offset > before {
+            return Ok(());
+        }
+        self.check_halted()?;
+        self.halt_if_lost()
     }
 
     /// Halts the store and reports it, if it has lost its lock or its directory.
