@@ -16,7 +16,7 @@ use watched::Watched;
 use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
-use waxseal_lsm::env::sim::{Crash, Fault, SimFs};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Open, TracedFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
@@ -791,4 +791,48 @@ fn large_values_are_written_in_groups_that_stay_small() {
         db.get(&family, &[n], At::Latest, look).unwrap();
         assert!(is_whole, "{n}");
     }
+}
+
+/// Killed between two of its steps, a salvage left a store that opened without an error and without rows.
+#[test]
+fn a_salvage_that_is_killed_leaves_no_store_that_answers_less() {
+    let written = || {
+        let sim = SimFs::new(77);
+        let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+        for name in ["default", "other"] {
+            let mut batch = Batch::new();
+            batch.push(db.family(name).unwrap().id(), Kind::Put, b"k", name.as_bytes(), db.companions()).unwrap();
+            db.commit(&mut batch, Durability::Os).unwrap();
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        sim.reboot(Crash::Process);
+        sim
+    };
+    let run = |sim: &SimFs| {
+        let (from, to) = (Path::new(DIR), Path::new(SAVED));
+        salvage(from, to, Settings::default(), parts(sim), SalvageOptions::default())
+    };
+    let whole = written();
+    run(&whole).unwrap();
+    let steps = whole.changing_steps();
+    let mut whole_stores = 0;
+    for crash in [Crash::Process, Crash::Machine(Loss::DurableOnly), Crash::Machine(Loss::Names)] {
+        for step in &steps {
+            let sim = written();
+            sim.crash_at(*step);
+            let outcome = run(&sim);
+            sim.reboot(crash);
+            let settings = Settings { create_if_missing: false, ..Settings::default() };
+            let Ok(db) = Db::open(Path::new(SAVED), settings, parts(&sim)) else { continue };
+            whole_stores += 1;
+            for name in ["default", "other"] {
+                let family = db.family(name).expect(name);
+                let mut found = None;
+                db.get(&family, b"k", At::Latest, &mut |record| found = Some(record.value.to_vec())).unwrap();
+                assert_eq!(found.as_deref(), Some(name.as_bytes()), "step {step}: {outcome:?}");
+            }
+        }
+    }
+    assert!((3..3 * steps.len()).contains(&whole_stores), "{whole_stores} of {} steps", steps.len());
 }

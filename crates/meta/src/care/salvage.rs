@@ -8,20 +8,22 @@
 //!         replaces a lost newer one, unless the caller accepts the loss: records that may be outdated are written
 //!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
 //!         loss with an unknown range, the lost range covers all keys.
-//! Crash:  until its salvage is complete, a family is under a lost range over all its keys (unless its order names no
-//!         last key). A salvage that fails or is ended leaves no store.
+//! Crash:  the new store is built in a directory of its own inside the destination, and its files move to the destination
+//!         when it is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or a store
+//!         without `CURRENT`. A salvage that fails or is ended leaves nothing.
 //! Costs:  one pass over everything, a second one if something was lost, and another one if a table without a manifest
 //!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
 //!         missing records, and the current write batch: 4 MiB, or one record.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::{Batch, SystemPass};
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts};
-use waxseal_lsm::env::Open;
+use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
@@ -106,7 +108,9 @@ pub fn salvage(
         None => Others::find(&parts.env, from, &options.stores)?,
     };
     let parts = with_system_families(parts, state.as_ref());
-    let db = Db::open(to, Settings { create_if_missing: true, ..settings }, parts.clone())?;
+    let scratch = to.join(SCRATCH);
+    fs.create_dir_all(to).during(|| format!("creating {}", to.display()))?;
+    let db = Db::open(&scratch, Settings { create_if_missing: true, ..settings }, parts.clone())?;
     let mut salvage = Salvage {
         from,
         parts: &parts,
@@ -135,14 +139,30 @@ pub fn salvage(
     };
     let outcome = salvage.run(&names, unread, &mut options).and_then(|()| db.flush());
     let report = salvage.report;
-    match outcome.and(db.close()) {
-        Ok(()) => Ok(report),
-        Err(error) => {
-            let _ = db.close();
-            let _ = Db::destroy(to, &parts.env); // an incomplete store must not be used
-            Err(error)
-        }
+    if let Err(error) = outcome.and(db.close()) {
+        let _ = db.close();
+        let _ = Db::destroy(&scratch, &parts.env);
+        let _ = fs.remove_dir(to);
+        return Err(error);
     }
+    move_up(&*fs, &scratch, to).during(|| format!("moving the new store to {}", to.display()))?;
+    Ok(report)
+}
+
+/// The directory inside the destination in which the new store is built. Beside it alone the destination is no store.
+const SCRATCH: &str = "salvaging";
+
+/// Moves the files of a closed store from `scratch` to its parent. The parent is a store once `CURRENT` is there.
+fn move_up(fs: &dyn Fs, scratch: &Path, to: &Path) -> io::Result<()> {
+    let current = Name::Current.to_string();
+    for name in fs.list(scratch)?.iter().filter(|name| **name != current && **name != Name::Lock.to_string()) {
+        fs.rename(&scratch.join(name), &to.join(name))?;
+    }
+    fs.sync_dir(to)?;
+    fs.rename(&scratch.join(&current), &to.join(&current))?;
+    fs.sync_dir(to)?;
+    fs.remove(&scratch.join(Name::Lock.to_string()))?;
+    fs.remove_dir(scratch)
 }
 
 /// Adds the old store's system families to the parts, because they can only be created when the store is opened.
