@@ -8,6 +8,9 @@
 use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
 use crate::version::LEVELS;
 
+/// Share of the log's limit, in thousandths, from which the log delays writers.
+pub const LOG_DELAY_FROM: u64 = 875;
+
 /// How far flush and compaction are behind, for one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debt {
@@ -117,7 +120,7 @@ pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     }
     let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
     let memory = ramp(debt.memtables, limits.memtables).max(ramp(debt.memory, (750, 1000)));
-    let memory = memory.max(ramp(debt.log, (875, 1000)));
+    let memory = memory.max(ramp(debt.log, (LOG_DELAY_FROM, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
         0 => Stall::Go,
         pressure => {

@@ -13,6 +13,7 @@ use super::Inner;
 use super::background::Lane;
 use super::commit::{Log, Moment};
 use super::family::Family;
+use crate::compaction::debt::LOG_DELAY_FROM;
 use crate::env::work::{lock, try_lock};
 use crate::error::Result;
 use crate::options::Settings;
@@ -78,7 +79,9 @@ impl Inner {
     /// After the edit is durable, the caller calls `end_log_edit`.
     pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
         let Some(log) = &self.log else { return LogEdit::default() };
-        let needed = self.needed_from(log, flushed);
+        // With no segment to retire the oldest record does not matter, and finding it costs a look at every family.
+        let can_retire = log.wal().retirable(u64::MAX).is_some();
+        let needed = if can_retire { self.needed_from(log, flushed) } else { 0 };
         self.log_changes_below(log, edit, moment, needed)
     }
 
@@ -191,11 +194,14 @@ impl Inner {
     }
 
     /// Returns the needed log in thousandths of its bound. Returns 0 while flushes fail, so that one family that cannot
-    /// be flushed does not stop the writers of all others.
+    /// be flushed does not stop the writers of all others. Returns 0 as well for a log so short that it delays nobody,
+    /// without a look at every family.
     pub(super) fn log_pressure(&self) -> u64 {
-        match self.background.failure(Lane::Flush) {
-            None => LogBound::of(&self.settings).pressure(self.needed_log_bytes()),
-            Some(_) => 0,
+        let (Some(log), None) = (&self.log, self.background.failure(Lane::Flush)) else { return 0 };
+        let bound = LogBound::of(&self.settings);
+        match bound.pressure(log.wal().live_bytes()) < LOG_DELAY_FROM {
+            true => 0,
+            false => bound.pressure(self.needed_log_bytes()),
         }
     }
 
