@@ -69,6 +69,13 @@ impl TableRef {
         self.handle.table().cloned()
     }
 
+    /// Makes readers forget damage that they met in the table. Call it after the whole file was found intact.
+    pub fn forget_damage(&self) {
+        if let Some(table) = self.handle.opened() {
+            table.forget_damage();
+        }
+    }
+
     /// Verifies the value that a record of the table points to, and the rest of its entry in the blob file. Returns
     /// `None` if the entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is
     /// damaged. Fails if the value is unreadable.

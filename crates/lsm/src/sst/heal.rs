@@ -103,6 +103,13 @@ impl Wounds {
         known.told.insert(number)
     }
 
+    /// Removes all bad blocks.
+    pub(super) fn clear(&self) {
+        if self.any.load(Ordering::Acquire) {
+            *lock(&self.known) = Known::default();
+        }
+    }
+
     /// Removes a block that turned out to be whole.
     pub(super) fn remove(&self, number: usize) {
         if self.any.load(Ordering::Acquire) {

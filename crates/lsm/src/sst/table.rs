@@ -253,6 +253,12 @@ impl Table {
         self.slots.empty();
     }
 
+    /// Forgets the bad blocks met so far, so that the next reads examine them anew. For a caller that found the whole
+    /// file intact: the device answers again, or the bytes were put back.
+    pub fn forget_damage(&self) {
+        self.wounds.clear();
+    }
+
     /// Returns the protector that checks this table's records.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
         &self.keeper

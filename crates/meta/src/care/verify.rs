@@ -202,6 +202,7 @@ fn look_into(
     };
     let error = match (&opened, strict) {
         (Ok(open), Ok(ledger)) => {
+            table.forget_damage(); // it has passed
             count(open, keeper, ledger.count(), report)?;
             return look_at_values(db, table, open, &mut Which::default(), report, progress);
         }
