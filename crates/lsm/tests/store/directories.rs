@@ -286,7 +286,9 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
         make(&dir.join(name));
         let read = |db: Db| rows(&db, &default(&db), At::Latest);
         let outcome = Db::open(&dir, settings(), parts(Env::real())).and_then(read);
-        assert!(outcome.is_err(), "{name}: {outcome:?}");
+        // A log that was closed is whole in its segments: the ring is not needed.
+        assert!(outcome.as_ref().map_or(true, |rows| *rows == filled(0..40, 1)), "{name}: {outcome:?}");
+        assert!(outcome.is_err() || name.ends_with(".ring"), "{name}");
     }
     let dir = written("beside a stray pipe");
     make(&dir.join("000999.tbl"));
