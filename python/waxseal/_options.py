@@ -214,7 +214,7 @@ class Order:
 
 
 def _sign(found: Any) -> int:
-    return (found > 0) - (found < 0)
+    return int(found > 0) - int(found < 0)
 
 
 _FAILED = int(_abi.WAXSEAL_COMPARE_FAILED)
