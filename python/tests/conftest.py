@@ -1,11 +1,15 @@
 """Shared fixtures: stores in separate directories, and the backend of the whole run."""
 
 import os
+import signal
 from typing import Iterator
 
 import pytest
 
 import waxseal
+
+# A shell starts background jobs with SIGINT ignored, and Python then installs no handler for Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
