@@ -38,7 +38,7 @@ pub const WAXSEAL_COMPARE_FAILED: i32 = i32::MIN;
 pub type waxseal_compare_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, a: *const u8, a_len: usize, b: *const u8, b_len: usize) -> i32>;
 
-/// So many answers may be taken back, one after the other, before the comparator has failed: each signal takes back one.
+/// Maximum number of calls for one comparison. Each signal discards one result; then the comparator has failed.
 const MOST_ATTEMPTS: usize = 16;
 
 thread_local! {

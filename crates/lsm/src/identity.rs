@@ -1,9 +1,11 @@
-//! Which store a file belongs to, where no manifest says so: in the first page of each manifest, segment and ring. docs/format.md, section 3.1.
+//! The identity of the store to which a file belongs, for salvage without a manifest. See docs/format.md, section 3.1.
 //!
-//! A table names the store that wrote it in a property. A checkpoint is a store of its own with tables of its parent, so each of its files
-//! also names the stores that it descends from, and which of their tables it may hold.
+//! The first page of each manifest, segment and ring names its store. A table names the store that wrote it in a
+//! property. A checkpoint is a separate store with tables of its parent, so its files also name the stores that it
+//! descends from, and bounds for the tables that it may hold of each.
 //!
-//! Crash: the block is written with the page around it. A page without one, or with a damaged one, names no store.
+//! Crash: the identity is written together with its page. A page without an identity, or with a damaged one, names no
+//! store.
 
 use std::path::Path;
 
@@ -16,11 +18,11 @@ use crate::header::{FileKind, Header};
 use crate::names::Name;
 use crate::record::Seqno;
 
-/// The block begins here in the first page: behind all marks.
+/// Offset of the identity in the first page, behind all marks.
 pub const IDENTITY_AT: usize = 2048;
 
-/// A store names so many of those that it descends from, the nearest. A table of one further back must have outlived that many checkpoints,
-/// each made of the one before.
+/// Maximum number of ancestors that a store names, nearest first. A table of a more distant ancestor must have survived
+/// that many checkpoints, each made from the previous one.
 const MOST_ANCESTORS: usize = 32;
 
 /// Bytes of an ancestor.
@@ -33,18 +35,18 @@ const _: () = assert!(IDENTITY_AT + 16 + 4 + MOST_ANCESTORS * ANCESTOR_BYTES + 8
 pub struct StoreIdentity {
     /// The store's uid.
     pub store: Uid,
-    /// The store that it is a checkpoint of, the one that that is a checkpoint of, and so on.
+    /// The parents of the checkpoint: the store from which it was made, then that store's own parent, and so on.
     pub ancestors: Vec<Ancestor>,
 }
 
-/// A store of which a checkpoint was made: it holds no table of that store with a later number or seqno.
+/// A store from which a checkpoint was made. The checkpoint holds no table of it beyond these bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ancestor {
     /// The uid of that store.
     pub store: Uid,
-    /// The tables that came along have numbers below this one.
+    /// Linked tables have numbers below this one.
     pub below: u64,
-    /// No record in them has a greater seqno.
+    /// The greatest seqno in linked tables.
     pub through: Seqno,
 }
 
@@ -55,7 +57,7 @@ impl From<Uid> for StoreIdentity {
 }
 
 impl StoreIdentity {
-    /// The identity of a checkpoint of this store whose tables have numbers below `below`, and seqnos up to `through`.
+    /// Returns the identity of a checkpoint of this store, with tables below number `below` and seqnos up to `through`.
     #[must_use]
     pub fn of_checkpoint(&self, store: Uid, below: u64, through: Seqno) -> StoreIdentity {
         let parent = Ancestor { store: self.store, below, through };
@@ -63,7 +65,8 @@ impl StoreIdentity {
         StoreIdentity { store, ancestors }
     }
 
-    /// True if a table that names `writer` may be one of this store: written by it, or by one that it descends from before they parted.
+    /// Returns true if a table that names `writer` may belong to this store: the store wrote the table, or an ancestor
+    /// wrote it before the checkpoint.
     pub fn may_hold(&self, writer: Uid, number: u64, greatest: Seqno) -> bool {
         let came_along = |of: &Ancestor| of.store == writer && number < of.below && greatest <= of.through;
         self.store == writer || self.ancestors.iter().any(came_along)
@@ -83,7 +86,7 @@ impl StoreIdentity {
         page[IDENTITY_AT..IDENTITY_AT + block.len()].copy_from_slice(&block);
     }
 
-    /// What the first page of a file says; none in a file of an earlier build, and in a damaged one.
+    /// Reads the identity from the first page of a file. Returns `None` for a file of an earlier build or a damaged page.
     pub fn in_page(page: &[u8]) -> Option<StoreIdentity> {
         let mut reader = Reader::starting_at(page, IDENTITY_AT);
         let store = Uid(reader.array().ok()?);
@@ -102,9 +105,10 @@ impl StoreIdentity {
     }
 }
 
-/// The files of a directory that name a store, and which: manifests, segments and rings. Files that cannot be read name none.
+/// Returns the manifests, segments and rings of a directory that name a store, with its identity. Unreadable files are
+/// skipped. Reads one page of each file.
 ///
-/// Errors: `Io` if the directory cannot be listed. Reads one page of each file.
+/// Errors: `Io` if the directory cannot be listed.
 pub fn named_in(env: &Env, dir: &Path) -> Result<Vec<(Name, StoreIdentity)>> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let kind_of = |name: Name| match name {
