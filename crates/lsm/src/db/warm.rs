@@ -1,5 +1,5 @@
 //! Cache repopulation after a merge: if blocks of the input tables were cached, the output blocks with the same keys
-//! are loaded (`sst::warm`).
+//! are loaded (`sst::table::prepopulate`).
 //!
 //! In:     the tables of a merge, before and after.
 //! Out:    blocks of the new tables in the cache.

@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use super::block::Block;
-use super::dictionary::{Dictionary, unpack_zstd, zstd_length};
-use super::format::Handle;
-use super::guide::{Guide, Part};
-use super::properties::Properties;
-use super::table::Table;
-use super::{Cache, Checks, filter, index, top};
+use super::block::block::Block;
+use super::block::codec::{Dictionary, unpack_zstd, zstd_length};
+use super::block::frame::Handle;
+use super::index::{filter, index, top_index};
+use super::table::partitions::{Guide, Part};
+use super::table::properties::Properties;
+use super::table::table::Table;
+use super::{Cache, Checks};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::env::{File, Mapped};
@@ -71,7 +72,7 @@ pub fn fuzz_properties(bytes: &[u8]) {
     if let Ok(index) = index::Index::decode(bytes, &Order::bytewise(), MIB as u64) {
         index.find(bytes, &Order::bytewise());
     }
-    if let Ok(top) = top::Top::decode(bytes, &Order::bytewise(), None, MIB as u64) {
+    if let Ok(top) = top_index::Top::decode(bytes, &Order::bytewise(), None, MIB as u64) {
         assert!(top.is_sound(&Order::bytewise()) && top.range_of(top.blocks() - 1) == Some(top.spans().len() - 1));
         top.find(bytes, &Order::bytewise());
     }

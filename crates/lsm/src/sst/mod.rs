@@ -6,70 +6,47 @@
 //! scan    cursor: index -> block -> entries, in both directions
 //! ```
 //!
+//! Folders, top first; a folder imports only from folders below its own:
+//!
+//! ```text
+//! damage  repair, salvage and rebuild
+//! table   an open table: metadata, point reads, cursors; the writer
+//! index   the index of a table, whole or partitioned, and its filters
+//! cache   blocks and large values in memory, recycled buffers
+//! block   codec, frame, entries, and a block in memory
+//! ```
+//!
 //! Before: records arrive in internal order, each with its companions, from one job (flush or compaction).
 //! After:  a self-describing file that states its own extent. The manifest repeats its uid, size and digest, so that
 //!         neither another file nor an older copy is accepted.
 //! Damage: every byte is covered by a CRC seeded with the file's uid and the block's offset. A read of a damaged block
 //!         returns `Corruption` with file and offset; reads of other blocks are not affected.
 
-mod approach;
 mod block;
 mod cache;
-mod copies;
-mod cursor;
-mod cut;
-mod dictionary;
-mod ends;
-mod entry;
-mod examine;
-mod fetch;
-mod filter;
-mod format;
+mod damage;
 #[doc(hidden)]
 pub mod fuzzing;
-mod given;
-mod glean;
-mod guide;
-mod heal;
 mod index;
-mod key;
-mod large;
-mod policed;
-mod properties;
-mod prove;
-mod reach;
-mod rebuild;
-mod remains;
-mod resident;
 #[cfg(test)]
 mod scripts;
-mod separators;
-mod skim;
-mod spare;
-mod steps;
-mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
-mod top;
-mod walked;
-mod warm;
-mod wreck;
-mod writer;
 
-pub use cache::{Cache, CacheMetrics, Charge};
-pub use copies::CheckedBlock;
-pub use cursor::TableCursor;
-pub(crate) use dictionary::Packer;
-pub use dictionary::{Dictionary, TRAINING_BYTES, train_for};
-pub use examine::Found;
-pub(crate) use format::{put_packed, unpack_block};
-pub use heal::Watch;
-pub use large::{Large, LargeValues};
-pub use properties::{Carried, Properties};
-pub use prove::Checks;
-pub use rebuild::{Known, Rebuilt, rebuild};
-pub use stream::TableStream;
-pub use table::{Approach, Expected, Table};
-pub(crate) use writer::not_served;
-pub use writer::{Finished, Writer, WriterSettings};
+pub(crate) use block::codec::Packer;
+pub use block::codec::{Dictionary, TRAINING_BYTES, train_for};
+pub(crate) use block::frame::{put_packed, unpack_block};
+pub use cache::cache::{Cache, CacheMetrics, Charge};
+pub use cache::large_values::{Large, LargeValues};
+pub use damage::block_repair::Watch;
+pub use damage::copies::CheckedBlock;
+pub use damage::examine::Found;
+pub use damage::rebuild::{Known, Rebuilt, rebuild};
+pub use table::cursor::TableCursor;
+pub use table::properties::{Carried, Properties};
+pub use table::stream::TableStream;
+pub use table::table::{Approach, Expected, Table};
+pub use table::verify_read::Checks;
+pub(crate) use table::writer::not_served;
+pub use table::writer::{Finished, Writer, WriterSettings};

@@ -13,10 +13,10 @@
 
 use std::fmt::Write;
 
-use super::block::Block;
-use super::entry::{Builder, Entry};
-use super::format::{Handle, Stored, check, put_block, word_of};
-use super::steps::{Keys, walk};
+use super::block::block::Block;
+use super::block::entry::{Builder, Entry};
+use super::block::frame::{Handle, Stored, check, put_block, word_of};
+use super::block::scan::{Keys, walk};
 use crate::checksum::{Role, Uid};
 use crate::error::Result;
 use crate::options::Compression;

@@ -235,10 +235,10 @@ impl Comparator for Caseless {
 
 impl Table {
     /// Returns the index of a table that is not partitioned.
-    pub(super) fn index(&self) -> &index::Index {
+    pub(super) fn index(&self) -> &index::index::Index {
         match &self.guide {
-            guide::Guide::Whole(part) => &part.index,
-            guide::Guide::Cut(_) => panic!("a cut index"),
+            table::partitions::Guide::Whole(part) => &part.index,
+            table::partitions::Guide::Cut(_) => panic!("a cut index"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
-use crate::sst::block::Block;
-use crate::sst::format::Handle;
+use crate::sst::block::block::Block;
+use crate::sst::block::frame::Handle;
 use crate::sst::fuzzing::{fuzz_block, fuzz_properties, fuzz_table};
 use proptest::prelude::*;
 

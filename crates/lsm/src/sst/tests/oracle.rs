@@ -1,9 +1,9 @@
 //! Compares tables with a sorted list of records.
 
-use super::block::Block;
 use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
+use crate::sst::block::block::Block;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

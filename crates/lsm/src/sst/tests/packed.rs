@@ -2,7 +2,7 @@
 //! without zstd.
 
 use super::*;
-use crate::sst::dictionary::Dictionary;
+use crate::sst::block::codec::Dictionary;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/zstd.txt");
 
@@ -33,8 +33,8 @@ mod with_zstd {
     use crate::checksum::{Role, hash_key};
     use crate::options::{KIB, MIB};
     use crate::record::MAX_SEQNO;
-    use crate::sst::dictionary::unpack_zstd;
-    use crate::sst::format::{Stored, check, put_block};
+    use crate::sst::block::codec::unpack_zstd;
+    use crate::sst::block::frame::{Stored, check, put_block};
     use crate::sst::train_for;
     use proptest::prelude::*;
     use std::fmt::Write;

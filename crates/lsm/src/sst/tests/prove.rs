@@ -5,9 +5,9 @@ use crate::checksum::keys_hashed;
 use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
+use crate::sst::damage::block_repair::Fetched;
 use crate::sst::fuzzing::Site;
-use crate::sst::heal::Fetched;
-use crate::sst::table::Outcome;
+use crate::sst::table::table::Outcome;
 
 /// Keys with long and short common prefixes, a gap after each, some in several versions.
 fn records() -> Vec<Owned> {

@@ -51,11 +51,11 @@ fn random(drawn: &mut u64) -> usize {
     mix(*drawn) as usize
 }
 
-pub(super) struct Stage {
-    pub(super) records: Vec<Owned>,
+pub(in crate::sst) struct Stage {
+    pub(in crate::sst) records: Vec<Owned>,
     file: Arc<Memory>,
     bytes: Vec<u8>,
-    pub(super) table: Arc<Table>,
+    pub(in crate::sst) table: Arc<Table>,
 }
 
 fn stage(records: Vec<Owned>, settings: &WriterSettings) -> Stage {
@@ -344,7 +344,7 @@ fn a_plain_node_loses_the_block() {
 }
 
 /// Returns a table written by a writer that checks nothing: its records were damaged before the CRC was computed.
-pub(super) fn spoilt(records: &[Owned], settings: &WriterSettings) -> Stage {
+pub(in crate::sst) fn spoilt(records: &[Owned], settings: &WriterSettings) -> Stage {
     let file = Memory::of(Vec::new());
     let mut writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(crate::seam::Plain));
     records.iter().for_each(|record| writer.add(&record.borrow()).unwrap());
@@ -540,8 +540,8 @@ fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
 
 #[test]
 fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
-    use crate::sst::glean::glean;
-    use crate::sst::remains::{Item, Site};
+    use crate::sst::damage::block_salvage::glean;
+    use crate::sst::damage::partial_block::{Item, Site};
     // Before the CRC was computed, a record's kind became a companion's, or the value of a record without a seal became
     // shorter.
     for unsealed in [false, true] {

@@ -1,0 +1,539 @@
+//! The frame around every block, block handles, and the footer. See docs/format.md, sections 4.1 and 4.6.
+//!
+//! In:  unchecked bytes of a file.
+//! Out: bytes whose CRC matches, with a seed that is unique to this file, offset and role; or corruption.
+//!
+//! Every length is checked against the file's length before use (I10).
+
+use super::codec::{Dictionary, Packer, may_unpack_to, unpack_zstd, zstd_length};
+use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use crate::codec::Reader;
+use crate::env::check_room;
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::header::HEADER_BYTES;
+use crate::options::Compression;
+use crate::planted::{self, Bug};
+use crate::record::companion;
+
+/// Codec and CRC, after the stored bytes of a block.
+pub(in crate::sst) const TRAILER_BYTES: usize = 5;
+
+/// Minimum length of a data block: one byte (if its content is in a dictionary), codec and CRC.
+pub(in crate::sst) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
+
+/// Replaces the CRC of a block that was not found. It is deliberately not the CRC stored after those bytes: such a
+/// block must never pass its check, since the separator between it and the next block may be a key of the next block.
+pub(in crate::sst) const LOST: u32 = 0;
+
+/// Length of the footer.
+pub(in crate::sst) const FOOTER_BYTES: usize = 136;
+
+/// The last bytes of a table.
+const MAGIC: &[u8; 8] = b"WAXTABLE";
+
+/// Codec: uncompressed.
+const PLAIN: u8 = 0;
+/// Codec: LZ4 block.
+const LZ4: u8 = 1;
+/// Codec: zstd frame, compressed with the table's dictionary if there is one.
+pub(in crate::sst) const ZSTD: u8 = 2;
+/// Flag in the codec byte: the block's 8-byte companions follow the compressed body as one column.
+const COLUMN: u8 = 0x80;
+
+/// Bytes of one companion in a column on disk.
+pub(in crate::sst) const WORD_BYTES: usize = 8;
+
+/// Bytes of one companion of a column in memory: its kind and its word, as it would be stored inline.
+pub(in crate::sst) const COMPANION_BYTES: usize = 1 + WORD_BYTES;
+
+/// Location, length and CRC of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Handle {
+    /// Offset of the stored bytes in the file.
+    pub(crate) offset: u64,
+    /// Their length, without the trailer.
+    pub(crate) stored_len: u32,
+    /// Uncompressed length of the body.
+    pub(crate) raw_len: u32,
+    /// Copy of the block's CRC.
+    pub(crate) crc: u32,
+}
+
+impl Handle {
+    /// Length of stored bytes and trailer.
+    pub(in crate::sst) fn bytes(&self) -> usize {
+        self.stored_len as usize + TRAILER_BYTES
+    }
+
+    /// Returns true if the block is shorter than its body, which is compressed then. A companion column may hide that.
+    pub(in crate::sst) fn is_packed(&self) -> bool {
+        self.stored_len < self.raw_len
+    }
+
+    /// Offset of the first byte after the block.
+    pub(in crate::sst) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes() as u64)
+    }
+
+    /// Returns true for a handle of zeros, which means that there is no such block.
+    pub(in crate::sst) fn is_absent(&self) -> bool {
+        *self == Handle::default()
+    }
+
+    /// Rejects a handle that points outside of the file's blocks, or declares a length that its bytes cannot decompress
+    /// to.
+    pub(in crate::sst) fn check_within(&self, end: u64) -> Result<()> {
+        if self.offset < HEADER_BYTES as u64 || self.end() > end {
+            return Err(Error::structural("a block handle points outside of the file"));
+        }
+        // An LZ4 sequence yields at most 255 bytes per stored byte; no codec is accepted with a higher ratio.
+        if !may_unpack_to(self.raw_len as usize, self.stored_len as usize) {
+            return Err(Error::structural("a block claims to unpack to more than its bytes can hold"));
+        }
+        Ok(())
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.stored_len.to_le_bytes());
+        out.extend_from_slice(&self.raw_len.to_le_bytes());
+        out.extend_from_slice(&self.crc.to_le_bytes());
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Handle> {
+        Ok(Handle { offset: reader.u64()?, stored_len: reader.u32()?, raw_len: reader.u32()?, crc: reader.u32()? })
+    }
+}
+
+/// The footer of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::sst) struct Footer {
+    pub(in crate::sst) index: Handle,
+    pub(in crate::sst) filter: Handle,
+    pub(in crate::sst) properties: Handle,
+    pub(in crate::sst) range_deletes: Handle,
+    pub(in crate::sst) side: Handle,
+    /// The base that seqnos in blocks are relative to.
+    pub(in crate::sst) base_seqno: u64,
+    /// Hash of the CRCs of all blocks; the manifest stores it too.
+    pub(in crate::sst) digest: u64,
+}
+
+impl Footer {
+    /// Returns the blocks after the data blocks, in file order.
+    pub(in crate::sst) fn sides(&self) -> [&Handle; 4] {
+        [&self.side, &self.filter, &self.properties, &self.index]
+    }
+
+    /// The bytes on disk.
+    pub(in crate::sst) fn encode(&self, uid: &Uid) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for handle in [&self.index, &self.filter, &self.properties, &self.range_deletes, &self.side] {
+            handle.put(&mut out);
+        }
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.base_seqno.to_le_bytes());
+        out.extend_from_slice(&self.digest.to_le_bytes());
+        out.extend_from_slice(&footer_check(&out, uid).to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        debug_assert_eq!(out.len(), FOOTER_BYTES);
+        out
+    }
+
+    /// Reads a footer. Its check covers the header's uid, so that both ends of a file belong together.
+    pub(in crate::sst) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
+        let mut reader = Reader::new(bytes);
+        let covered = reader.bytes(FOOTER_BYTES - 16)?;
+        let expected = reader.u64()?;
+        if reader.bytes(MAGIC.len())? != MAGIC {
+            return Err(Error::structural("the file does not end like a table"));
+        }
+        let found = footer_check(covered, uid);
+        if expected != found {
+            return Err(Error::mismatch(expected, found, "table footer"));
+        }
+        let mut reader = Reader::new(covered);
+        let [index, filter, properties, range_deletes, side] = [
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+        ];
+        reader.u32()?;
+        let (base_seqno, digest) = (reader.u64()?, reader.u64()?);
+        Ok(Footer { index, filter, properties, range_deletes, side, base_seqno, digest })
+    }
+}
+
+fn footer_check(covered: &[u8], uid: &Uid) -> u64 {
+    hash(&[covered, &uid.0].concat())
+}
+
+/// Computes the digest of a table: the hash of its blocks' CRCs in file order.
+pub(in crate::sst) fn digest(crcs: impl Iterator<Item = u32>) -> u64 {
+    let bytes: Vec<u8> = crcs.flat_map(u32::to_le_bytes).collect();
+    hash(&bytes)
+}
+
+/// Checks stored bytes against the CRC in their trailer and its copy in the handle. Returns the stored bytes and the
+/// codec.
+pub(in crate::sst) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: &Handle) -> Result<(&'a [u8], u8)> {
+    let Some((covered, own)) = block.split_last_chunk::<4>() else {
+        return Err(Error::structural("a block ends too early"));
+    };
+    let own = u32::from_le_bytes(*own);
+    let is_believed =
+        planted::active(Bug::BlockCrcIgnored) || (role == Role::Side && planted::active(Bug::DictionaryNotChecked));
+    if !is_believed {
+        let found = crc(block_seed(uid, handle.offset, role), &[covered]);
+        for expected in [own, handle.crc] {
+            if expected != found {
+                return Err(Error::mismatch(expected.into(), found.into(), "block checksum"));
+            }
+        }
+    }
+    match covered.split_last() {
+        Some((codec, stored)) => Ok((stored, *codec)),
+        None => Err(Error::structural("a block ends too early")),
+    }
+}
+
+/// Stored bytes, split into the compressed body, its codec, and the companion column (eight bytes per record), if there
+/// is one.
+pub(in crate::sst) struct Stored<'a> {
+    pub(in crate::sst) packed: &'a [u8],
+    pub(in crate::sst) column: Option<&'a [u8]>,
+    codec: u8,
+}
+
+impl<'a> Stored<'a> {
+    /// Splits the stored bytes of a checked block.
+    pub(in crate::sst) fn split(stored: &'a [u8], codec: u8) -> Result<Stored<'a>> {
+        if codec & COLUMN == 0 {
+            return Ok(Stored { packed: stored, column: None, codec });
+        }
+        let codec = codec & !COLUMN;
+        let short = || Error::structural("a companion column does not fit in its block");
+        let (rest, count) = stored.split_last_chunk::<4>().ok_or_else(short)?;
+        let length = u32::from_le_bytes(*count) as usize * WORD_BYTES;
+        let at = rest.len().checked_sub(length).ok_or_else(short)?;
+        let (packed, column) = rest.split_at(at);
+        Ok(Stored { packed, column: Some(column), codec })
+    }
+
+    /// Returns true if the body is compressed.
+    pub(in crate::sst) fn is_packed(&self) -> bool {
+        self.codec != PLAIN
+    }
+
+    /// Returns the body, decompressed into `scratch` if necessary. `Handle::check_within` has checked `raw_len`;
+    /// `dictionary` is the table's.
+    pub(in crate::sst) fn body<'b>(
+        &self,
+        raw_len: u32,
+        scratch: &'b mut Vec<u8>,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        match self.codec {
+            PLAIN if self.packed.len() == raw_len as usize => Ok(self.packed),
+            PLAIN => Err(Error::structural("an unpacked block has another length than its handle says")),
+            LZ4 => {
+                room_for(raw_len)?;
+                scratch.resize(raw_len as usize, 0);
+                unpack_lz4(self.packed, scratch)?;
+                Ok(scratch)
+            }
+            ZSTD => {
+                room_for(raw_len)?;
+                scratch.clear();
+                scratch.resize(raw_len as usize, 0);
+                unpack_zstd(self.packed, dictionary, scratch)?;
+                Ok(scratch)
+            }
+            _ => Err(Error::structural("a block is packed by an unknown codec")),
+        }
+    }
+}
+
+impl Stored<'_> {
+    /// Returns true for a zstd frame.
+    pub(in crate::sst) fn is_zstd(&self) -> bool {
+        self.codec == ZSTD
+    }
+
+    /// Returns the body if no handle gives its length. The length is bounded by what the stored bytes can decompress
+    /// to.
+    pub(in crate::sst) fn body_of_any_length<'b>(
+        &'b self,
+        scratch: &'b mut Vec<u8>,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<&'b [u8]> {
+        match self.codec {
+            PLAIN => Ok(self.packed),
+            LZ4 => unpack_any_lz4(self.packed, scratch).map(|()| &scratch[..]),
+            ZSTD => match zstd_length(self.packed).and_then(|length| u32::try_from(length).ok()) {
+                Some(raw_len) => self.body(raw_len, scratch, dictionary),
+                None => Err(Error::structural("a block does not say how long it is")),
+            },
+            _ => Err(Error::structural("a block is packed by an unknown codec")),
+        }
+    }
+}
+
+/// Fails if there is not enough memory to decompress so many bytes.
+fn room_for(raw_len: u32) -> Result<()> {
+    check_room(raw_len as usize).map_err(|error| Error::io("unpacking a block", error))
+}
+
+/// Returns the body of stored bytes without a column: the bytes themselves, or decompressed into `scratch`.
+pub(crate) fn unpack_block<'b>(
+    packed: &'b [u8],
+    codec: u8,
+    raw_len: u32,
+    scratch: &'b mut Vec<u8>,
+) -> Result<&'b [u8]> {
+    if !may_unpack_to(raw_len as usize, packed.len()) {
+        return Err(Error::structural("stored bytes claim to unpack to more than they can hold"));
+    }
+    Stored { packed, column: None, codec }.body(raw_len, scratch, None)
+}
+
+/// Decompresses into a buffer that is enlarged until it suffices, up to the maximum that the bytes can decompress to.
+#[cfg(feature = "lz4")]
+fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let most = packed.len().saturating_mul(255) + 64;
+    let mut room = (packed.len() * 4 + 64).min(most);
+    loop {
+        out.clear();
+        out.resize(room, 0);
+        match lz4_flex::block::decompress_into(packed, out) {
+            Ok(length) => {
+                out.truncate(length);
+                return Ok(());
+            }
+            Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < most => {
+                room = room.saturating_mul(4).min(most);
+            }
+            Err(_) => return Err(Error::structural("a block does not unpack")),
+        }
+    }
+}
+
+#[cfg(not(feature = "lz4"))]
+fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    unpack_lz4(packed, out)
+}
+
+/// Returns the readable part of the body of a block that failed its check, and its column. The codec byte is not
+/// trusted if the lengths contradict it.
+pub(in crate::sst) fn unpack_what_goes(
+    stored: &[u8],
+    codec: u8,
+    handle: &Handle,
+    dictionary: Option<&Dictionary>,
+) -> (Vec<u8>, Option<Vec<u8>>) {
+    let raw_len = handle.raw_len as usize;
+    let codec = match codec {
+        PLAIN | LZ4 if stored.len() == raw_len => PLAIN,
+        known if known & !COLUMN <= ZSTD => known,
+        _ if stored.len() == raw_len => PLAIN,
+        _ if stored.len() < raw_len => LZ4,
+        _ => PLAIN | COLUMN,
+    };
+    let (packed, column) = match Stored::split(stored, codec) {
+        Ok(Stored { packed, column, .. }) => (packed, column),
+        // The count at the end of the column is damaged: for an uncompressed body, its length tells where the column
+        // begins.
+        Err(_) => match stored.split_at_checked(raw_len) {
+            Some((packed, rest)) if codec == PLAIN | COLUMN => (packed, rest.get(..rest.len().saturating_sub(4))),
+            _ => (stored, None),
+        },
+    };
+    let column = column.map(<[u8]>::to_vec);
+    match codec & !COLUMN {
+        LZ4 => (unpack_start(packed, raw_len), column),
+        // A frame cannot be decompressed in part.
+        ZSTD => {
+            let mut body = vec![0; raw_len];
+            let whole = unpack_zstd(packed, dictionary, &mut body).is_ok();
+            (if whole { body } else { Vec::new() }, column)
+        }
+        _ => (packed.get(..raw_len).unwrap_or(packed).to_vec(), column),
+    }
+}
+
+/// Decompresses as far as possible: keeps the bytes on which two runs agree that start with different buffer contents.
+fn unpack_start(packed: &[u8], raw_len: usize) -> Vec<u8> {
+    let (mut zeros, mut ones) = (vec![0; raw_len], vec![0xff; raw_len]);
+    let whole = unpack_lz4(packed, &mut zeros).is_ok();
+    let _ = unpack_lz4(packed, &mut ones);
+    if !whole {
+        let decoded = zeros.iter().zip(&ones).take_while(|(a, b)| a == b).count();
+        zeros.truncate(decoded);
+    }
+    zeros
+}
+
+#[cfg(feature = "lz4")]
+fn unpack_lz4(packed: &[u8], out: &mut [u8]) -> Result<()> {
+    match lz4_flex::block::decompress_into(packed, out) {
+        Ok(length) if length == out.len() => Ok(()),
+        _ => Err(Error::structural("a block does not unpack to what its handle says")),
+    }
+}
+
+#[cfg(not(feature = "lz4"))]
+fn unpack_lz4(_: &[u8], _: &mut [u8]) -> Result<()> {
+    Err(Error::of(crate::error::ErrorKind::FormatTooNew, "a block is packed with LZ4, which this build has not"))
+}
+
+/// Appends a framed block to `out`: the body, compressed if that saves an eighth, then column, codec and CRC. `at` is
+/// its file offset.
+pub(in crate::sst) fn put_block(
+    out: &mut Vec<u8>,
+    body: &[u8],
+    column: Option<&[u8]>,
+    compression: Compression,
+    seed: (&Uid, Role),
+    at: u64,
+) -> Result<Handle> {
+    put_packed(out, body, column, &mut Packer::new(compression), seed, at)
+}
+
+/// As `put_block`, with a packer that compresses blocks in sequence.
+pub(crate) fn put_packed(
+    out: &mut Vec<u8>,
+    body: &[u8],
+    column: Option<&[u8]>,
+    packer: &mut Packer,
+    seed: (&Uid, Role),
+    at: u64,
+) -> Result<Handle> {
+    let start = out.len();
+    let raw_len = u32::try_from(body.len()).map_err(|_| Error::invalid("a block of 4 GiB or more"))?;
+    let mut codec = packer.pack(body, out)?.unwrap_or_else(|| {
+        out.truncate(start);
+        out.extend_from_slice(body);
+        PLAIN
+    });
+    if let Some(column) = column {
+        out.extend_from_slice(column);
+        out.extend_from_slice(&((column.len() / WORD_BYTES) as u32).to_le_bytes());
+        codec |= COLUMN;
+    }
+    let stored_len = u32::try_from(out.len() - start).map_err(|_| Error::invalid("a block of 4 GiB or more"))?;
+    out.push(codec);
+    let sum = crc(block_seed(seed.0, at, seed.1), &[&out[start..]]);
+    out.extend_from_slice(&sum.to_le_bytes());
+    Ok(Handle { offset: at, stored_len, raw_len, crc: sum })
+}
+
+/// Appends `body` compressed with LZ4, or nothing if that saves less than an eighth.
+#[cfg(feature = "lz4")]
+pub(in crate::sst) fn pack_lz4(body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
+    let start = out.len();
+    out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
+    let length = lz4_flex::block::compress_into(body, &mut out[start..]).unwrap_or(usize::MAX);
+    if length > body.len() - body.len() / 8 {
+        return Ok(None);
+    }
+    out.truncate(start + length);
+    Ok(Some(LZ4))
+}
+
+#[cfg(not(feature = "lz4"))]
+pub(in crate::sst) fn pack_lz4(_: &[u8], _: &mut Vec<u8>) -> Result<Option<u8>> {
+    Err(Error::invalid("this build has no lz4"))
+}
+
+/// Returns a column's eight bytes as an inline companion.
+pub(in crate::sst) fn companion_of(word: &[u8]) -> [u8; COMPANION_BYTES] {
+    let mut out = [0; COMPANION_BYTES];
+    out[0] = companion::WORD8;
+    for (to, from) in out[1..].iter_mut().zip(word) {
+        *to = *from;
+    }
+    out
+}
+
+/// Returns the eight bytes of a companion that is exactly one word.
+pub(in crate::sst) fn word_of(companion: &[u8]) -> Option<&[u8]> {
+    match companion.split_first() {
+        Some((&companion::WORD8, word)) if word.len() == WORD_BYTES => Some(word),
+        _ => None,
+    }
+}
+
+/// The error for valid bytes that belong elsewhere.
+pub(in crate::sst) fn misplaced(message: &str) -> Error {
+    Error::corruption(Damage { verdict: Verdict::Misplaced, ..Damage::default() }, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UID: Uid = Uid([3; 16]);
+
+    fn codecs() -> impl Strategy<Value = Compression> {
+        let mut codecs = vec![Compression::None];
+        if cfg!(feature = "lz4") {
+            codecs.push(Compression::Lz4);
+        }
+        if cfg!(feature = "zstd") {
+            codecs.push(Compression::Zstd(3));
+        }
+        proptest::sample::select(codecs)
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_come_back(
+            body in proptest::collection::vec(0u8..4, 0..500),
+            words in proptest::option::of(0usize..5),
+            codec in codecs(),
+        ) {
+            let column = words.map(|words| vec![9; words * WORD_BYTES]);
+            let mut out = Vec::new();
+            let handle = put_block(&mut out, &body, column.as_deref(), codec, (&UID, Role::Data), 64).unwrap();
+            prop_assert_eq!(out.len(), handle.bytes());
+            handle.check_within(handle.end()).unwrap();
+            let (stored, codec) = check(&out, &UID, Role::Data, &handle).unwrap();
+            let stored = Stored::split(stored, codec).unwrap();
+            let mut scratch = Vec::new();
+            prop_assert_eq!(stored.body(handle.raw_len, &mut scratch, None).unwrap(), &body[..]);
+            prop_assert_eq!(stored.column, column.as_deref());
+            // Another file, offset or role does not pass.
+            prop_assert!(check(&out, &Uid([4; 16]), Role::Data, &handle).is_err());
+            prop_assert!(check(&out, &UID, Role::Index, &handle).is_err());
+            let wrong = [Handle { offset: 65, ..handle }, Handle { crc: handle.crc ^ 1, ..handle }];
+            prop_assert!(wrong.iter().all(|handle| check(&out, &UID, Role::Data, handle).is_err()));
+        }
+
+        #[test]
+        fn any_stored_bytes_are_unpacked_or_refused(stored: Vec<u8>, codec: u8, raw_len in 0u32..4096) {
+            if let Ok(stored) = Stored::split(&stored, codec) {
+                let _ = stored.body(raw_len, &mut Vec::new(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn footers_come_back_and_no_flipped_bit_passes() {
+        let handle = Handle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
+        let footer = Footer { index: handle, properties: handle, base_seqno: 5, digest: 6, ..Footer::default() };
+        let bytes = footer.encode(&UID);
+        assert_eq!(Footer::decode(&bytes, &UID).unwrap(), footer);
+        assert!(Footer::decode(&bytes, &Uid([4; 16])).is_err());
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Footer::decode(&flipped, &UID).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The block cache, the cached large values that share its budget, and the recycled buffers.
+
+pub(super) mod buffer_pool;
+pub(super) mod cache;
+pub(super) mod large_values;

@@ -1,0 +1,151 @@
+//! Other sources for a damaged block: its copy in the cache, and entries that are readable but not confirmed by a seal.
+//!
+//! Neither is trusted as it is. A cached copy is used only if companions confirm all its records. An unconfirmed entry
+//! (a suspect) only tells a repair which keys to look for.
+
+use super::block_repair::mismatch;
+use crate::checksum::{Role, hash_key};
+use crate::codec::Reader;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
+use crate::ledger::Ledger;
+use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
+use crate::seam::{Check, Companions};
+use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES};
+use crate::sst::block::frame::{Handle, LOST, Stored, check, companion_of};
+use crate::sst::block::scan::{Keys, walk};
+use crate::sst::table::table::{Table, promised};
+use crate::sst::table::tail::read_framed;
+
+/// The result of checking one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedBlock {
+    /// Its length in the file.
+    pub bytes: u64,
+    /// Number of records that match their companions.
+    pub validated: u64,
+    /// Number of records that have no companion, where none was promised.
+    pub unverified: u64,
+    /// Counts and checksums of the records.
+    pub ledger: Ledger,
+}
+
+impl Table {
+    /// Checks one block from its file: CRC, format, order, companions, and that the filter contains its keys. The first
+    /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
+    /// check fails.
+    pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
+        if let Some(span) = self.guide.spans().iter().find(|span| span.range.first == number) {
+            self.check_part(span)?;
+        }
+        let part = self.part_of(number)?;
+        let handle = &self.handle(number)?;
+        let protection = promised(&self.properties, keeper);
+        let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
+        let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
+            let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, handle)?;
+            let stored = Stored::split(stored, codec)?;
+            let mut scratch = Vec::new();
+            let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
+            walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
+                let key_hash = hash_key(record.key);
+                if !part.may_contain(key_hash) || self.is_denied(record.key) {
+                    return Err(Error::structural("the filter denies a key of the table"));
+                }
+                match keeper.verify(record, key_hash, protection) {
+                    Check::Validated => checked.validated += 1,
+                    Check::Unverified => checked.unverified += 1,
+                    found => return Err(mismatch(record, found)),
+                }
+                checked.ledger.add(record.kind, keeper.term(record));
+                Ok(())
+            })
+        });
+        looked.map(|_| checked).map_err(|error| error.in_file(&self.name, handle.offset))
+    }
+
+    /// Visits the records of the block at `offset` from its cached copy, if there is one and all its records match
+    /// their companions. Returns false otherwise.
+    pub fn cached_copy(
+        &self,
+        offset: u64,
+        keeper: &dyn Companions,
+        visit: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some((number, _)) = self.at_offset(offset)? else {
+            return Ok(false);
+        };
+        let cached = self.slots.slot(number).load();
+        let Some(block) = &*cached else { return Ok(false) };
+        let protection = promised(&self.properties, keeper);
+        let mut confirmed = true;
+        let mut key = Vec::new();
+        let looked = block.each(&mut key, |record| {
+            confirmed &= keeper.verify(record, hash_key(record.key), protection) == Check::Validated;
+            Ok(())
+        });
+        if looked.is_err() || !confirmed {
+            return Ok(false);
+        }
+        block.each(&mut key, visit)?;
+        Ok(true)
+    }
+
+    /// Returns true if the device can read the block at an offset, whether or not it is damaged.
+    pub fn gives(&self, offset: u64) -> bool {
+        let handle = self.at_offset(offset).ok().flatten();
+        handle.is_some_and(|(_, handle)| self.read_or_probe(&handle).is_ok())
+    }
+
+    /// Returns the maximum number of records that can have been lost in these gaps of the table. Returns `None` if that
+    /// is unknown because a gap does not match one block of the index.
+    pub fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
+        let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let room = |offset: u64| {
+            let (_, handle) = self.at_offset(offset).ok().flatten()?;
+            (handle.crc != LOST).then_some(u64::from(handle.raw_len) / LEAST_ENTRY_BYTES as u64)
+        };
+        offsets.into_iter().map(room).sum()
+    }
+
+    /// Returns the block at an offset, and its number.
+    fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
+        let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);
+        let index = &self.part_of(before.checked_sub(1).map_or(0, |at| self.guide.spans()[at].range.first))?.index;
+        let at = index.handles().binary_search_by_key(&offset, |handle| handle.offset);
+        Ok(at.ok().map(|at| (index.range().first + at, index.handles()[at])))
+    }
+
+    /// Visits the apparent entries of the block at `offset`, with their companions as stored, whether or not they
+    /// match. A compressed block that cannot be decompressed has none.
+    pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
+        let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
+        let Ok(framed) = self.read_or_probe(&handle) else { return };
+        let Some((stored, behind)) = framed.split_at_checked(handle.stored_len as usize) else { return };
+        let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
+        let mut scratch = Vec::new();
+        let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };
+        let (mut at, mut index, mut restart) = (0, 0, Vec::new());
+        while let Ok(entry) = Entry::read(body, at) {
+            let suffix = &body[entry.suffix_at..entry.value_at];
+            if entry.shared == 0 {
+                restart = suffix.to_vec();
+            }
+            let mut reader = Reader::starting_at(body, entry.value_end);
+            let Ok(inline) = companion::take(&mut reader) else { return };
+            let from_column = stored.column.and_then(|column| column.get(index * 8..)?.get(..8)).map(companion_of);
+            let companion = from_column.as_ref().map_or(inline, |word| &word[..]);
+            let seqno = entry.seqno(self.base);
+            if let Some(start) = restart.get(..entry.shared)
+                && start.len() + suffix.len() <= MAX_KEY_BYTES
+                && seqno <= MAX_SEQNO
+            {
+                let value = &body[entry.value_at..entry.value_end];
+                visit(&Record { key: &[start, suffix].concat(), seqno, kind: entry.kind, value, companion });
+            }
+            (at, index) = (reader.position(), index + 1);
+        }
+    }
+}

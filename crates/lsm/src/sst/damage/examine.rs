@@ -1,0 +1,101 @@
+//! A full table scan that continues past damage: for verification, scrubbing, repair and salvage.
+
+use super::block_repair::{Recovered, TRIES};
+use super::partial_block::Item;
+use crate::checksum::hash_key;
+use crate::error::{Error, Remedy, Result};
+use crate::fence::Fence;
+use crate::record::{Record, Seqno};
+use crate::seam::{Check, Companions, Source};
+use crate::sst::table::table::{Table, promised};
+
+/// An item of the scan.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// A readable record, the result of its check, and its location.
+    Record(&'a Record<'a>, Check, Source<'a>),
+    /// A key range in which records may have been lost.
+    Gap(&'a Fence),
+    /// The device could not read a block, even after retries; this causes the gap that follows.
+    Refused {
+        /// Offset of the block in the file.
+        offset: u64,
+        /// The device's error.
+        error: &'a Error,
+    },
+    /// The block at this offset was repaired; its records follow.
+    Healed {
+        /// Offset of the block in the file.
+        offset: u64,
+        /// The repair that succeeded.
+        by: Remedy,
+    },
+}
+
+impl Table {
+    /// Visits all records in order, bypassing the cache and the list of known bad blocks. Ranges that cannot be read
+    /// are visited as gaps between the records. With `heal`, a damaged block is read again and corrected if possible;
+    /// without, it is used as it is.
+    ///
+    /// Errors: an error of `visit` ends the scan. A block that the device cannot read is a gap, not an error.
+    pub fn examine(
+        &self,
+        keeper: &dyn Companions,
+        heal: bool,
+        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let protection = promised(&self.properties, keeper);
+        let tries = if heal { TRIES } else { 0 };
+        let mut key = Vec::new();
+        let mut before: Option<(Vec<u8>, Seqno)> = None;
+        for number in 0..self.blocks() {
+            if heal {
+                self.examine_part(number, visit)?;
+            }
+            let source = Source { protection, ..self.source(number) };
+            let known = before.take();
+            let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
+            match self.recover(number, keeper, tries, known)? {
+                Recovered::Whole(block, remedy, all) => {
+                    self.wounds.remove(number);
+                    if let Some(by) = remedy {
+                        visit(Found::Healed { offset: source.offset, by })?;
+                    }
+                    block.each(&mut key, |record| {
+                        let check = all.unwrap_or_else(|| keeper.verify(record, hash_key(record.key), protection));
+                        visit(Found::Record(record, check, source))
+                    })?;
+                    before = Some(block.last()?);
+                }
+                Recovered::Broken(left, error) => {
+                    if !error.is_corruption() {
+                        visit(Found::Refused { offset: source.offset, error: &error })?;
+                    }
+                    for item in &left.items {
+                        match item {
+                            Item::Whole(kept) => visit(Found::Record(&kept.record(), kept.check, source))?,
+                            Item::Gap(fence) => visit(Found::Gap(fence))?,
+                        }
+                    }
+                    if let Some(Item::Whole(kept)) = left.items.last() {
+                        let record = kept.record();
+                        before = Some((record.key.to_vec(), record.seqno));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a damaged index partition when the scan reaches its first block.
+    fn examine_part(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+        let Some(span) = self.guide.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
+        match self.check_part(span) {
+            Err(error) if error.is_corruption() => {
+                let offset = error.damage().map_or(span.index.offset, |damage| damage.offset);
+                visit(Found::Healed { offset, by: Remedy::Rebuilt })
+            }
+            _ => Ok(()),
+        }
+    }
+}

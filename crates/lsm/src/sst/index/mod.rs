@@ -1,0 +1,8 @@
+//! The index of a table, whole or partitioned, and its filters.
+
+pub(super) mod filter;
+pub(super) mod index;
+pub(super) mod partition_builder;
+pub(super) mod policy_filter;
+pub(super) mod separators;
+pub(super) mod top_index;

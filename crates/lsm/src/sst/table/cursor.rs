@@ -1,0 +1,621 @@
+//! A cursor over one table, in both directions.
+//!
+//! It holds its current block and the whole current key; a step within a cached block assembles one key and allocates
+//! nothing. Keys share bytes only with their restart's key, so any entry can be reached from any other. A seek that
+//! ends within the current block does not use the index.
+//!
+//! A user's cursor checks records in memory, as often as its policy says, and continues past damaged blocks. Readable
+//! records are returned, and a lost range is returned as a record of kind `Fence`, positioned at the end of the range
+//! that the cursor reaches first. A cursor that does not fill the cache serves jobs that need every record: it returns
+//! an error at damage. It checks blocks that it takes from the cache, so that a bit flip in memory does not fail a job.
+
+use std::sync::Arc;
+
+use arc_swap::Guard;
+
+use super::partial_cursor::Wreck;
+use super::partitions::Part;
+use super::prefetch::Aimed;
+use super::table::Table;
+use super::verify_read::{Checks, Side};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::options::{Reading, Verify};
+use crate::planted::{self, Bug};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::seam::Source;
+use crate::sst::block::block::{Aim, Block};
+use crate::sst::block::entry::Entry;
+use crate::sst::block::key::WholeKey;
+use crate::sst::damage::block_repair::Fetched;
+use crate::sst::index::index::Index;
+use crate::turn::first_turn;
+
+/// See `Table::cursor`.
+pub struct TableCursor {
+    pub(in crate::sst) table: Arc<Table>,
+    pub(in crate::sst) fill_cache: bool,
+    /// Gaps are returned as records, not as errors.
+    pub(in crate::sst) shows_gaps: bool,
+    /// The current block, kept for a seek that stays near.
+    pub(in crate::sst) block: Option<Arc<Block>>,
+    /// The block was read from the file: if it is not cached, its buffer is reused.
+    pub(in crate::sst) is_passing: bool,
+    pub(in crate::sst) number: usize,
+    pub(in crate::sst) at: usize,
+    /// The entry under the cursor. `None` if the cursor is not valid, or is in a damaged block.
+    pub(in crate::sst) entry: Option<Entry>,
+    /// The key of that entry.
+    pub(in crate::sst) key: WholeKey,
+    /// Number of records until the next check; 0: no checks.
+    pub(in crate::sst) left: u32,
+    /// One in this many records is checked; 0: none.
+    pub(in crate::sst) every: u32,
+    /// The requested value of `every`. `every` is 0 for a table whose records have no companions to check.
+    asked: u32,
+    /// Checks for a block loaded from the file.
+    pub(in crate::sst) loads: Checks,
+    /// The table's index was corrupted in memory; the cursor uses the spare one.
+    distrusts: bool,
+    /// The readable part of the current block, if that is damaged.
+    pub(in crate::sst) wreck: Option<Wreck>,
+    /// Starting point of the next seek, if it was prefetched.
+    pub(in crate::sst) aimed: Option<Aimed>,
+    /// The block of that starting point, if its prefetch is still pending.
+    pub(in crate::sst) asked_for: Option<Guard<Option<Arc<Block>>>>,
+    /// The farthest block that was prefetched by this walk.
+    pub(in crate::sst) asked_beyond: usize,
+    /// Number of consecutive blocks read from the file: positive for forward walks, negative for backward ones.
+    pub(in crate::sst) streak: i32,
+    /// File offset up to which the operating system was advised to read in this direction.
+    pub(in crate::sst) advised: u64,
+    /// Readahead buffer, and its offset in the file.
+    pub(in crate::sst) chunk: Vec<u8>,
+    pub(in crate::sst) chunk_at: u64,
+}
+
+/// The result of a search in a block.
+#[derive(Clone, Copy)]
+struct Spot {
+    at: usize,
+    /// The entry at that position, if it is a version of the key.
+    found: Option<Entry>,
+    /// Its seqno is the one that was sought.
+    is_exact: bool,
+    /// The block ends with versions of the key, which may continue in the next block.
+    spills: bool,
+}
+
+/// The result of a repeated search.
+enum Anew {
+    /// A position in the block.
+    Found(Spot),
+    /// Search for the key in this block instead.
+    In(usize),
+}
+
+/// The movement by which a cursor reaches its position.
+#[derive(Clone, Copy)]
+enum Arrival<'a> {
+    First,
+    Last,
+    /// From the entry at this position in the block to the following one (`Next`) or the preceding one (`Prev`).
+    Next(usize),
+    Prev(usize),
+    Seek(&'a [u8], Seqno),
+    SeekForPrev(&'a [u8], Seqno),
+}
+
+impl TableCursor {
+    #[inline(always)]
+    pub(in crate::sst) fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
+        TableCursor {
+            table,
+            fill_cache,
+            shows_gaps: false,
+            block: None,
+            is_passing: false,
+            number: 0,
+            at: 0,
+            entry: None,
+            key: WholeKey::new(),
+            left: 0,
+            every: 0,
+            asked: 0,
+            loads: Checks::NONE,
+            distrusts: false,
+            wreck: None,
+            aimed: None,
+            asked_for: None,
+            asked_beyond: 0,
+            streak: 0,
+            advised: 0,
+            chunk: Vec::new(),
+            chunk_at: 0,
+        }
+    }
+
+    /// Creates a user's cursor, which checks records and returns gaps.
+    #[inline(always)]
+    pub(in crate::sst) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
+        let asked = match reading.verify {
+            Verify::Never | Verify::OnFill => 0,
+            Verify::Sampled(of) => of.max(1),
+            Verify::Always => 1,
+        };
+        let every = if table.is_judged { asked } else { 0 };
+        let loaded = matches!(reading.verify, Verify::OnFill | Verify::Sampled(_));
+        let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
+        let mut cursor = TableCursor::new(table, true);
+        cursor.shows_gaps = true;
+        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (first_turn(every), every, asked, loads);
+        cursor
+    }
+
+    /// Moves the cursor to another table, where it is not valid until the next seek. Keeps its checking policy and its
+    /// buffers.
+    pub(crate) fn moved_to(mut self: Box<Self>, table: &Arc<Table>) -> Box<TableCursor> {
+        if !Arc::ptr_eq(&self.table, table) {
+            let every = if table.is_judged { self.asked } else { 0 };
+            self.let_go();
+            self.table = table.clone();
+            if every != self.every {
+                (self.left, self.every) = (first_turn(every), every); // otherwise it continues counting
+            }
+            (self.wreck, self.entry, self.aimed) = (None, None, None);
+            (self.number, self.at, self.distrusts) = (0, 0, false);
+            (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);
+            (self.chunk, self.chunk_at) = (Vec::new(), 0);
+        }
+        self
+    }
+
+    /// Positions the cursor on an entry of the current block, unless the entry's check fails.
+    #[inline]
+    fn stand(&mut self, at: usize, arrival: Arrival<'_>) -> Result<()> {
+        let placed = self.place(at);
+        self.arrive(placed, arrival)
+    }
+
+    /// Keeps the position, unless placing failed or the entry's check fails.
+    #[inline]
+    fn arrive(&mut self, stood: Result<()>, arrival: Arrival<'_>) -> Result<()> {
+        self.left = self.left.wrapping_sub(1);
+        if stood.is_ok() && (self.left != 0 || self.is_right()) {
+            return Ok(());
+        }
+        self.stand_anew(arrival, stood)
+    }
+
+    /// Positions the cursor on an entry of the current block, without a check.
+    #[inline]
+    pub(in crate::sst) fn place(&mut self, at: usize) -> Result<()> {
+        match self.block.as_deref().and_then(|block| Entry::short(block.bytes(), block.offset(at))) {
+            Some(entry) => self.place_on(at, entry),
+            None => self.place_longer(at),
+        }
+    }
+
+    #[inline(never)]
+    fn place_longer(&mut self, at: usize) -> Result<()> {
+        self.entry = None;
+        let Some(block) = self.block.as_deref() else { return Ok(()) };
+        let entry = block.entry(at)?;
+        self.place_on(at, entry)
+    }
+
+    #[inline(always)]
+    fn place_on(&mut self, at: usize, entry: Entry) -> Result<()> {
+        self.entry = None;
+        let Some(block) = self.block.as_deref() else { return Ok(()) };
+        self.key.put(block, at, &entry)?;
+        self.at = at;
+        self.entry = Some(entry);
+        Ok(())
+    }
+
+    /// Returns true if the record under the cursor passes its check.
+    #[inline]
+    pub(in crate::sst) fn is_right(&mut self) -> bool {
+        self.left = self.every;
+        let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
+        let record = block.record(self.at, entry, self.key.get());
+        self.table.judge().passes(&record) && block.ends_beside(self.at)
+    }
+
+    /// The block in memory is damaged: reads it from the file again, or takes its readable part.
+    #[cold]
+    #[inline(never)]
+    fn stand_anew(&mut self, arrival: Arrival<'_>, stood: Result<()>) -> Result<()> {
+        self.entry = None;
+        if self.left == 0 {
+            self.left = self.every; // the record due for its check could not be read: continue with the next interval
+        }
+        let number = self.number;
+        if let Err(error) = &stood
+            && !error.is_corruption()
+        {
+            return stood;
+        }
+        self.table.watch.doubted();
+        let old = self.block.take();
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => {
+                self.hold(block);
+                let last = self.block_len() - 1;
+                match arrival {
+                    Arrival::First => self.place(0),
+                    Arrival::Last => self.place(last),
+                    Arrival::Next(from) => self.place((from + 1).min(last)),
+                    Arrival::Prev(from) => self.place(from.saturating_sub(1)),
+                    // The damage may have misled the search.
+                    Arrival::Seek(key, seqno) => return self.seek_in(key, seqno, true),
+                    Arrival::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
+                }
+                .map_err(|error| self.table.named(error, number))
+            }
+            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            Fetched::Broken(remains) => {
+                self.wreck = Some(Wreck::new(remains));
+                let from = |at: usize| {
+                    let block = old.as_deref()?;
+                    let mut key = Vec::new();
+                    block.key_into(at, &mut key).ok()?;
+                    Some((key, block.seqno(&block.entry(at).ok()?)))
+                };
+                match arrival {
+                    Arrival::First => self.stand_among(0, true, None),
+                    Arrival::Last => self.stand_among(usize::MAX, false, None),
+                    Arrival::Next(at) => match from(at) {
+                        Some((key, seqno)) if seqno > 0 => self.seek_among(&key, seqno - 1),
+                        Some((key, _)) => self.seek_behind(&key),
+                        None => self.stand_among(0, true, None),
+                    },
+                    Arrival::Prev(at) => match from(at) {
+                        Some((key, seqno)) => self.seek_back_among(&key, (seqno + 1).min(MAX_SEQNO)),
+                        None => self.stand_among(usize::MAX, false, None),
+                    },
+                    Arrival::Seek(key, seqno) => self.seek_among(key, seqno),
+                    Arrival::SeekForPrev(key, seqno) => self.seek_back_among(key, seqno),
+                }
+            }
+        }
+    }
+
+    /// Moves to the start of a block, or past the end of the table.
+    pub(in crate::sst) fn stand_first(&mut self, number: usize) -> Result<()> {
+        self.leave();
+        if number >= self.table.blocks() {
+            return Ok(());
+        }
+        self.enter(number)?;
+        if self.wreck.is_some() {
+            return self.stand_among(0, true, None);
+        }
+        self.ask_beyond(true);
+        self.stand(0, Arrival::First)
+    }
+
+    /// Moves to the end of the block before `number`, or before the start of the table.
+    pub(in crate::sst) fn stand_last_before(&mut self, number: usize) -> Result<()> {
+        self.leave();
+        let Some(number) = number.checked_sub(1) else { return Ok(()) };
+        self.enter(number)?;
+        if self.wreck.is_some() {
+            return self.stand_among(usize::MAX, false, None);
+        }
+        self.ask_beyond(false);
+        self.stand(self.block_len().saturating_sub(1), Arrival::Last)
+    }
+
+    /// Makes the cursor not valid; keeps the block.
+    pub(in crate::sst) fn leave(&mut self) {
+        self.entry = None;
+        if !planted::active(Bug::AimOutlivesItsSeek) {
+            self.aimed = None;
+        }
+        if let Some(wreck) = &mut self.wreck {
+            wreck.standing = false;
+        }
+    }
+
+    /// Returns the index for a key.
+    #[inline]
+    fn index_for(&self, key: &[u8]) -> Result<&Index> {
+        let part = if self.distrusts { self.table.trusted_part_for(key) } else { self.table.part_for(key) };
+        part.map(|part| &part.index)
+    }
+
+    /// Returns the index that names a block.
+    fn index_of(&self, number: usize) -> Result<&Index> {
+        let part = if self.distrusts { self.table.trusted_part_of(number) } else { self.table.part_of(number) };
+        part.map(|part| &part.index)
+    }
+
+    /// Returns the index partition for a key, if it is in memory.
+    #[inline]
+    pub(in crate::sst) fn part_in_memory_for(&self, key: &[u8]) -> Option<&Part> {
+        let guide = if self.distrusts { self.table.spare.get()? } else { &self.table.guide };
+        guide.part_in_memory_for(key, &self.table.order)
+    }
+
+    /// Enters the block where (`key`, `seqno`) belongs, and returns the position there, which may be one past the last
+    /// entry. Returns `None` past the last block, and if the block is damaged (it is entered then).
+    #[inline]
+    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
+        let aimed = self.aimed;
+        self.leave();
+        let mut number = match aimed {
+            Some(aimed) => aimed.number,
+            None => {
+                if proof.is_none()
+                    && let Some(spot) = self.search_near(key, seqno)
+                {
+                    return Ok(Some(spot));
+                }
+                self.index_for(key)?.find(key, &self.table.order)
+            }
+        };
+        if proof.is_some() && number >= self.table.blocks() && self.is_led_beyond(number, key)? {
+            number = self.find_anew(key)?.unwrap_or(number);
+        }
+        let mut aim = aimed.filter(|aimed| aimed.number == number).and_then(|aimed| aimed.within);
+        let mut follows = false;
+        while number < self.table.blocks() {
+            self.enter(number)?;
+            if self.wreck.is_some() {
+                if !self.goes_on_among(key, seqno, number) {
+                    return Ok(None);
+                }
+            } else {
+                match self.search(number, (key, seqno), aim.take(), proof, follows) {
+                    Ok(Some(spot)) if !spot.spills => return Ok(Some(spot)),
+                    Ok(Some(_)) => {}
+                    _ => match self.search_anew(number, key, seqno)? {
+                        Anew::Found(spot) if !spot.spills => return Ok(Some(spot)),
+                        Anew::Found(_) => {}
+                        Anew::In(other) => {
+                            (number, follows) = (other, follows && other == number);
+                            continue;
+                        }
+                    },
+                }
+            }
+            (number, follows) = (number + 1, true);
+        }
+        self.wreck = None;
+        Ok(None)
+    }
+
+    /// Returns true if the index places the key past its last block, and its checksum does not prove that.
+    #[inline]
+    fn is_led_beyond(&self, number: usize, key: &[u8]) -> Result<bool> {
+        let index = self.index_for(key)?;
+        Ok(number == index.end() && !index.proves(number, key, false, &self.table.order))
+    }
+
+    /// Searches the current block, if the key is certainly between its first and last key. The index is then not
+    /// needed.
+    #[inline]
+    fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
+        let block = self.block.as_deref().filter(|block| block.surrounds(key))?;
+        let spot = self.search(self.number, (key, seqno), None, None, false).ok()??;
+        // A result at an edge contradicts `surrounds`: the heads or the block are damaged.
+        (spot.at > 0 && spot.at < block.len()).then_some(spot)
+    }
+
+    /// Searches the current block, starting at the position given by its heads if that is known. Also returns whether
+    /// versions of the key may continue in the next block. `None`: the position contradicts its neighbors.
+    #[inline]
+    fn search(
+        &self,
+        number: usize,
+        (key, seqno): (&[u8], Seqno),
+        aim: Option<Aim>,
+        proof: Option<Side>,
+        follows: bool,
+    ) -> Result<Option<Spot>> {
+        let Some(block) = self.block.as_deref() else { return Ok(None) };
+        let order = &self.table.order;
+        let place = match aim {
+            Some(aim) => block.search_at(aim, key, seqno, order)?,
+            None => block.search(key, seqno, order)?,
+        };
+        let spot = Spot {
+            at: place.at,
+            found: place.equal,
+            is_exact: place.equal.is_some_and(|entry| block.seqno(&entry) == seqno),
+            spills: place.at == block.len() && number + 1 < self.table.blocks() && block.ends_with(key, order)?,
+        };
+        let is_proved = match proof {
+            None => true,
+            Some(side) => {
+                let side = if side == Side::Before { side } else { Side::Both(spot.found.is_some()) };
+                let index = self.index_of(number)?;
+                self.table.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
+            }
+        };
+        Ok(is_proved.then_some(spot))
+    }
+
+    /// A search found a contradiction: determines what is damaged, and searches again.
+    #[cold]
+    #[inline(never)]
+    fn search_anew(&mut self, number: usize, key: &[u8], seqno: Seqno) -> Result<Anew> {
+        self.table.watch.doubted();
+        if let Some(other) = self.find_anew(key)? {
+            return Ok(Anew::In(other));
+        }
+        self.let_go();
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => {
+                self.hold(block);
+                let found = self.search(number, (key, seqno), None, None, false);
+                match found.map_err(|error| self.table.named(error, number))? {
+                    Some(spot) => Ok(Anew::Found(spot)),
+                    None => Ok(Anew::In(number)),
+                }
+            }
+            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            Fetched::Broken(remains) => {
+                self.wreck = Some(Wreck::new(remains));
+                Ok(Anew::In(number))
+            }
+        }
+    }
+
+    /// Finds the block of a key with an undamaged index, if the cursor's own is damaged.
+    #[cold]
+    fn find_anew(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        let trusted = &self.table.trusted_part_for(key)?.index;
+        if self.distrusts || std::ptr::eq(trusted, &self.table.part_for(key)?.index) {
+            return Ok(None);
+        }
+        let number = trusted.find(key, &self.table.order);
+        self.distrusts = true;
+        Ok(Some(number))
+    }
+
+    /// `sound`: the block was just repaired, so its records need no check.
+    #[inline]
+    fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
+        let proof = (self.proves() && !sound).then_some(Side::Before);
+        match self.locate(key, seqno, proof)? {
+            None if self.wreck.is_some() => self.seek_among(key, seqno),
+            None => Ok(()),
+            Some(spot) if spot.at >= self.block_len() => self.stand_first(self.number + 1),
+            Some(spot) if sound => self.stand_named(spot.at),
+            Some(spot) => {
+                let placed = match spot.found {
+                    // The entry has exactly the key that was sought.
+                    Some(entry) if self.table.order.is_bytewise() => {
+                        self.key.set(key);
+                        (self.at, self.entry) = (spot.at, Some(entry));
+                        Ok(())
+                    }
+                    _ => self.place(spot.at),
+                };
+                self.arrive(placed, Arrival::Seek(key, seqno))
+            }
+        }
+    }
+
+    /// As `seek_in`, backwards.
+    #[inline]
+    fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
+        let proof = (self.proves() && !sound).then_some(Side::Both(false));
+        match self.locate(key, seqno, proof)? {
+            None if self.wreck.is_some() => self.seek_back_among(key, seqno),
+            None => self.last(),
+            Some(spot) => {
+                let at = if spot.is_exact { Some(spot.at) } else { spot.at.checked_sub(1) };
+                match at {
+                    None => self.stand_last_before(self.number),
+                    Some(at) if sound => self.stand_named(at),
+                    Some(at) => self.stand(at, Arrival::SeekForPrev(key, seqno)),
+                }
+            }
+        }
+    }
+
+    /// Positions the cursor on an entry of a block that was just repaired.
+    fn stand_named(&mut self, at: usize) -> Result<()> {
+        self.place(at).map_err(|error| self.table.named(error, self.number))
+    }
+
+    #[inline]
+    fn block_len(&self) -> usize {
+        self.block.as_deref().map_or(0, Block::len)
+    }
+
+    /// Steps out of the block, or among the items of a damaged one.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::sst) fn step_out(&mut self, forward: bool) -> Result<()> {
+        match &self.wreck {
+            Some(wreck) if wreck.standing => {
+                let next = if forward { Some(wreck.at + 1) } else { wreck.at.checked_sub(1) };
+                match next.filter(|next| *next < wreck.remains.items.len()) {
+                    Some(next) => self.stand_among(next, forward, None),
+                    None if forward => self.stand_first(self.number + 1),
+                    None => self.stand_last_before(self.number),
+                }
+            }
+            _ if self.entry.is_none() => Ok(()),
+            _ if forward => self.stand_first(self.number + 1),
+            _ => self.stand_last_before(self.number),
+        }
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.seek_in(key, seqno, false)
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.seek_back_in(key, seqno, false)
+    }
+
+    fn first(&mut self) -> Result<()> {
+        self.stand_first(0)
+    }
+
+    fn last(&mut self) -> Result<()> {
+        self.stand_last_before(self.table.blocks())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        debug_assert!(self.valid(), "next on a cursor that stands nowhere");
+        if self.entry.is_some() && self.at + 1 < self.block_len() {
+            return self.stand(self.at + 1, Arrival::Next(self.at));
+        }
+        self.step_out(true)
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        debug_assert!(self.valid(), "prev on a cursor that stands nowhere");
+        if self.entry.is_some() && self.at > 0 {
+            return self.stand(self.at - 1, Arrival::Prev(self.at));
+        }
+        self.step_out(false)
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.entry.is_some() || self.wreck.as_ref().is_some_and(|wreck| wreck.standing)
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        match (self.block.as_deref(), &self.entry) {
+            (Some(block), Some(entry)) => block.record(self.at, entry, self.key.get()),
+            _ => {
+                let record = self.wreck.as_ref().and_then(Wreck::record);
+                debug_assert!(record.is_some(), "no record under a cursor that stands nowhere");
+                record.unwrap_or(Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] })
+            }
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        self.table.source(self.number)
+    }
+}
+
+impl Drop for TableCursor {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+impl std::fmt::Debug for TableCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableCursor")
+            .field("table", &self.table.name)
+            .field("block", &self.number)
+            .finish_non_exhaustive()
+    }
+}

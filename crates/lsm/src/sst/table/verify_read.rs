@@ -1,0 +1,304 @@
+//! Verification of point reads: of the returned record, and of the absence of a record.
+//!
+//! In:    a block in memory and the position of a search in it.
+//! Out:   whether the record there may be returned; or whether its neighbors bracket the key with nothing between them.
+//! Holds: every conclusion is based on bytes in memory that were checked during this read. A verified read accesses the
+//!        same blocks as an unverified one.
+//! Costs: for a hit, one check of the record. Neighbors are checked if the filter answers "maybe" but the key is not
+//!        found, or if the block holds several versions of a key, so that a newer one may have been damaged.
+
+use std::cmp::Ordering;
+
+use super::table::Table;
+use crate::checksum::hash_key;
+use crate::codec::Reader;
+use crate::order::Order;
+use crate::record::{Record, Seqno, companion};
+use crate::seam::{Companions, Protection};
+use crate::sst::block::block::Block;
+use crate::sst::block::entry::{Entry, Shape};
+use crate::sst::index::index::Index;
+
+/// The checks of one read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checks {
+    /// Check every returned record, and verify the absence of a record if none is found.
+    pub each: bool,
+    /// Check all records of a block when it is loaded from its file.
+    pub loaded: bool,
+    /// Loaded blocks are used once and not cached.
+    pub passing: bool,
+    /// The same request asks for the block again: it is cached if possible, whenever it was requested before.
+    pub again: bool,
+}
+
+impl Checks {
+    /// No checks.
+    pub const NONE: Checks = Checks { each: false, loaded: false, passing: false, again: false };
+    /// Check returned records in memory.
+    pub const EACH: Checks = Checks { each: true, ..Checks::NONE };
+    /// Check blocks when they are loaded.
+    pub const LOADED: Checks = Checks { loaded: true, ..Checks::NONE };
+
+    /// Returns true if a value read from its blob file is checked against the hash of the original value, not only
+    /// against its stored bytes.
+    pub fn asks_values(&self) -> bool {
+        self.each || self.loaded
+    }
+}
+
+/// The target of a point read in a block.
+#[derive(Clone, Copy)]
+pub(in crate::sst) struct Wanted<'a> {
+    pub(in crate::sst) key: &'a [u8],
+    pub(in crate::sst) key_hash: u64,
+    pub(in crate::sst) seqno: Seqno,
+    /// The result must be checked.
+    pub(in crate::sst) each: bool,
+    /// The index that returned the block.
+    pub(in crate::sst) index: &'a Index,
+    /// The previous block was searched; it ends with newer versions of the key.
+    pub(in crate::sst) follows: bool,
+}
+
+impl Wanted<'_> {
+    #[inline]
+    fn place(&self) -> (&[u8], Seqno) {
+        (self.key, self.seqno)
+    }
+}
+
+/// The neighbors of a search position that are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::sst) enum Side {
+    /// Check the record before the position, and the order of the record at the position. The caller checks the latter
+    /// when it moves there.
+    Before,
+    /// Both; true if the search found a version of its key.
+    Both(bool),
+}
+
+/// The protector for checks, and the promised protection.
+#[derive(Clone, Copy)]
+pub(in crate::sst) struct Judge<'a> {
+    pub(in crate::sst) keeper: &'a dyn Companions,
+    pub(in crate::sst) protection: Protection,
+}
+
+impl Judge<'_> {
+    #[inline]
+    pub(in crate::sst) fn serves(&self, record: &Record<'_>, key_hash: u64) -> bool {
+        self.keeper.verify(record, key_hash, self.protection).serves()
+    }
+
+    /// As `serves`, for a cursor, which has no hash of the key.
+    #[inline]
+    pub(in crate::sst) fn passes(&self, record: &Record<'_>) -> bool {
+        self.keeper.serves(record, self.protection)
+    }
+}
+
+impl Table {
+    #[inline]
+    pub(in crate::sst) fn judge(&self) -> Judge<'_> {
+        Judge { keeper: &*self.keeper, protection: self.protection }
+    }
+
+    /// Returns true if a found record may be returned: it passes its check, and no newer version of its key was
+    /// skipped.
+    #[inline]
+    pub(in crate::sst) fn believes(
+        &self,
+        block: &Block,
+        (number, at): (usize, usize),
+        record: &Record<'_>,
+        wanted: &Wanted<'_>,
+    ) -> bool {
+        self.judge().serves(record, wanted.key_hash)
+            && block.ends_beside(at)
+            && ((at > 0 && !block.has_versions) || self.is_newest(block, (number, at), wanted))
+    }
+
+    /// Returns true if no version newer than the one found at this position was skipped.
+    #[inline(never)]
+    fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
+        let left = match at.checked_sub(1) {
+            Some(left) => block.is_before(left, wanted.place(), &self.order, self.judge()) && block.meet(left),
+            None => wanted.follows || wanted.index.begins_at(number, wanted.key, &self.order),
+        };
+        // All versions of a key have the same head: another version in the newest one's position would go unnoticed.
+        left && (!block.has_versions || block.stands(at, self.judge()))
+    }
+
+    /// Returns true if a block ends with a version of the key that is newer than the one sought.
+    pub(in crate::sst) fn goes_on(&self, block: &Block, wanted: &Wanted<'_>) -> bool {
+        let last = block.len() - 1;
+        block.ends_behind(last)
+            && block.is_whole(last, self.judge(), |key, seqno| {
+                self.order.compare(key, wanted.key).is_eq() && seqno > wanted.seqno
+            })
+    }
+
+    /// Returns true if the neighbors of an unsuccessful search's position show that no record is missing there.
+    #[inline(never)]
+    pub(in crate::sst) fn proves_absence(
+        &self,
+        block: &Block,
+        (number, at): (usize, usize),
+        wanted: &Wanted<'_>,
+    ) -> bool {
+        let (order, judge) = (&self.order, self.judge());
+        let Wanted { key, seqno, follows, .. } = *wanted;
+        let left = at.checked_sub(1).is_none_or(|left| {
+            block.is_before(left, (key, seqno), order, judge)
+                && if at == block.len() { block.ends_behind(left) } else { block.meet(left) }
+        });
+        let right = at == block.len() || block.is_behind(at, key, order, judge);
+        // At an edge, only the index shows that the key is in no other block.
+        let edge = match at {
+            0 => block.begins_at_its_start() && wanted.index.proves(number, key, follows, order),
+            at if at == block.len() => wanted.index.proves(number, key, follows, order),
+            _ => true,
+        };
+        left && right && edge && block.stands(at.min(block.len() - 1), judge)
+    }
+
+    /// Returns true if a search ended at the right position in internal order: the record before it is less. `spills`:
+    /// the block ends with versions of the key, and the search continues.
+    pub(in crate::sst) fn places(
+        &self,
+        block: &Block,
+        (number, at): (usize, usize),
+        place: (&[u8], Seqno),
+        (index, follows, spills): (&Index, bool, bool),
+        side: Side,
+    ) -> bool {
+        let left = match at.checked_sub(1) {
+            Some(left) => block.is_before(left, place, &self.order, self.judge()),
+            None => follows || index.begins_at(number, place.0, &self.order),
+        };
+        let right = at == block.len()
+            || match side {
+                Side::Before => block.is_not_before(at, place, &self.order),
+                // A search that found no version of the key has found a greater key.
+                Side::Both(found) => block.is_whole(at, self.judge(), |key, seqno| match found {
+                    true => self.order.compare_internal((key, seqno), place) != Ordering::Less,
+                    false => self.order.compare(key, place.0) == Ordering::Greater,
+                }),
+            };
+        left && right
+            && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
+            && block.stands(at.min(block.len() - 1), self.judge())
+    }
+}
+
+impl Block {
+    /// Returns true if the record at a position passes its check and is before another position in internal order.
+    fn is_before(&self, at: usize, place: (&[u8], Seqno), order: &Order, judge: Judge<'_>) -> bool {
+        self.is_whole(at, judge, |key, seqno| order.compare_internal((key, seqno), place) == Ordering::Less)
+    }
+
+    /// Returns true if the record at a position passes its check and has a greater key. Then all versions of `key` are
+    /// before this position.
+    fn is_behind(&self, at: usize, key: &[u8], order: &Order, judge: Judge<'_>) -> bool {
+        self.is_whole(at, judge, |found, _| order.compare(found, key) == Ordering::Greater)
+    }
+
+    /// Returns true if the record at a position passes its check and `pass` accepts its key and seqno.
+    pub(in crate::sst) fn is_whole(
+        &self,
+        at: usize,
+        judge: Judge<'_>,
+        pass: impl FnOnce(&[u8], Seqno) -> bool,
+    ) -> bool {
+        let Ok(entry) = self.entry(at) else { return false };
+        let mut short = [0; 256];
+        let mut long = Vec::new();
+        let Some(key) = self.key_in(at, &entry, &mut short, &mut long) else { return false };
+        let record = self.record(at, &entry, key);
+        self.remembers(at, key)
+            && judge.serves(&record, hash_key(key))
+            && self.ends_beside(at)
+            && pass(key, record.seqno)
+    }
+
+    /// Returns true if no evidence contradicts that all records are where they were when the block was loaded. Checks
+    /// the last record whose head equals that of the one at `at`; without heads, the block's last record.
+    fn stands(&self, at: usize, judge: Judge<'_>) -> bool {
+        let last = match self.alike(at) {
+            Some(alike) if alike.len() < 2 => return true,
+            Some(alike) => alike.end - 1,
+            None => self.len() - 1,
+        };
+        self.is_whole(last, judge, |_, _| true)
+    }
+
+    /// Assembles the whole key of an entry in one of two buffers.
+    fn key_in<'a>(
+        &'a self,
+        at: usize,
+        entry: &Entry,
+        short: &'a mut [u8; 256],
+        long: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let suffix = self.suffix(entry);
+        if entry.shared == 0 {
+            return Some(suffix);
+        }
+        let start = self.shared_key(at, entry).ok()?;
+        let length = start.len() + suffix.len();
+        match short.get_mut(..length) {
+            Some(room) => {
+                room[..start.len()].copy_from_slice(start);
+                room[start.len()..].copy_from_slice(suffix);
+                Some(room)
+            }
+            None => {
+                long.extend_from_slice(start);
+                long.extend_from_slice(suffix);
+                Some(long)
+            }
+        }
+    }
+
+    /// Returns false if a damaged offset after a record cuts off a part of its companions; each remaining part is valid
+    /// by itself.
+    #[inline]
+    pub(in crate::sst) fn ends_beside(&self, at: usize) -> bool {
+        self.ends_at(self.offset(at + 1))
+    }
+
+    /// As `ends_beside`, for a known offset.
+    #[inline]
+    pub(in crate::sst) fn ends_at(&self, end: usize) -> bool {
+        // Without a column, nothing follows the body.
+        self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))
+    }
+
+    /// Returns true if the bytes of the entry at a position end where the next entry begins.
+    fn meet(&self, at: usize) -> bool {
+        self.end_of(at) == Some(self.offset(at + 1))
+    }
+
+    /// Returns true if the entry at a position is the last one according to its own bytes and to the body's trailer.
+    fn ends_behind(&self, at: usize) -> bool {
+        let shape = Shape::read(self.body()).ok();
+        self.meet(at) && shape.is_some_and(|shape| shape.entries_end as usize == self.offset(at + 1))
+    }
+
+    /// Returns true if the first entry is at the start of the body.
+    fn begins_at_its_start(&self) -> bool {
+        self.offset(0) == 0
+    }
+
+    /// Returns the end of an entry's bytes, including its companions.
+    fn end_of(&self, at: usize) -> Option<usize> {
+        let entry = self.entry(at).ok()?;
+        if self.has_column() {
+            return Some(entry.value_end);
+        }
+        let mut reader = Reader::starting_at(self.body(), entry.value_end);
+        companion::take(&mut reader).ok()?;
+        Some(reader.position())
+    }
+}

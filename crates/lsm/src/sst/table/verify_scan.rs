@@ -1,0 +1,128 @@
+//! A scan of all data blocks of a table, for verification.
+//!
+//! In:    the blocks in order, each with its separator, bypassing the cache.
+//! Out:   the ledger of their records.
+//! Holds: CRCs, order, separators, filters and companions are checked, and at the end the counts and bounds against the
+//!        table's properties.
+
+use std::cmp::Ordering;
+
+use super::properties::Properties;
+use super::table::Table;
+use super::tail::read_framed;
+use super::writer::checked_term;
+use crate::checksum::{Role, hash};
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::ledger::Ledger;
+use crate::order::Order;
+use crate::record::{Record, Seqno};
+use crate::seam::{Companions, Protection};
+use crate::sst::block::frame::{Handle, Stored, check};
+use crate::sst::block::scan::{Keys, walk};
+use crate::sst::index::filter::Filter;
+use crate::sst::index::policy_filter::Policed;
+
+/// A verification scan of all data blocks.
+pub(in crate::sst) struct Walked<'a> {
+    table: &'a Table,
+    keeper: &'a dyn Companions,
+    policed: Option<&'a Policed>,
+    /// Number of blocks scanned.
+    pub(in crate::sst) blocks: usize,
+    pub(in crate::sst) ledger: Ledger,
+    keys: Keys,
+    scratch: Vec<u8>,
+    first: Option<Vec<u8>>,
+    /// Last key and seqno of the previous block, and its separator.
+    before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
+    seqnos: (Seqno, Seqno),
+}
+
+impl<'a> Walked<'a> {
+    pub(in crate::sst) fn new(
+        table: &'a Table,
+        keeper: &'a dyn Companions,
+        policed: Option<&'a Policed>,
+    ) -> Walked<'a> {
+        Walked {
+            table,
+            keeper,
+            policed,
+            blocks: 0,
+            ledger: Ledger::default(),
+            keys: Keys::default(),
+            scratch: Vec::new(),
+            first: None,
+            before: None,
+            seqnos: (Seqno::MAX, 0),
+        }
+    }
+
+    /// Scans the next block; `own`: the engine's filter for its keys.
+    pub(in crate::sst) fn block(&mut self, handle: &Handle, separator: &[u8], own: Option<&Filter>) -> Result<()> {
+        self.blocks += 1;
+        let Table { name, file, order, expected, base, protection, .. } = self.table;
+        let protection = *protection;
+        let framed = read_framed(name, &**file, handle)?;
+        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
+        let stored = Stored::split(stored, codec)?;
+        let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
+        let (before, first) = (self.before.take(), &mut self.first);
+        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
+        let policed = self.policed;
+        let mut last_seqno = None;
+        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
+            if last_seqno.is_none() {
+                first.get_or_insert_with(|| record.key.to_vec());
+                follows(order, before.as_ref(), record)?;
+            }
+            last_seqno = Some(record.seqno);
+            *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
+            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
+                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
+            {
+                return Err(Error::structural("the filter denies a key of the table"));
+            }
+            ledger.add(record.kind, checked_term(keeper, record, protection)?);
+            Ok(())
+        })?;
+        if order.compare(&self.keys.last, separator) == Ordering::Greater {
+            return Err(Error::structural("a block reaches beyond its separator"));
+        }
+        self.before = Some((self.keys.last.clone(), last_seqno.unwrap_or(0), separator.to_vec()));
+        Ok(())
+    }
+
+    /// Checks the results against the properties. Ledger sums are compared only if a protector made them and one is
+    /// available to recompute them.
+    pub(in crate::sst) fn closes(&self, properties: &Properties) -> Result<()> {
+        let (found, kept) = (&self.ledger, &properties.ledger);
+        let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
+        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
+        if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
+            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+            return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
+        }
+        let largest = self.before.as_ref().map(|(key, ..)| key);
+        if self.first.as_ref() != Some(&properties.smallest)
+            || largest != Some(&properties.largest)
+            || self.seqnos != (properties.least_seqno, properties.greatest_seqno)
+        {
+            return Err(Error::structural("the bounds in the properties are not those of the records"));
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the first record of a block may follow the previous block's last record and separator.
+fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
+    let Some((key, seqno, separator)) = before else { return Ok(()) };
+    let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;
+    let spilled = order.compare(key, record.key) == Ordering::Equal;
+    let separated = match order.compare(separator, record.key) {
+        Ordering::Less => true,
+        Ordering::Equal => spilled,
+        Ordering::Greater => false,
+    };
+    if in_order && separated { Ok(()) } else { Err(Error::structural("a block does not follow the one before")) }
+}
