@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::block::block::Block;
 use super::block::codec::{Dictionary, unpack_zstd, zstd_length};
 use super::block::frame::Handle;
-use super::index::{filter, index, top_index};
-use super::table::partitions::{Guide, Part};
+use super::index::partitions::{Guide, Part};
+use super::index::{filter, index, range, top_index};
 use super::table::properties::Properties;
 use super::table::table::Table;
 use super::{Cache, Checks};
@@ -77,7 +77,7 @@ pub fn fuzz_properties(bytes: &[u8]) {
         top.find(bytes, &Order::bytewise());
     }
     let floor = Some(bytes[..bytes.len().min(3)].to_vec());
-    let range = index::Range { first: 7, offset: 640, floor, is_last: false };
+    let range = range::Range { first: 7, offset: 640, floor, is_last: false };
     if let Ok(index) = index::Index::decode_part(bytes, &Order::bytewise(), MIB as u64, range) {
         let number = index.find(bytes, &Order::bytewise());
         index.proves(number, bytes, false, &Order::bytewise());

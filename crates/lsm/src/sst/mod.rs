@@ -34,19 +34,21 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use block::codec::Dictionary;
 pub(crate) use block::codec::Packer;
-pub use block::codec::{Dictionary, TRAINING_BYTES, train_for};
 pub(crate) use block::frame::{put_packed, unpack_block};
 pub use cache::cache::{Cache, CacheMetrics, Charge};
 pub use cache::large_values::{Large, LargeValues};
-pub use damage::block_repair::Watch;
 pub use damage::copies::CheckedBlock;
 pub use damage::examine::Found;
 pub use damage::rebuild::{Known, Rebuilt, rebuild};
 pub use table::cursor::TableCursor;
+pub use table::dictionary_training::{TRAINING_BYTES, train_for};
 pub use table::properties::{Carried, Properties};
 pub use table::stream::TableStream;
-pub use table::table::{Approach, Expected, Table};
+pub use table::table::{Approach, Table};
+pub use table::tail::Expected;
 pub use table::verify_read::Checks;
+pub use table::watch::Watch;
 pub(crate) use table::writer::not_served;
 pub use table::writer::{Finished, Writer, WriterSettings};

@@ -237,8 +237,8 @@ impl Table {
     /// Returns the index of a table that is not partitioned.
     pub(super) fn index(&self) -> &index::index::Index {
         match &self.guide {
-            table::partitions::Guide::Whole(part) => &part.index,
-            table::partitions::Guide::Cut(_) => panic!("a cut index"),
+            index::partitions::Guide::Whole(part) => &part.index,
+            index::partitions::Guide::Cut(_) => panic!("a cut index"),
         }
     }
 }

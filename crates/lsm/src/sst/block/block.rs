@@ -16,14 +16,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::codec::Dictionary;
-use super::entry::Entry;
+use super::entry::{Entry, Shape};
 use super::frame::{COMPANION_BYTES, Handle, Stored, WORD_BYTES, companion_of};
 use super::head_scan::Skim;
 use super::scan::{Keys, shares_too_much, walk};
+use crate::codec::Reader;
 use crate::error::Result;
 use crate::order::{Order, begins_with, head};
+use crate::planted::{self, Bug};
 use crate::prefetch::{LINE, prefetch};
-use crate::record::{Record, Seqno, companion};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 
 /// Entries whose heads and offsets are stored inline in `Block`: the entries of a 4 KiB block with records of 100
 /// bytes. Inline, their cache lines load in parallel with the block's own; a pointer would have to be loaded first.
@@ -624,6 +626,116 @@ impl Block {
             Some(&[from, to]) if self.is_near => (from as usize, to as usize),
             _ => (self.offset(at), self.offset(at + 1)),
         }
+    }
+
+    /// Returns the farthest position from `at` in a direction up to which all keys are before `limit`. `None` if the
+    /// key at `at` is not.
+    #[inline]
+    pub(in crate::sst) fn last_before(&self, at: usize, forward: bool, limit: &[u8], order: &Order) -> Option<usize> {
+        match self.heads_beside(limit) {
+            // Equal heads would need a comparison of whole keys: leave them out.
+            Some((heads, Ok(wanted))) => {
+                if forward {
+                    let ahead = heads.get(at..)?.iter().take_while(|head| **head < wanted).count();
+                    (ahead > 0).then(|| at + ahead - 1)
+                } else {
+                    let ahead = heads.get(..=at)?.iter().rev().take_while(|head| **head > wanted).count();
+                    (ahead > 0).then(|| at + 1 - ahead)
+                }
+            }
+            Some((heads, Err(side))) => {
+                let is_ahead = side == if forward { Ordering::Greater } else { Ordering::Less };
+                is_ahead.then(|| if forward { heads.len() - 1 } else { 0 })
+            }
+            None if forward => self.search(limit, MAX_SEQNO, order).ok()?.at.checked_sub(1).filter(|last| *last >= at),
+            None => {
+                let place = self.search(limit, 0, order).ok()?;
+                Some(place.at + usize::from(place.equal.is_some())).filter(|first| *first <= at)
+            }
+        }
+    }
+
+    /// Returns true if the record is a value that a reader at this seqno sees and that has no expiry: its companion is
+    /// at most one word. `end` is the offset of the next entry.
+    #[inline]
+    pub(in crate::sst) fn is_plain(&self, entry: &Entry, end: usize, seqno: Seqno) -> bool {
+        entry.kind == Kind::Put
+            && (self.seqno(entry) <= seqno || planted::active(Bug::ScanStepIgnoresItsSeqno))
+            && self.is_bare(entry, end)
+    }
+
+    /// Assembles the whole key of an entry in one of two buffers.
+    #[inline]
+    pub(in crate::sst) fn key_in<'a>(
+        &'a self,
+        at: usize,
+        entry: &Entry,
+        short: &'a mut [u8; 256],
+        long: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let suffix = self.suffix(entry);
+        if entry.shared == 0 {
+            return Some(suffix);
+        }
+        let start = self.shared_key(at, entry).ok()?;
+        let length = start.len() + suffix.len();
+        match short.get_mut(..length) {
+            Some(room) => {
+                room[..start.len()].copy_from_slice(start);
+                room[start.len()..].copy_from_slice(suffix);
+                Some(room)
+            }
+            None => {
+                long.extend_from_slice(start);
+                long.extend_from_slice(suffix);
+                Some(long)
+            }
+        }
+    }
+
+    /// Returns false if a damaged offset after a record cuts off a part of its companions; each remaining part is valid
+    /// by itself.
+    #[inline]
+    pub(in crate::sst) fn ends_beside(&self, at: usize) -> bool {
+        self.ends_at(self.offset(at + 1))
+    }
+
+    /// As `ends_beside`, for a known offset.
+    #[inline]
+    pub(in crate::sst) fn ends_at(&self, end: usize) -> bool {
+        // Without a column, nothing follows the body.
+        self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))
+    }
+
+    /// Returns true if the bytes of the entry at a position end where the next entry begins.
+    #[inline]
+    pub(in crate::sst) fn meet(&self, at: usize) -> bool {
+        self.end_of(at) == Some(self.offset(at + 1))
+    }
+
+    /// Returns true if the entry at a position is the last one according to its own bytes and to the body's trailer.
+    #[inline]
+    pub(in crate::sst) fn ends_behind(&self, at: usize) -> bool {
+        let shape = Shape::read(self.body()).ok();
+        self.meet(at) && shape.is_some_and(|shape| shape.entries_end as usize == self.offset(at + 1))
+    }
+
+    /// Returns true if the first entry is at the start of the body.
+    #[inline]
+    pub(in crate::sst) fn begins_at_its_start(&self) -> bool {
+        self.offset(0) == 0
+    }
+
+    /// Returns the end of an entry's bytes, including its companions.
+    #[inline]
+    fn end_of(&self, at: usize) -> Option<usize> {
+        let entry = self.entry(at).ok()?;
+        if self.has_column() {
+            return Some(entry.value_end);
+        }
+        let mut reader = Reader::starting_at(self.body(), entry.value_end);
+        companion::take(&mut reader).ok()?;
+        Some(reader.position())
     }
 }
 

@@ -1,15 +1,20 @@
-//! The frame around every block, block handles, and the footer. See docs/format.md, sections 4.1 and 4.6.
+//! The frame around every block, and block handles. See docs/format.md, section 4.1.
 //!
 //! In:  unchecked bytes of a file.
 //! Out: bytes whose CRC matches, with a seed that is unique to this file, offset and role; or corruption.
 //!
 //! Every length is checked against the file's length before use (I10).
 
-use super::codec::{Dictionary, Packer, may_unpack_to, unpack_zstd, zstd_length};
-use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use std::io;
+
+use super::codec::{
+    Dictionary, LZ4, PLAIN, Packer, ZSTD, may_unpack_to, unpack_any_lz4, unpack_lz4, unpack_zstd, zstd_length,
+};
+use crate::checksum::{Role, Uid, block_seed, crc};
 use crate::codec::Reader;
-use crate::env::check_room;
-use crate::error::{Damage, Error, Result, Verdict};
+use crate::env::{File, check_room, read_exact};
+use crate::error::{Error, Result};
+use crate::frame::PAGE_BYTES;
 use crate::header::HEADER_BYTES;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
@@ -25,18 +30,6 @@ pub(in crate::sst) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
 /// block must never pass its check, since the separator between it and the next block may be a key of the next block.
 pub(in crate::sst) const LOST: u32 = 0;
 
-/// Length of the footer.
-pub(in crate::sst) const FOOTER_BYTES: usize = 136;
-
-/// The last bytes of a table.
-const MAGIC: &[u8; 8] = b"WAXTABLE";
-
-/// Codec: uncompressed.
-const PLAIN: u8 = 0;
-/// Codec: LZ4 block.
-const LZ4: u8 = 1;
-/// Codec: zstd frame, compressed with the table's dictionary if there is one.
-pub(in crate::sst) const ZSTD: u8 = 2;
 /// Flag in the codec byte: the block's 8-byte companions follow the compressed body as one column.
 const COLUMN: u8 = 0x80;
 
@@ -45,6 +38,9 @@ pub(in crate::sst) const WORD_BYTES: usize = 8;
 
 /// Bytes of one companion of a column in memory: its kind and its word, as it would be stored inline.
 pub(in crate::sst) const COMPANION_BYTES: usize = 1 + WORD_BYTES;
+
+/// Number of rereads of a block.
+pub(in crate::sst) const TRIES: usize = 3;
 
 /// Location, length and CRC of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -93,87 +89,35 @@ impl Handle {
         Ok(())
     }
 
-    fn put(&self, out: &mut Vec<u8>) {
+    pub(in crate::sst) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.offset.to_le_bytes());
         out.extend_from_slice(&self.stored_len.to_le_bytes());
         out.extend_from_slice(&self.raw_len.to_le_bytes());
         out.extend_from_slice(&self.crc.to_le_bytes());
     }
 
-    fn take(reader: &mut Reader<'_>) -> Result<Handle> {
+    pub(in crate::sst) fn take(reader: &mut Reader<'_>) -> Result<Handle> {
         Ok(Handle { offset: reader.u64()?, stored_len: reader.u32()?, raw_len: reader.u32()?, crc: reader.u32()? })
     }
 }
 
-/// The footer of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::sst) struct Footer {
-    pub(in crate::sst) index: Handle,
-    pub(in crate::sst) filter: Handle,
-    pub(in crate::sst) properties: Handle,
-    pub(in crate::sst) range_deletes: Handle,
-    pub(in crate::sst) side: Handle,
-    /// The base that seqnos in blocks are relative to.
-    pub(in crate::sst) base_seqno: u64,
-    /// Hash of the CRCs of all blocks; the manifest stores it too.
-    pub(in crate::sst) digest: u64,
+/// Converts an error of the operating system. An early end of file is corruption, since lengths were checked before.
+pub(in crate::sst) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return Error::structural("the file ends too early").in_file(name, offset);
+    }
+    Error::io(format_args!("reading {name} at {offset}"), error)
 }
 
-impl Footer {
-    /// Returns the blocks after the data blocks, in file order.
-    pub(in crate::sst) fn sides(&self) -> [&Handle; 4] {
-        [&self.side, &self.filter, &self.properties, &self.index]
-    }
-
-    /// The bytes on disk.
-    pub(in crate::sst) fn encode(&self, uid: &Uid) -> Vec<u8> {
-        let mut out = Vec::with_capacity(FOOTER_BYTES);
-        for handle in [&self.index, &self.filter, &self.properties, &self.range_deletes, &self.side] {
-            handle.put(&mut out);
-        }
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&self.base_seqno.to_le_bytes());
-        out.extend_from_slice(&self.digest.to_le_bytes());
-        out.extend_from_slice(&footer_check(&out, uid).to_le_bytes());
-        out.extend_from_slice(MAGIC);
-        debug_assert_eq!(out.len(), FOOTER_BYTES);
-        out
-    }
-
-    /// Reads a footer. Its check covers the header's uid, so that both ends of a file belong together.
-    pub(in crate::sst) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
-        let mut reader = Reader::new(bytes);
-        let covered = reader.bytes(FOOTER_BYTES - 16)?;
-        let expected = reader.u64()?;
-        if reader.bytes(MAGIC.len())? != MAGIC {
-            return Err(Error::structural("the file does not end like a table"));
-        }
-        let found = footer_check(covered, uid);
-        if expected != found {
-            return Err(Error::mismatch(expected, found, "table footer"));
-        }
-        let mut reader = Reader::new(covered);
-        let [index, filter, properties, range_deletes, side] = [
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-        ];
-        reader.u32()?;
-        let (base_seqno, digest) = (reader.u64()?, reader.u64()?);
-        Ok(Footer { index, filter, properties, range_deletes, side, base_seqno, digest })
-    }
+/// Reads a block with its trailer. Its handle was checked against the file's length.
+pub(in crate::sst) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
+    read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
 }
 
-fn footer_check(covered: &[u8], uid: &Uid) -> u64 {
-    hash(&[covered, &uid.0].concat())
-}
-
-/// Computes the digest of a table: the hash of its blocks' CRCs in file order.
-pub(in crate::sst) fn digest(crcs: impl Iterator<Item = u32>) -> u64 {
-    let bytes: Vec<u8> = crcs.flat_map(u32::to_le_bytes).collect();
-    hash(&bytes)
+/// Drops the operating system's cached pages of a part of a file.
+pub(in crate::sst) fn drop_cached_pages(file: &dyn File, from: u64, end: u64) {
+    let from = from / PAGE_BYTES as u64 * PAGE_BYTES as u64;
+    file.advise(from, end.next_multiple_of(PAGE_BYTES as u64) - from, false);
 }
 
 /// Checks stored bytes against the CRC in their trailer and its copy in the handle. Returns the stored bytes and the
@@ -302,32 +246,6 @@ pub(crate) fn unpack_block<'b>(
     Stored { packed, column: None, codec }.body(raw_len, scratch, None)
 }
 
-/// Decompresses into a buffer that is enlarged until it suffices, up to the maximum that the bytes can decompress to.
-#[cfg(feature = "lz4")]
-fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let most = packed.len().saturating_mul(255) + 64;
-    let mut room = (packed.len() * 4 + 64).min(most);
-    loop {
-        out.clear();
-        out.resize(room, 0);
-        match lz4_flex::block::decompress_into(packed, out) {
-            Ok(length) => {
-                out.truncate(length);
-                return Ok(());
-            }
-            Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < most => {
-                room = room.saturating_mul(4).min(most);
-            }
-            Err(_) => return Err(Error::structural("a block does not unpack")),
-        }
-    }
-}
-
-#[cfg(not(feature = "lz4"))]
-fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    unpack_lz4(packed, out)
-}
-
 /// Returns the readable part of the body of a block that failed its check, and its column. The codec byte is not
 /// trusted if the lengths contradict it.
 pub(in crate::sst) fn unpack_what_goes(
@@ -378,19 +296,6 @@ fn unpack_start(packed: &[u8], raw_len: usize) -> Vec<u8> {
     zeros
 }
 
-#[cfg(feature = "lz4")]
-fn unpack_lz4(packed: &[u8], out: &mut [u8]) -> Result<()> {
-    match lz4_flex::block::decompress_into(packed, out) {
-        Ok(length) if length == out.len() => Ok(()),
-        _ => Err(Error::structural("a block does not unpack to what its handle says")),
-    }
-}
-
-#[cfg(not(feature = "lz4"))]
-fn unpack_lz4(_: &[u8], _: &mut [u8]) -> Result<()> {
-    Err(Error::of(crate::error::ErrorKind::FormatTooNew, "a block is packed with LZ4, which this build has not"))
-}
-
 /// Appends a framed block to `out`: the body, compressed if that saves an eighth, then column, codec and CRC. `at` is
 /// its file offset.
 pub(in crate::sst) fn put_block(
@@ -432,24 +337,6 @@ pub(crate) fn put_packed(
     Ok(Handle { offset: at, stored_len, raw_len, crc: sum })
 }
 
-/// Appends `body` compressed with LZ4, or nothing if that saves less than an eighth.
-#[cfg(feature = "lz4")]
-pub(in crate::sst) fn pack_lz4(body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
-    let start = out.len();
-    out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
-    let length = lz4_flex::block::compress_into(body, &mut out[start..]).unwrap_or(usize::MAX);
-    if length > body.len() - body.len() / 8 {
-        return Ok(None);
-    }
-    out.truncate(start + length);
-    Ok(Some(LZ4))
-}
-
-#[cfg(not(feature = "lz4"))]
-pub(in crate::sst) fn pack_lz4(_: &[u8], _: &mut Vec<u8>) -> Result<Option<u8>> {
-    Err(Error::invalid("this build has no lz4"))
-}
-
 /// Returns a column's eight bytes as an inline companion.
 pub(in crate::sst) fn companion_of(word: &[u8]) -> [u8; COMPANION_BYTES] {
     let mut out = [0; COMPANION_BYTES];
@@ -466,11 +353,6 @@ pub(in crate::sst) fn word_of(companion: &[u8]) -> Option<&[u8]> {
         Some((&companion::WORD8, word)) if word.len() == WORD_BYTES => Some(word),
         _ => None,
     }
-}
-
-/// The error for valid bytes that belong elsewhere.
-pub(in crate::sst) fn misplaced(message: &str) -> Error {
-    Error::corruption(Damage { verdict: Verdict::Misplaced, ..Damage::default() }, message)
 }
 
 #[cfg(test)]
@@ -520,20 +402,6 @@ mod tests {
             if let Ok(stored) = Stored::split(&stored, codec) {
                 let _ = stored.body(raw_len, &mut Vec::new(), None);
             }
-        }
-    }
-
-    #[test]
-    fn footers_come_back_and_no_flipped_bit_passes() {
-        let handle = Handle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
-        let footer = Footer { index: handle, properties: handle, base_seqno: 5, digest: 6, ..Footer::default() };
-        let bytes = footer.encode(&UID);
-        assert_eq!(Footer::decode(&bytes, &UID).unwrap(), footer);
-        assert!(Footer::decode(&bytes, &Uid([4; 16])).is_err());
-        for bit in 0..bytes.len() * 8 {
-            let mut flipped = bytes.clone();
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Footer::decode(&flipped, &UID).is_err(), "bit {bit}");
         }
     }
 }

@@ -167,11 +167,11 @@ impl<'a> Skim<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::entry::Builder;
-    use super::scan::{Keys, walk};
     use super::*;
     use crate::order::Order;
     use crate::record::{Kind, Record};
+    use crate::sst::block::entry::Builder;
+    use crate::sst::block::scan::{Keys, walk};
 
     /// Few distinct bytes, so that keys repeat, share prefixes, or are prefixes of each other.
     fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {

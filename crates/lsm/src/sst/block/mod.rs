@@ -6,4 +6,5 @@ pub(super) mod entry;
 pub(super) mod frame;
 pub(super) mod head_scan;
 pub(super) mod key;
+pub(super) mod partial_block;
 pub(super) mod scan;

@@ -16,6 +16,7 @@
 //! overall memory budget (`within`): then charges for memtables, indexes, filters and job buffers reduce the room for
 //! blocks.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -23,7 +24,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arc_swap::ArcSwapOption;
 
 use super::buffer_pool::Spares;
-use super::large_values::{Large, Traces};
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
 use crate::sst::block::block::Block;
@@ -68,10 +68,8 @@ pub struct Cache {
     clock: Clock,
     /// The shard to evict from next after a charge has grown.
     turn: AtomicUsize,
-    /// Slots of large values, while any reader uses them.
-    pub(in crate::sst) large: Mutex<Weak<Slots<Large>>>,
-    /// Recently read large values.
-    pub(in crate::sst) traces: Mutex<Weak<Traces>>,
+    /// State that cached objects of other kinds keep here, one value per type, while anything uses it.
+    attached: Mutex<Vec<Weak<dyn Any + Send + Sync>>>,
     /// Buffers of evicted blocks, for reuse.
     pub(in crate::sst) spares: Spares,
 }
@@ -260,8 +258,7 @@ impl Cache {
             warmed: AtomicU64::new(0),
             clock: Clock(AtomicU32::new(1)),
             turn: AtomicUsize::new(0),
-            large: Mutex::default(),
-            traces: Mutex::default(),
+            attached: Mutex::default(),
             spares: Spares::within(bytes.min(total)),
         }
     }
@@ -349,6 +346,19 @@ impl Cache {
         }
         if took { &self.evictions } else { &self.refused }.fetch_add(1, Relaxed);
         block
+    }
+
+    /// Returns the state of a type that all users of this cache share. Creates it if nothing uses it.
+    pub(in crate::sst) fn shared<T: Any + Send + Sync>(&self, create: impl FnOnce() -> T) -> Arc<T> {
+        let mut attached = lock(&self.attached);
+        attached.retain(|state| state.strong_count() > 0);
+        let known = attached.iter().find_map(|state| state.upgrade()?.downcast::<T>().ok());
+        known.unwrap_or_else(|| {
+            let created = Arc::new(create());
+            let weak: Weak<T> = Arc::downgrade(&created);
+            attached.push(weak);
+            created
+        })
     }
 
     /// Returns the maximum bytes for blocks, without charges.

@@ -24,7 +24,6 @@ use std::sync::{Arc, OnceLock};
 use super::buffer_pool::Spares;
 use super::cache::{Cache, Charge, Kept, Slots};
 use crate::checksum::mix;
-use crate::env::work::lock;
 use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
@@ -208,23 +207,18 @@ impl LargeValues {
     }
 
     fn shared(&self) -> Arc<Slots<Large>> {
-        let mut known = lock(&self.cache.large);
-        known.upgrade().unwrap_or_else(|| {
-            let slots = Arc::new(Slots::new(slots_of(&self.cache), self.cache.clone()));
-            *known = Arc::downgrade(&slots);
+        self.cache.shared(|| {
+            let slots = Slots::new(slots_of(&self.cache), self.cache.clone());
             slots.pin(slots.memory());
             slots
         })
     }
 
     fn shared_traces(&self) -> Arc<Traces> {
-        let mut known = lock(&self.cache.traces);
-        known.upgrade().unwrap_or_else(|| {
+        self.cache.shared(|| {
             let last: Box<[AtomicU32]> = (0..slots_of(&self.cache)).map(|_| AtomicU32::new(0)).collect();
             let _room = Charge::new(self.cache.clone(), size_of_val(&*last));
-            let traces = Arc::new(Traces { last, _room });
-            *known = Arc::downgrade(&traces);
-            traces
+            Traces { last, _room }
         })
     }
 }

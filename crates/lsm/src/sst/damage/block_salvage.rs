@@ -1,6 +1,15 @@
-//! Block salvage: extracts the trustworthy entries of a damaged block (`remains`) from its body. Pure.
+//! Block salvage: extracts the trustworthy entries of a damaged block from its body. Pure.
 //!
+//! In:    the bytes of a block, and its context: its position, the protector, and bounds on its records.
+//! Out:   its trustworthy records in order, and gaps between them: ranges in which records were lost.
 //! Costs: up to `MOST_WORK` of hashing; no fast path waits for this.
+//! Holds: a record is trusted if its seal matches. A record without a seal is trusted only if the block's CRC matches,
+//!        so that only its neighbors can be damaged. A block whose CRC differs from the one in its index is taken for
+//!        another block, or an older copy, and is lost entirely. The same holds for a block whose records are all
+//!        intact although its CRC does not match. Two records are adjacent only if the first one's bytes end where the
+//!        second one's begin. Otherwise there is a gap between them, and reads of it report the loss. The seal does not
+//!        cover the companions besides the seal. A record that is followed neither by the end of the entries nor by an
+//!        apparent record may have lost some of them, and is lost.
 //!
 //! A compressed body is used as far as its decoder gets. In an uncompressed body, the scan continues after an
 //! unreadable entry: at the entry's declared end if it has one, else byte by byte until it finds an entry whose seal
@@ -10,13 +19,17 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::partial_block::{Item, Kept, Remains, Site, after, before, gap, nothing};
 use crate::checksum::{crc, hash_key};
 use crate::codec::Reader;
-use crate::record::{Kind, MAX_KEY_BYTES, Record, Seqno, companion};
-use crate::seam::{Check, Protection};
+use crate::error::Verdict;
+use crate::fence::Fence;
+use crate::order::Order;
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
+use crate::seam::{Check, Companions, Protection};
+use crate::sst::block::codec::Dictionary;
 use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES, Shape, checked_seqno};
 use crate::sst::block::frame::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
+use crate::sst::block::partial_block::{Item, Kept, Remains};
 
 /// Maximum number of bytes to hash for one block.
 const MOST_WORK: usize = 32 << 20;
@@ -29,6 +42,32 @@ const HEADER_BYTES: usize = 1 + 4 * 10;
 
 /// Length of the body's trailer after the restart offsets: count and the rest.
 const TAIL_BYTES: usize = 8;
+
+/// The context of a block: everything known besides its bytes.
+pub(in crate::sst) struct Site<'a> {
+    pub(in crate::sst) order: &'a Order,
+    /// The base that seqnos in the block are relative to.
+    pub(in crate::sst) base: Seqno,
+    pub(in crate::sst) keeper: &'a dyn Companions,
+    pub(in crate::sst) protection: Protection,
+    /// The first and last possible position of the block's records.
+    pub(in crate::sst) span: [(Vec<u8>, Seqno); 2],
+    /// Upper bound of the table's seqnos.
+    pub(in crate::sst) bound: Seqno,
+    /// No key has two versions in this table.
+    pub(in crate::sst) single: bool,
+    /// Companions may be longer than one word.
+    pub(in crate::sst) more_beside: bool,
+    /// The block's CRC matches: it was damaged before its CRC was computed, or the CRC missed the damage.
+    pub(in crate::sst) fits: bool,
+    /// Start value of that CRC.
+    pub(in crate::sst) seed: u32,
+    pub(in crate::sst) file: &'a str,
+    pub(in crate::sst) offset: u64,
+    pub(in crate::sst) verdict: Verdict,
+    /// The dictionary that the block was compressed with.
+    pub(in crate::sst) dictionary: Option<&'a Dictionary>,
+}
 
 /// Salvages a framed block.
 pub(in crate::sst) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remains {
@@ -532,6 +571,32 @@ impl<'a> Walk<'a> {
         }
         ends_here(&self.body, at, &self.kept_at)
     }
+}
+
+/// Returns the position directly after a record. `single`: the key has no other version in this table.
+pub(in crate::sst) fn after(order: &Order, key: &[u8], seqno: Seqno, single: bool) -> (Vec<u8>, Seqno) {
+    if (single || seqno == 0) && order.is_bytewise() && key.len() < MAX_KEY_BYTES {
+        return ([key, &[0]].concat(), MAX_SEQNO);
+    }
+    (key.to_vec(), seqno.saturating_sub(1))
+}
+
+/// Returns the position directly before a record. If its key has no other version in this table, returns the position
+/// before all versions of the key up to `bound`.
+pub(in crate::sst) fn before(key: &[u8], seqno: Seqno, bound: Seqno, single: bool) -> (Vec<u8>, Seqno) {
+    let newer = if single { seqno.max(bound) } else { seqno };
+    (key.to_vec(), (newer + 1).min(MAX_SEQNO))
+}
+
+/// Returns a readable part without records: the whole block is one gap.
+pub(in crate::sst) fn nothing(site: &Site<'_>) -> Remains {
+    let [from, to] = site.span.clone();
+    Remains { items: vec![Item::Gap(gap(site, from, to))] }
+}
+
+pub(in crate::sst) fn gap(site: &Site<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> Fence {
+    let (file, offset, verdict) = (site.file.to_owned(), site.offset, site.verdict);
+    Fence { from, to, bound: site.bound, file, offset, verdict }
 }
 
 /// Returns the offsets of a body's restarts, as long as they ascend within its entries.

@@ -3,7 +3,7 @@
 //! Neither is trusted as it is. A cached copy is used only if companions confirm all its records. An unconfirmed entry
 //! (a suspect) only tells a repair which keys to look for.
 
-use super::block_repair::mismatch;
+use super::block_repair::{mismatch, read_or_probe};
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
 use crate::error::{Error, Result};
@@ -12,10 +12,9 @@ use crate::ledger::Ledger;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
 use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES};
-use crate::sst::block::frame::{Handle, LOST, Stored, check, companion_of};
+use crate::sst::block::frame::{Handle, LOST, Stored, check, companion_of, read_framed};
 use crate::sst::block::scan::{Keys, walk};
 use crate::sst::table::table::{Table, promised};
-use crate::sst::table::tail::read_framed;
 
 /// The result of checking one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl Table {
             let stored = Stored::split(stored, codec)?;
             let mut scratch = Vec::new();
             let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
-            walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
+            walk(body, stored.column, self.base, &self.records.order, &mut Keys::default(), |_, record| {
                 let key_hash = hash_key(record.key);
                 if !part.may_contain(key_hash) || self.is_denied(record.key) {
                     return Err(Error::structural("the filter denies a key of the table"));
@@ -94,7 +93,7 @@ impl Table {
     /// Returns true if the device can read the block at an offset, whether or not it is damaged.
     pub fn gives(&self, offset: u64) -> bool {
         let handle = self.at_offset(offset).ok().flatten();
-        handle.is_some_and(|(_, handle)| self.read_or_probe(&handle).is_ok())
+        handle.is_some_and(|(_, handle)| read_or_probe(self, &handle).is_ok())
     }
 
     /// Returns the maximum number of records that can have been lost in these gaps of the table. Returns `None` if that
@@ -122,7 +121,7 @@ impl Table {
     /// match. A compressed block that cannot be decompressed has none.
     pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
         let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
-        let Ok(framed) = self.read_or_probe(&handle) else { return };
+        let Ok(framed) = read_or_probe(self, &handle) else { return };
         let Some((stored, behind)) = framed.split_at_checked(handle.stored_len as usize) else { return };
         let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();

@@ -1,12 +1,13 @@
 //! A full table scan that continues past damage: for verification, scrubbing, repair and salvage.
 
-use super::block_repair::{Recovered, TRIES};
-use super::partial_block::Item;
+use super::block_repair::{Recovered, recover};
 use crate::checksum::hash_key;
 use crate::error::{Error, Remedy, Result};
 use crate::fence::Fence;
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Companions, Source};
+use crate::sst::block::frame::TRIES;
+use crate::sst::block::partial_block::Item;
 use crate::sst::table::table::{Table, promised};
 
 /// An item of the scan.
@@ -55,9 +56,9 @@ impl Table {
             let source = Source { protection, ..self.source(number) };
             let known = before.take();
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
-            match self.recover(number, keeper, tries, known)? {
+            match recover(self, number, keeper, tries, known)? {
                 Recovered::Whole(block, remedy, all) => {
-                    self.wounds.remove(number);
+                    self.bad_blocks.remove(number);
                     if let Some(by) = remedy {
                         visit(Found::Healed { offset: source.offset, by })?;
                     }

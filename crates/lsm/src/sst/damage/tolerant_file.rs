@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use crate::env::{File, check_room, read_exact, read_into};
 use crate::error::{Error, Result};
 use crate::frame::PAGE_BYTES;
-use crate::sst::table::tail::read_error;
+use crate::sst::block::frame::read_error;
 
 /// A file, and the device errors met while reading it.
 pub(in crate::sst) struct Given<'a> {

@@ -14,11 +14,11 @@
 
 use std::cmp::Ordering;
 
+use super::range::Range;
 use super::separators::Separators;
 use crate::checksum::{hash, mix};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
-use crate::header::HEADER_BYTES;
 use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::{LINE, prefetch};
 use crate::record::MAX_KEY_BYTES;
@@ -93,26 +93,6 @@ pub(in crate::sst) struct Mark {
 impl Mark {
     /// The position before the first block.
     pub(in crate::sst) const START: Mark = Mark { at: 4, count: 0 };
-}
-
-/// The position of an index partition in its table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::sst) struct Range {
-    /// The number of its first block.
-    pub(in crate::sst) first: usize,
-    /// File offset of that block.
-    pub(in crate::sst) offset: u64,
-    /// The last separator of the previous partition; `None` for the first one.
-    pub(in crate::sst) floor: Option<Vec<u8>>,
-    /// True for the last partition.
-    pub(in crate::sst) is_last: bool,
-}
-
-impl Range {
-    /// The range of a whole table.
-    pub(in crate::sst) fn whole() -> Range {
-        Range { first: 0, offset: HEADER_BYTES as u64, floor: None, is_last: true }
-    }
 }
 
 /// An index in memory, or one partition of it.

@@ -3,6 +3,8 @@
 pub(super) mod filter;
 pub(super) mod index;
 pub(super) mod partition_builder;
+pub(super) mod partitions;
 pub(super) mod policy_filter;
+pub(super) mod range;
 pub(super) mod separators;
 pub(super) mod top_index;

@@ -7,7 +7,8 @@
 //! Holds: no key is in two partitions, however many versions it has. Nothing is written twice: the body of an index
 //!        partition is a slice of the whole index's body.
 
-use super::index::{Builder, Mark, Range};
+use super::index::{Builder, Mark};
+use super::range::Range;
 use super::top_index::{Span, sum_of};
 use crate::sst::block::frame::Handle;
 

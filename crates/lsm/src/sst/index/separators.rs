@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::index::Range;
+use super::range::Range;
 use crate::codec::Reader;
 use crate::error::{Error, Result};
 use crate::order::Order;

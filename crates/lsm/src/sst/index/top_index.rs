@@ -9,7 +9,8 @@
 
 use std::cmp::Ordering;
 
-use super::index::{Filling, Index, Range};
+use super::index::{Filling, Index};
+use super::range::Range;
 use super::separators::Lengths;
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint};

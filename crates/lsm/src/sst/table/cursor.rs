@@ -13,23 +13,26 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 
-use super::partial_cursor::Wreck;
-use super::partitions::Part;
-use super::prefetch::Aimed;
-use super::table::Table;
+use super::partial_cursor::PartialCursor;
+use super::table::{LoadedBlock, Table};
 use super::verify_read::{Checks, Side};
 use crate::cursor::Cursor;
-use crate::error::Result;
-use crate::options::{Reading, Verify};
+use crate::error::{Error, Result};
+use crate::header::HEADER_BYTES;
+use crate::options::{KIB, Reading, Verify};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::block::block::{Aim, Block};
 use crate::sst::block::entry::Entry;
 use crate::sst::block::key::WholeKey;
-use crate::sst::damage::block_repair::Fetched;
 use crate::sst::index::index::Index;
+use crate::sst::index::partitions::Part;
 use crate::turn::first_turn;
+
+/// Size estimates read a block that represents more bytes than this: the pointers of one block may refer to values of
+/// 100 MB.
+const COARSE_BYTES: u64 = 64 * KIB as u64;
 
 /// See `Table::cursor`.
 pub struct TableCursor {
@@ -58,7 +61,7 @@ pub struct TableCursor {
     /// The table's index was corrupted in memory; the cursor uses the spare one.
     distrusts: bool,
     /// The readable part of the current block, if that is damaged.
-    pub(in crate::sst) wreck: Option<Wreck>,
+    pub(in crate::sst) partial: Option<PartialCursor>,
     /// Starting point of the next seek, if it was prefetched.
     pub(in crate::sst) aimed: Option<Aimed>,
     /// The block of that starting point, if its prefetch is still pending.
@@ -72,6 +75,15 @@ pub struct TableCursor {
     /// Readahead buffer, and its offset in the file.
     pub(in crate::sst) chunk: Vec<u8>,
     pub(in crate::sst) chunk_at: u64,
+}
+
+/// The starting point of the next seek of a key.
+#[derive(Clone, Copy)]
+pub(in crate::sst) struct Aimed {
+    /// The block that the index returned.
+    pub(in crate::sst) number: usize,
+    /// The position in that block, if the cursor holds it.
+    pub(in crate::sst) within: Option<Aim>,
 }
 
 /// The result of a search in a block.
@@ -106,6 +118,44 @@ enum Arrival<'a> {
     SeekForPrev(&'a [u8], Seqno),
 }
 
+impl Table {
+    /// Returns a cursor over the table that fails at a block that cannot be repaired. Without `fill_cache` (compaction,
+    /// backup), cached blocks are checked and used; other blocks are read in large chunks and not cached.
+    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
+        TableCursor::new(self.clone(), fill_cache)
+    }
+
+    /// Returns a cursor for a user. It checks records as `reading` specifies. It returns a lost range as a record of
+    /// kind `Fence` (see `fence`) and continues after it.
+    #[inline]
+    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
+        TableCursor::checked(self.clone(), reading.into())
+    }
+
+    /// Estimates how many of the `total` bytes of the table's records belong to keys before `key`, or up to `key` with
+    /// `and_key`. Uses the start of the key's block, unless that block represents more than `COARSE_BYTES`: then it
+    /// reads the block.
+    pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
+        let index = &self.part_for(key)?.index;
+        let number = index.find(key, &self.records.order);
+        let Some(handle) = index.handle(number) else { return Ok(total) };
+        let (begin, end) = (HEADER_BYTES as u64, self.data_end());
+        let share =
+            |bytes: u64| (u128::from(bytes) * u128::from(total) / u128::from(end.saturating_sub(begin).max(1))) as u64;
+        let mut position = handle.offset.saturating_sub(begin);
+        if share(handle.stored_len.into()) > COARSE_BYTES {
+            let mut cursor = self.cursor_checked(Verify::Never);
+            cursor.seek(key, if and_key { 0 } else { MAX_SEQNO })?;
+            let stays_before = |(before, records): (usize, usize)| {
+                let and_found = usize::from(and_key && self.records.order.compare(cursor.record().key, key).is_eq());
+                u64::from(handle.stored_len) * (before + and_found) as u64 / records.max(1) as u64
+            };
+            position += cursor.share_before(number).map_or(handle.stored_len.into(), stays_before);
+        }
+        Ok(share(position).min(total))
+    }
+}
+
 impl TableCursor {
     #[inline(always)]
     pub(in crate::sst) fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
@@ -124,7 +174,7 @@ impl TableCursor {
             asked: 0,
             loads: Checks::NONE,
             distrusts: false,
-            wreck: None,
+            partial: None,
             aimed: None,
             asked_for: None,
             asked_beyond: 0,
@@ -162,7 +212,7 @@ impl TableCursor {
             if every != self.every {
                 (self.left, self.every) = (first_turn(every), every); // otherwise it continues counting
             }
-            (self.wreck, self.entry, self.aimed) = (None, None, None);
+            (self.partial, self.entry, self.aimed) = (None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
             (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);
             (self.chunk, self.chunk_at) = (Vec::new(), 0);
@@ -220,7 +270,7 @@ impl TableCursor {
         self.left = self.every;
         let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
         let record = block.record(self.at, entry, self.key.get());
-        self.table.judge().passes(&record) && block.ends_beside(self.at)
+        self.table.records.passes(&record) && block.ends_beside(self.at)
     }
 
     /// The block in memory is damaged: reads it from the file again, or takes its readable part.
@@ -240,7 +290,7 @@ impl TableCursor {
         self.table.watch.doubted();
         let old = self.block.take();
         match self.table.restore(number)? {
-            Fetched::Whole(block) => {
+            LoadedBlock::Whole(block) => {
                 self.hold(block);
                 let last = self.block_len() - 1;
                 match arrival {
@@ -254,9 +304,9 @@ impl TableCursor {
                 }
                 .map_err(|error| self.table.named(error, number))
             }
-            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
-            Fetched::Broken(remains) => {
-                self.wreck = Some(Wreck::new(remains));
+            LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            LoadedBlock::Partial(remains) => {
+                self.partial = Some(PartialCursor::new(remains));
                 let from = |at: usize| {
                     let block = old.as_deref()?;
                     let mut key = Vec::new();
@@ -289,7 +339,7 @@ impl TableCursor {
             return Ok(());
         }
         self.enter(number)?;
-        if self.wreck.is_some() {
+        if self.partial.is_some() {
             return self.stand_among(0, true, None);
         }
         self.ask_beyond(true);
@@ -301,7 +351,7 @@ impl TableCursor {
         self.leave();
         let Some(number) = number.checked_sub(1) else { return Ok(()) };
         self.enter(number)?;
-        if self.wreck.is_some() {
+        if self.partial.is_some() {
             return self.stand_among(usize::MAX, false, None);
         }
         self.ask_beyond(false);
@@ -314,8 +364,8 @@ impl TableCursor {
         if !planted::active(Bug::AimOutlivesItsSeek) {
             self.aimed = None;
         }
-        if let Some(wreck) = &mut self.wreck {
-            wreck.standing = false;
+        if let Some(partial) = &mut self.partial {
+            partial.leave();
         }
     }
 
@@ -336,7 +386,7 @@ impl TableCursor {
     #[inline]
     pub(in crate::sst) fn part_in_memory_for(&self, key: &[u8]) -> Option<&Part> {
         let guide = if self.distrusts { self.table.spare.get()? } else { &self.table.guide };
-        guide.part_in_memory_for(key, &self.table.order)
+        guide.part_in_memory_for(key, &self.table.records.order)
     }
 
     /// Enters the block where (`key`, `seqno`) belongs, and returns the position there, which may be one past the last
@@ -353,7 +403,7 @@ impl TableCursor {
                 {
                     return Ok(Some(spot));
                 }
-                self.index_for(key)?.find(key, &self.table.order)
+                self.index_for(key)?.find(key, &self.table.records.order)
             }
         };
         if proof.is_some() && number >= self.table.blocks() && self.is_led_beyond(number, key)? {
@@ -363,7 +413,7 @@ impl TableCursor {
         let mut follows = false;
         while number < self.table.blocks() {
             self.enter(number)?;
-            if self.wreck.is_some() {
+            if self.partial.is_some() {
                 if !self.goes_on_among(key, seqno, number) {
                     return Ok(None);
                 }
@@ -383,7 +433,7 @@ impl TableCursor {
             }
             (number, follows) = (number + 1, true);
         }
-        self.wreck = None;
+        self.partial = None;
         Ok(None)
     }
 
@@ -391,7 +441,7 @@ impl TableCursor {
     #[inline]
     fn is_led_beyond(&self, number: usize, key: &[u8]) -> Result<bool> {
         let index = self.index_for(key)?;
-        Ok(number == index.end() && !index.proves(number, key, false, &self.table.order))
+        Ok(number == index.end() && !index.proves(number, key, false, &self.table.records.order))
     }
 
     /// Searches the current block, if the key is certainly between its first and last key. The index is then not
@@ -416,7 +466,7 @@ impl TableCursor {
         follows: bool,
     ) -> Result<Option<Spot>> {
         let Some(block) = self.block.as_deref() else { return Ok(None) };
-        let order = &self.table.order;
+        let order = &self.table.records.order;
         let place = match aim {
             Some(aim) => block.search_at(aim, key, seqno, order)?,
             None => block.search(key, seqno, order)?,
@@ -432,7 +482,7 @@ impl TableCursor {
             Some(side) => {
                 let side = if side == Side::Before { side } else { Side::Both(spot.found.is_some()) };
                 let index = self.index_of(number)?;
-                self.table.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
+                self.table.records.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
             }
         };
         Ok(is_proved.then_some(spot))
@@ -448,7 +498,7 @@ impl TableCursor {
         }
         self.let_go();
         match self.table.restore(number)? {
-            Fetched::Whole(block) => {
+            LoadedBlock::Whole(block) => {
                 self.hold(block);
                 let found = self.search(number, (key, seqno), None, None, false);
                 match found.map_err(|error| self.table.named(error, number))? {
@@ -456,9 +506,9 @@ impl TableCursor {
                     None => Ok(Anew::In(number)),
                 }
             }
-            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
-            Fetched::Broken(remains) => {
-                self.wreck = Some(Wreck::new(remains));
+            LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            LoadedBlock::Partial(remains) => {
+                self.partial = Some(PartialCursor::new(remains));
                 Ok(Anew::In(number))
             }
         }
@@ -471,7 +521,7 @@ impl TableCursor {
         if self.distrusts || std::ptr::eq(trusted, &self.table.part_for(key)?.index) {
             return Ok(None);
         }
-        let number = trusted.find(key, &self.table.order);
+        let number = trusted.find(key, &self.table.records.order);
         self.distrusts = true;
         Ok(Some(number))
     }
@@ -481,14 +531,14 @@ impl TableCursor {
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.proves() && !sound).then_some(Side::Before);
         match self.locate(key, seqno, proof)? {
-            None if self.wreck.is_some() => self.seek_among(key, seqno),
+            None if self.partial.is_some() => self.seek_among(key, seqno),
             None => Ok(()),
             Some(spot) if spot.at >= self.block_len() => self.stand_first(self.number + 1),
             Some(spot) if sound => self.stand_named(spot.at),
             Some(spot) => {
                 let placed = match spot.found {
                     // The entry has exactly the key that was sought.
-                    Some(entry) if self.table.order.is_bytewise() => {
+                    Some(entry) if self.table.records.order.is_bytewise() => {
                         self.key.set(key);
                         (self.at, self.entry) = (spot.at, Some(entry));
                         Ok(())
@@ -505,7 +555,7 @@ impl TableCursor {
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.proves() && !sound).then_some(Side::Both(false));
         match self.locate(key, seqno, proof)? {
-            None if self.wreck.is_some() => self.seek_back_among(key, seqno),
+            None if self.partial.is_some() => self.seek_back_among(key, seqno),
             None => self.last(),
             Some(spot) => {
                 let at = if spot.is_exact { Some(spot.at) } else { spot.at.checked_sub(1) };
@@ -528,19 +578,70 @@ impl TableCursor {
         self.block.as_deref().map_or(0, Block::len)
     }
 
+    /// Moves to an item of a damaged block, clamped to the last one. `sought`: the position of a seek, if a gap contains
+    /// it.
+    fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
+        self.entry = None;
+        let Some(partial) = &mut self.partial else { return Ok(()) };
+        match partial.stand(at, forward, sought, &self.table.records.order) {
+            Some(true) => self.table.watch.gap_met(),
+            Some(false) => {}
+            // Only an inconsistent comparator leaves neither a record nor a gap.
+            None => return Err(self.table.named(Error::structural("nothing is left of a block"), self.number)),
+        }
+        Ok(())
+    }
+
+    /// Moves to the first item at or after a position, or into the next block if there is none.
+    fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let Some(partial) = &self.partial else { return Ok(()) };
+        match partial.find(key, seqno, &self.table.records.order) {
+            Some(at) => self.stand_among(at, true, Some((key, seqno))),
+            None => self.stand_first(self.number + 1),
+        }
+    }
+
+    /// Moves to the first item after all versions of a key.
+    fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_among(key, 0)?;
+        while self.valid()
+            && self.table.records.order.compare(self.record().key, key).is_eq()
+            && self.record().kind != Kind::Fence
+        {
+            self.step_out(true)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the last item at or before a position, or into the previous block if there is none.
+    fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let Some(partial) = &self.partial else { return Ok(()) };
+        match partial.find_back(key, seqno, &self.table.records.order) {
+            Some(at) => self.stand_among(at, false, Some((key, seqno))),
+            None => self.stand_last_before(self.number),
+        }
+    }
+
+    /// Returns true if the readable part of a block ends with a newer version of a key, so that older ones may follow
+    /// in the next block.
+    fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
+        number + 1 < self.table.blocks()
+            && self
+                .partial
+                .as_ref()
+                .is_some_and(|partial| partial.ends_with_newer(key, seqno, &self.table.records.order))
+    }
+
     /// Steps out of the block, or among the items of a damaged one.
     #[cold]
     #[inline(never)]
-    pub(in crate::sst) fn step_out(&mut self, forward: bool) -> Result<()> {
-        match &self.wreck {
-            Some(wreck) if wreck.standing => {
-                let next = if forward { Some(wreck.at + 1) } else { wreck.at.checked_sub(1) };
-                match next.filter(|next| *next < wreck.remains.items.len()) {
-                    Some(next) => self.stand_among(next, forward, None),
-                    None if forward => self.stand_first(self.number + 1),
-                    None => self.stand_last_before(self.number),
-                }
-            }
+    fn step_out(&mut self, forward: bool) -> Result<()> {
+        match &self.partial {
+            Some(partial) if partial.is_valid() => match partial.next(forward) {
+                Some(next) => self.stand_among(next, forward, None),
+                None if forward => self.stand_first(self.number + 1),
+                None => self.stand_last_before(self.number),
+            },
             _ if self.entry.is_none() => Ok(()),
             _ if forward => self.stand_first(self.number + 1),
             _ => self.stand_last_before(self.number),
@@ -585,7 +686,7 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn valid(&self) -> bool {
-        self.entry.is_some() || self.wreck.as_ref().is_some_and(|wreck| wreck.standing)
+        self.entry.is_some() || self.partial.as_ref().is_some_and(PartialCursor::is_valid)
     }
 
     #[inline]
@@ -593,7 +694,7 @@ impl Cursor for TableCursor {
         match (self.block.as_deref(), &self.entry) {
             (Some(block), Some(entry)) => block.record(self.at, entry, self.key.get()),
             _ => {
-                let record = self.wreck.as_ref().and_then(Wreck::record);
+                let record = self.partial.as_ref().and_then(PartialCursor::record);
                 debug_assert!(record.is_some(), "no record under a cursor that stands nowhere");
                 record.unwrap_or(Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] })
             }

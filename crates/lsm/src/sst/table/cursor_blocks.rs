@@ -12,16 +12,16 @@ use std::sync::Arc;
 use arc_swap::Guard;
 
 use super::cursor::TableCursor;
-use super::partial_cursor::Wreck;
-use super::tail::read_error;
+use super::partial_cursor::PartialCursor;
+use super::table::LoadedBlock;
 use super::verify_read::Checks;
 use crate::env::read_exact;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::options::KIB;
 use crate::sst::block::block::Block;
-use crate::sst::damage::block_repair::Fetched;
-use crate::sst::damage::partial_block::Remains;
+use crate::sst::block::frame::read_error;
+use crate::sst::block::partial_block::Remains;
 
 /// Read size of a cursor that does not fill the cache.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
@@ -39,7 +39,7 @@ impl TableCursor {
         if self.holds(number) || self.takes_cached(number) {
             return Ok(());
         }
-        self.wreck = None;
+        self.partial = None;
         if let Some(block) = self.table.slots.slot(number).load_full() {
             self.let_go();
             let block = self.trusted(number, block)?;
@@ -49,11 +49,11 @@ impl TableCursor {
             // Release the old block before the next read, which reuses its buffer.
             self.let_go();
             match self.fetch(number)? {
-                Fetched::Whole(block) => {
+                LoadedBlock::Whole(block) => {
                     self.hold(block);
                     self.is_passing = self.fill_cache;
                 }
-                Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
+                LoadedBlock::Partial(remains) => self.partial = Some(PartialCursor::new(remains)),
             }
         }
         self.number = number;
@@ -63,7 +63,7 @@ impl TableCursor {
     /// Returns true if this block, or its readable part, is the current one.
     #[inline]
     pub(in crate::sst) fn holds(&self, number: usize) -> bool {
-        self.number == number && (self.block.is_some() || self.wreck.is_some())
+        self.number == number && (self.block.is_some() || self.partial.is_some())
     }
 
     /// Makes a cached block the current one. Only for users' cursors, which use cached blocks unchecked.
@@ -93,7 +93,7 @@ impl TableCursor {
     pub(in crate::sst) fn takes(&mut self, number: usize, block: Arc<Block>) {
         block.touch();
         self.hold(block);
-        (self.number, self.wreck) = (number, None);
+        (self.number, self.partial) = (number, None);
     }
 
     /// Returns the streak after another block is read.
@@ -129,12 +129,12 @@ impl TableCursor {
     }
 
     #[cold]
-    fn fetch(&mut self, number: usize) -> Result<Fetched> {
+    fn fetch(&mut self, number: usize) -> Result<LoadedBlock> {
         if self.fill_cache {
             self.advise(number);
             let passing = self.loads.passing || !self.table.admits(number);
             return match self.table.fetch(number, Checks { passing, ..self.loads })? {
-                Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+                LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
                 fetched => Ok(fetched),
             };
         }
@@ -143,15 +143,15 @@ impl TableCursor {
             Err(error) if error.is_corruption() => self.whole_again(number, error)?,
             read => Arc::new(read?),
         };
-        Ok(Fetched::Whole(block))
+        Ok(LoadedBlock::Whole(block))
     }
 
     /// Repairs a block for a job that needs all of it.
     #[cold]
     fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
         match self.table.restore(number)? {
-            Fetched::Whole(block) => Ok(block),
-            Fetched::Broken(_) => Err(self.table.named(error, number)),
+            LoadedBlock::Whole(block) => Ok(block),
+            LoadedBlock::Partial(_) => Err(self.table.named(error, number)),
         }
     }
 

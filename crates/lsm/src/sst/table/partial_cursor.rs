@@ -1,4 +1,4 @@
-//! Cursor moves within the readable part of a damaged block.
+//! A position in the readable part of a damaged block.
 //!
 //! Salvaged records are returned as they are. A gap between them is returned as a record of kind `Fence`, at the end of
 //! the gap that the cursor reaches first; after a seek into the gap, at the position sought.
@@ -6,65 +6,91 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::cursor::TableCursor;
-use crate::cursor::Cursor;
-use crate::error::{Error, Result};
+use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
-use crate::sst::damage::partial_block::{Item, Remains};
+use crate::sst::block::partial_block::{Item, Remains};
 
 /// A position in the readable part of a block.
-pub(in crate::sst) struct Wreck {
-    pub(in crate::sst) remains: Arc<Remains>,
-    pub(in crate::sst) at: usize,
-    pub(in crate::sst) standing: bool,
+pub(in crate::sst) struct PartialCursor {
+    remains: Arc<Remains>,
+    at: usize,
+    is_valid: bool,
     /// The position at which the cursor entered a gap, and the encoded fence.
     key: Vec<u8>,
     seqno: Seqno,
     fence: Vec<u8>,
 }
 
-/// Moves within the readable part of a block.
-impl TableCursor {
-    /// Moves to an item, clamped to the last one. `sought`: the position of a seek, if a gap contains it.
-    pub(in crate::sst) fn stand_among(
+impl PartialCursor {
+    pub(in crate::sst) fn new(remains: Arc<Remains>) -> PartialCursor {
+        PartialCursor { remains, at: 0, is_valid: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
+    }
+
+    /// Returns true if the cursor is on an item.
+    #[inline]
+    pub(in crate::sst) fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    /// Makes the cursor not valid.
+    #[inline]
+    pub(in crate::sst) fn leave(&mut self) {
+        self.is_valid = false;
+    }
+
+    pub(in crate::sst) fn record(&self) -> Option<Record<'_>> {
+        match self.remains.items.get(self.at)? {
+            _ if !self.is_valid => None,
+            Item::Whole(kept) => Some(kept.record()),
+            Item::Gap(_) => Some(Record {
+                key: &self.key,
+                seqno: self.seqno,
+                kind: Kind::Fence,
+                value: &self.fence,
+                companion: &[],
+            }),
+        }
+    }
+
+    /// Moves to an item, clamped to the last one. `sought`: the position of a seek, if a gap contains it. Returns
+    /// whether the item is a gap; `None` if there is no item at all.
+    pub(in crate::sst) fn stand(
         &mut self,
         at: usize,
         forward: bool,
         sought: Option<(&[u8], Seqno)>,
-    ) -> Result<()> {
-        self.entry = None;
-        let order = &self.table.order;
-        let Some(wreck) = &mut self.wreck else { return Ok(()) };
-        let Some(last) = wreck.remains.items.len().checked_sub(1) else {
-            // Only an inconsistent comparator leaves neither a record nor a gap.
-            wreck.standing = false;
-            return Err(self.table.named(Error::structural("nothing is left of a block"), self.number));
+        order: &Order,
+    ) -> Option<bool> {
+        self.is_valid = false;
+        let last = self.remains.items.len().checked_sub(1)?;
+        self.at = at.min(last);
+        self.is_valid = true;
+        let Item::Gap(fence) = &self.remains.items[self.at] else { return Some(false) };
+        let end = if forward { &fence.from } else { &fence.to };
+        let beyond = if forward { Ordering::Greater } else { Ordering::Less };
+        let (key, seqno) = match sought {
+            Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
+            _ => (&end.0[..], end.1),
         };
-        wreck.at = at.min(last);
-        wreck.standing = true;
-        if let Some(Item::Gap(fence)) = wreck.remains.items.get(wreck.at) {
-            let end = if forward { &fence.from } else { &fence.to };
-            let beyond = if forward { Ordering::Greater } else { Ordering::Less };
-            let (key, seqno) = match sought {
-                Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
-                _ => (&end.0[..], end.1),
-            };
-            // A forward move returns the gap after the versions that are newer than all lost records.
-            let behind = (key, seqno.min(fence.bound));
-            let is_inside = forward && order.compare_internal(behind, (&fence.to.0, fence.to.1)) != Ordering::Greater;
-            wreck.seqno = if is_inside { behind.1 } else { seqno };
-            wreck.key.clear();
-            wreck.key.extend_from_slice(key);
-            wreck.fence.clear();
-            fence.encode(&mut wreck.fence);
-            self.table.watch.gap_met();
-        }
-        Ok(())
+        // A forward move returns the gap after the versions that are newer than all lost records.
+        let behind = (key, seqno.min(fence.bound));
+        let is_inside = forward && order.compare_internal(behind, (&fence.to.0, fence.to.1)) != Ordering::Greater;
+        self.seqno = if is_inside { behind.1 } else { seqno };
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.fence.clear();
+        fence.encode(&mut self.fence);
+        Some(true)
     }
 
-    /// Moves to the first item at or after a position, or into the next block if there is none.
-    pub(in crate::sst) fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let order = &self.table.order;
+    /// Returns the next item in a direction, if there is one.
+    pub(in crate::sst) fn next(&self, forward: bool) -> Option<usize> {
+        let next = if forward { Some(self.at + 1) } else { self.at.checked_sub(1) };
+        next.filter(|next| *next < self.remains.items.len())
+    }
+
+    /// Returns the first item at or after a position.
+    pub(in crate::sst) fn find(&self, key: &[u8], seqno: Seqno, order: &Order) -> Option<usize> {
         let is_before = |item: &Item| match item {
             Item::Whole(kept) => {
                 let record = kept.record();
@@ -76,29 +102,11 @@ impl TableCursor {
                 order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
             }
         };
-        let Some(wreck) = &self.wreck else { return Ok(()) };
-        let at = wreck.remains.items.iter().position(|item| !is_before(item));
-        match at {
-            Some(at) => self.stand_among(at, true, Some((key, seqno))),
-            None => self.stand_first(self.number + 1),
-        }
+        self.remains.items.iter().position(|item| !is_before(item))
     }
 
-    /// Moves to the first item after all versions of a key.
-    pub(in crate::sst) fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
-        self.seek_among(key, 0)?;
-        while self.valid()
-            && self.table.order.compare(self.record().key, key).is_eq()
-            && self.record().kind != Kind::Fence
-        {
-            self.step_out(true)?;
-        }
-        Ok(())
-    }
-
-    /// Moves to the last item at or before a position, or into the previous block if there is none.
-    pub(in crate::sst) fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let order = &self.table.order;
+    /// Returns the last item at or before a position.
+    pub(in crate::sst) fn find_back(&self, key: &[u8], seqno: Seqno, order: &Order) -> Option<usize> {
         let begins = |item: &Item| {
             let place = match item {
                 Item::Whole(kept) => (kept.record().key, kept.record().seqno),
@@ -106,46 +114,18 @@ impl TableCursor {
             };
             order.compare_internal(place, (key, seqno)) != Ordering::Greater
         };
-        let Some(wreck) = &self.wreck else { return Ok(()) };
-        let at = wreck.remains.items.iter().rposition(begins);
-        match at {
-            Some(at) => self.stand_among(at, false, Some((key, seqno))),
-            None => self.stand_last_before(self.number),
-        }
+        self.remains.items.iter().rposition(begins)
     }
 
-    /// Returns true if the readable part of a block ends with a newer version of a key, so that older ones may follow
-    /// in the next block.
-    pub(in crate::sst) fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
-        let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
-        number + 1 < self.table.blocks()
-            && match last {
-                Some(Item::Whole(kept)) => {
-                    let record = kept.record();
-                    self.table.order.compare(record.key, key).is_eq() && record.seqno > seqno
-                }
-                // The cursor must return the gap first.
-                Some(Item::Gap(_)) | None => false,
+    /// Returns true if the last item is a version of `key` newer than `seqno`, so that older ones may follow in the
+    /// next block. The cursor must return a gap first.
+    pub(in crate::sst) fn ends_with_newer(&self, key: &[u8], seqno: Seqno, order: &Order) -> bool {
+        match self.remains.items.last() {
+            Some(Item::Whole(kept)) => {
+                let record = kept.record();
+                order.compare(record.key, key).is_eq() && record.seqno > seqno
             }
-    }
-}
-
-impl Wreck {
-    pub(in crate::sst) fn new(remains: Arc<Remains>) -> Wreck {
-        Wreck { remains, at: 0, standing: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
-    }
-
-    pub(in crate::sst) fn record(&self) -> Option<Record<'_>> {
-        match self.remains.items.get(self.at)? {
-            _ if !self.standing => None,
-            Item::Whole(kept) => Some(kept.record()),
-            Item::Gap(_) => Some(Record {
-                key: &self.key,
-                seqno: self.seqno,
-                kind: Kind::Fence,
-                value: &self.fence,
-                companion: &[],
-            }),
+            Some(Item::Gap(_)) | None => false,
         }
     }
 }

@@ -20,142 +20,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use super::table::Table;
-use super::tail::read_error;
-use crate::checksum::{Role, Uid};
-use crate::env::{File, read_exact};
 use crate::error::{Error, Remedy, Result};
-use crate::order::Order;
 use crate::planted::{self, Bug};
-use crate::sst::block::frame::{Handle, check};
-use crate::sst::damage::block_repair::{PAGE_BYTES, TRIES};
-use crate::sst::damage::rebuild::rebuilt_part;
+use crate::sst::block::frame::{Handle, TRIES};
 use crate::sst::index::filter::Filter;
 use crate::sst::index::index::Index;
-use crate::sst::index::top_index::{Span, Top, sum_of};
-
-/// Index and filter of one key range (a partition).
-#[derive(Debug)]
-pub(in crate::sst) struct Part {
-    pub(in crate::sst) index: Index,
-    pub(in crate::sst) filter: Option<Filter>,
-}
-
-impl Part {
-    /// Returns false if no key of its range has this hash.
-    #[inline]
-    pub(in crate::sst) fn may_contain(&self, key_hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
-    }
-
-    /// Its size in memory.
-    pub(in crate::sst) fn memory(&self) -> usize {
-        size_of::<Part>() + self.index.memory() + self.filter.as_ref().map_or(0, Filter::memory)
-    }
-}
-
-/// The index and filter of a table.
-#[derive(Debug)]
-pub(in crate::sst) enum Guide {
-    /// Not partitioned.
-    Whole(Part),
-    /// Partitioned; partitions are loaded on demand.
-    Cut(Cut),
-}
-
-/// A partitioned index, with the partitions loaded so far.
-#[derive(Debug)]
-pub(in crate::sst) struct Cut {
-    pub(in crate::sst) top: Top,
-    parts: Box<[OnceLock<Arc<Part>>]>,
-}
-
-impl Cut {
-    pub(in crate::sst) fn new(top: Top) -> Cut {
-        let parts = top.spans().iter().map(|_| OnceLock::new()).collect();
-        Cut { top, parts }
-    }
-
-    /// Replaces a partition, for tests of memory corruption.
-    pub(in crate::sst) fn put(&mut self, at: usize, part: Part) {
-        self.parts[at] = OnceLock::from(Arc::new(part));
-    }
-
-    /// Returns a partition, if it is in memory.
-    #[inline]
-    fn loaded(&self, at: usize) -> Option<&Arc<Part>> {
-        self.parts.get(at)?.get()
-    }
-}
-
-impl Guide {
-    /// Number of data blocks.
-    #[inline]
-    pub(in crate::sst) fn blocks(&self) -> usize {
-        match self {
-            Guide::Whole(part) => part.index.len(),
-            Guide::Cut(cut) => cut.top.blocks(),
-        }
-    }
-
-    /// End offset of the data blocks.
-    pub(in crate::sst) fn data_end(&self) -> u64 {
-        match self {
-            Guide::Whole(part) => part.index.data_end(),
-            Guide::Cut(cut) => cut.top.data_end(),
-        }
-    }
-
-    /// Size of the memory held while the table is open.
-    pub(in crate::sst) fn memory(&self) -> usize {
-        match self {
-            Guide::Whole(part) => part.memory(),
-            Guide::Cut(cut) => cut.top.memory() + cut.parts.len() * size_of::<OnceLock<Arc<Part>>>(),
-        }
-    }
-
-    /// Returns the partitions in memory.
-    pub(in crate::sst) fn loaded(&self) -> impl Iterator<Item = &Part> {
-        let (whole, parts) = match self {
-            Guide::Whole(part) => (Some(part), &[][..]),
-            Guide::Cut(cut) => (None, &cut.parts[..]),
-        };
-        whole.into_iter().chain(parts.iter().filter_map(|part| part.get().map(|part| &**part)))
-    }
-
-    /// Returns the key ranges of a partitioned index; empty otherwise.
-    pub(in crate::sst) fn spans(&self) -> &[Span] {
-        match self {
-            Guide::Whole(_) => &[],
-            Guide::Cut(cut) => cut.top.spans(),
-        }
-    }
-
-    /// Returns the partition that names a block, if it is in memory.
-    pub(in crate::sst) fn part_in_memory(&self, block: usize) -> Option<&Part> {
-        match self {
-            Guide::Whole(part) => Some(part),
-            Guide::Cut(cut) => cut.loaded(cut.top.range_of(block)?).map(|part| &**part),
-        }
-    }
-
-    /// Returns the partition for a key, if it is in memory.
-    #[inline]
-    pub(in crate::sst) fn part_in_memory_for(&self, key: &[u8], order: &Order) -> Option<&Part> {
-        match self {
-            Guide::Whole(part) => Some(part),
-            Guide::Cut(cut) => cut.loaded(cut.top.find(key, order)).map(|part| &**part),
-        }
-    }
-
-    /// Returns false if memory corruption is detected in the top level or the partition.
-    pub(in crate::sst) fn is_sound(&self, index: &Index, order: &Order) -> bool {
-        let leads = match self {
-            Guide::Whole(_) => true,
-            Guide::Cut(cut) => cut.top.is_sound(order),
-        };
-        leads && index.is_sound(order)
-    }
-}
+use crate::sst::index::partitions::{Cut, Guide, Part, PartSource};
+use crate::sst::index::top_index::Span;
 
 impl Table {
     /// Returns the partition for a key. For a key past the end of the table, this is the last one.
@@ -174,7 +45,7 @@ impl Table {
 
     #[inline(never)]
     fn part_of_cut_for<'a>(&self, cut: &'a Cut, key: &[u8]) -> Result<&'a Part> {
-        let mut at = cut.top.find(key, &self.order);
+        let mut at = cut.top.find(key, &self.records.order);
         if planted::active(Bug::PartOfItsNeighbour) && cut.top.spans()[at].bound == key {
             at = (at + 1).min(cut.top.spans().len() - 1);
         }
@@ -253,7 +124,7 @@ impl Table {
     /// read again.
     pub(in crate::sst) fn trusted_part_of(&self, block: usize) -> Result<&Part> {
         let part = self.part_of(block)?;
-        if self.guide.is_sound(&part.index, &self.order) {
+        if self.guide.is_sound(&part.index, &self.records.order) {
             Ok(part)
         } else {
             self.part_of_in(self.spare_guide()?, block)
@@ -263,7 +134,7 @@ impl Table {
     /// As `trusted_part_of`, for the partition of a key.
     pub(in crate::sst) fn trusted_part_for(&self, key: &[u8]) -> Result<&Part> {
         let part = self.part_for(key)?;
-        if self.guide.is_sound(&part.index, &self.order) {
+        if self.guide.is_sound(&part.index, &self.records.order) {
             Ok(part)
         } else {
             self.part_for_in(self.spare_guide()?, key)
@@ -352,7 +223,7 @@ impl Table {
 
     /// Rebuilds a partition's index from the blocks of its range.
     fn index_anew(&self, from: &PartSource<'_>, span: &Span, error: Error) -> Result<Index> {
-        let (index, is_it, refused) = rebuilt_part(from, span, self.dictionary.as_deref())?;
+        let (index, is_it, refused) = self.damage.rebuild_index(from, span, self.dictionary.as_deref())?;
         refused.into_iter().for_each(|refused| drop(self.refused.set(refused)));
         match is_it {
             true => self.watch.healed(&self.name, span.index.offset, Remedy::Rebuilt),
@@ -375,7 +246,7 @@ impl Table {
 
     fn part_source(&self) -> PartSource<'_> {
         let filtered = self.has_own_filter;
-        PartSource { name: &self.name, file: &*self.file, uid: self.expected.uid, order: &self.order, filtered }
+        PartSource { name: &self.name, file: &*self.file, uid: self.expected.uid, order: &self.records.order, filtered }
     }
 }
 
@@ -385,65 +256,6 @@ pub(in crate::sst) enum Passing<'a> {
     Kept(&'a Part),
     /// It is owned by the caller.
     Own(Box<Part>),
-}
-
-/// Reads partitions from a file.
-pub(in crate::sst) struct PartSource<'a> {
-    pub(in crate::sst) name: &'a str,
-    pub(in crate::sst) file: &'a dyn File,
-    pub(in crate::sst) uid: Uid,
-    pub(in crate::sst) order: &'a Order,
-    /// Filters are used: their hashes match the table's order.
-    pub(in crate::sst) filtered: bool,
-}
-
-impl PartSource<'_> {
-    /// Reads both blocks of a partition, which are adjacent, in one read; or one by one if that fails.
-    pub(in crate::sst) fn read(&self, span: &Span) -> (Result<Index>, Result<Option<Filter>>) {
-        let wants_filter = self.filtered && !span.filter.is_absent();
-        let together = match wants_filter {
-            true => read_exact(self.file, span.index.offset, span.index.bytes() + span.filter.bytes()).ok(),
-            false => None,
-        };
-        let framed = |handle: &Handle, from: usize| match &together {
-            Some(bytes) => Ok(bytes[from..from + handle.bytes()].to_vec()),
-            None => read_exact(self.file, handle.offset, handle.bytes())
-                .map_err(|error| read_error(self.name, handle.offset, error)),
-        };
-        let index = framed(&span.index, 0).and_then(|block| self.index_of(&block, span));
-        let filter = match wants_filter {
-            true => framed(&span.filter, span.index.bytes()).and_then(|block| self.filter_of(&block, span)).map(Some),
-            false => Ok(None),
-        };
-        let named = |error: Error, handle: &Handle| error.in_file(self.name, handle.offset);
-        (index.map_err(|error| named(error, &span.index)), filter.map_err(|error| named(error, &span.filter)))
-    }
-
-    fn index_of(&self, block: &[u8], span: &Span) -> Result<Index> {
-        let (body, _) = check(block, &self.uid, Role::Index, &span.index)?;
-        let index = Index::decode_part(body, self.order, span.end, span.range.clone())?;
-        let is_it = index.len() == span.blocks
-            && index.data_end() == span.end
-            && index.separator(index.end() - 1) == span.bound
-            && sum_of(index.handles().iter().map(|handle| handle.crc)) == span.sum;
-        if is_it {
-            Ok(index)
-        } else {
-            Err(Error::structural("a part of an index does not name the blocks of its range"))
-        }
-    }
-
-    fn filter_of(&self, block: &[u8], span: &Span) -> Result<Filter> {
-        let (body, _) = check(block, &self.uid, Role::Filter, &span.filter)?;
-        Filter::decode(body)
-    }
-
-    /// Drops the operating system's cached pages of a partition.
-    fn forget(&self, span: &Span) {
-        let from = span.index.offset / PAGE_BYTES * PAGE_BYTES;
-        let end = if span.filter.is_absent() { span.index.end() } else { span.filter.end() };
-        self.file.advise(from, end.next_multiple_of(PAGE_BYTES) - from, false);
-    }
 }
 
 fn unnamed() -> Error {

@@ -11,21 +11,11 @@
 
 use arc_swap::Guard;
 
-use super::cursor::TableCursor;
+use super::cursor::{Aimed, TableCursor};
 use crate::prefetch::prefetch_counters;
-use crate::sst::block::block::Aim;
 
 /// Number of entries before the end of a block at which a walk prefetches the next block.
 const SOON: usize = 12;
-
-/// The starting point of the next seek of a key.
-#[derive(Clone, Copy)]
-pub(in crate::sst) struct Aimed {
-    /// The block that the index returned.
-    pub(in crate::sst) number: usize,
-    /// The position in that block, if the cursor holds it.
-    pub(in crate::sst) within: Option<Aim>,
-}
 
 impl TableCursor {
     /// Looks a key up in the index, and prefetches the slot of its block. The cursor is then not valid.
@@ -37,7 +27,7 @@ impl TableCursor {
         }
         // The index partition may have to be read from the file: leave that to the seek.
         if let Some(part) = self.part_in_memory_for(key) {
-            let number = part.index.find(key, &self.table.order);
+            let number = part.index.find(key, &self.table.records.order);
             self.table.slots.prefetch(number);
             self.aimed = Some(Aimed { number, within: None });
         }

@@ -22,8 +22,8 @@ impl Table {
 
     /// Returns true if the block of a key is in the cache. Reads nothing from the file.
     pub fn is_warm_at(&self, key: &[u8]) -> bool {
-        self.guide.part_in_memory_for(key, &self.order).is_some_and(|part| {
-            let number = part.index.find(key, &self.order);
+        self.guide.part_in_memory_for(key, &self.records.order).is_some_and(|part| {
+            let number = part.index.find(key, &self.records.order);
             number < part.index.end() && self.slots.slot(number).load().is_some()
         })
     }

@@ -10,9 +10,8 @@ use std::cmp::Ordering;
 
 use super::cursor::TableCursor;
 use crate::cursor::Cursor;
-use crate::order::Order;
 use crate::planted::{self, Bug};
-use crate::record::{Kind, MAX_SEQNO, Seqno};
+use crate::record::Seqno;
 use crate::sst::block::block::Block;
 use crate::sst::block::entry::Entry;
 
@@ -29,7 +28,7 @@ impl TableCursor {
             None if forward => block.len() - 1,
             None => 0,
             Some(limit) => {
-                let farthest = block.last_before(self.at, forward, limit, &self.table.order)?;
+                let farthest = block.last_before(self.at, forward, limit, &self.table.records.order)?;
                 // Heads damaged in memory may extend the run too far. If every record is checked, check the run's last
                 // record and compare it with the limit: the run's other records precede it.
                 if self.every == 1 && farthest != self.at && !self.is_before_limit(block, farthest, forward, limit) {
@@ -45,7 +44,7 @@ impl TableCursor {
     #[inline(never)]
     fn is_before_limit(&self, block: &Block, at: usize, forward: bool, limit: &[u8]) -> bool {
         let ahead = if forward { Ordering::Less } else { Ordering::Greater };
-        block.is_whole(at, self.table.judge(), |key, _| self.table.order.compare(key, limit) == ahead)
+        self.table.records.is_whole(block, at, |key, _| self.table.records.order.compare(key, limit) == ahead)
     }
 
     /// Returns key and seqno of the record under the cursor.
@@ -116,7 +115,7 @@ impl TableCursor {
         self.left = self.left.wrapping_sub(1);
         if self.left == 0 {
             let record = block.record_to(at, &entry, end, self.key.get());
-            if !self.table.judge().passes(&record) || !block.ends_at(end) {
+            if !self.table.records.passes(&record) || !block.ends_at(end) {
                 self.step_back_to_standing();
                 return false;
             }
@@ -151,42 +150,5 @@ impl TableCursor {
             (Some(block), Some(entry)) => block.value(entry),
             _ => &[],
         }
-    }
-}
-
-impl Block {
-    /// Returns the farthest position from `at` in a direction up to which all keys are before `limit`. `None` if the
-    /// key at `at` is not.
-    fn last_before(&self, at: usize, forward: bool, limit: &[u8], order: &Order) -> Option<usize> {
-        match self.heads_beside(limit) {
-            // Equal heads would need a comparison of whole keys: leave them out.
-            Some((heads, Ok(wanted))) => {
-                if forward {
-                    let ahead = heads.get(at..)?.iter().take_while(|head| **head < wanted).count();
-                    (ahead > 0).then(|| at + ahead - 1)
-                } else {
-                    let ahead = heads.get(..=at)?.iter().rev().take_while(|head| **head > wanted).count();
-                    (ahead > 0).then(|| at + 1 - ahead)
-                }
-            }
-            Some((heads, Err(side))) => {
-                let is_ahead = side == if forward { Ordering::Greater } else { Ordering::Less };
-                is_ahead.then(|| if forward { heads.len() - 1 } else { 0 })
-            }
-            None if forward => self.search(limit, MAX_SEQNO, order).ok()?.at.checked_sub(1).filter(|last| *last >= at),
-            None => {
-                let place = self.search(limit, 0, order).ok()?;
-                Some(place.at + usize::from(place.equal.is_some())).filter(|first| *first <= at)
-            }
-        }
-    }
-
-    /// Returns true if the record is a value that a reader at this seqno sees and that has no expiry: its companion is
-    /// at most one word. `end` is the offset of the next entry.
-    #[inline]
-    fn is_plain(&self, entry: &Entry, end: usize, seqno: Seqno) -> bool {
-        entry.kind == Kind::Put
-            && (self.seqno(entry) <= seqno || planted::active(Bug::ScanStepIgnoresItsSeqno))
-            && self.is_bare(entry, end)
     }
 }

@@ -12,9 +12,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::TableCursor;
-use super::partitions::{Part, Passing};
+use super::partitions::Passing;
 use super::table::Table;
-use super::tail::read_error;
 use crate::checksum::Role;
 use crate::cursor::Cursor;
 use crate::env::read_into;
@@ -23,8 +22,9 @@ use crate::options::KIB;
 use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
-use crate::sst::block::frame::{COMPANION_BYTES, Handle, Stored, check, companion_of};
+use crate::sst::block::frame::{COMPANION_BYTES, Handle, Stored, check, companion_of, read_error};
 use crate::sst::block::scan::{Keys, Step, Steps};
+use crate::sst::index::partitions::Part;
 
 /// Bytes per read.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
@@ -50,6 +50,14 @@ pub struct TableStream {
     chunk_at: u64,
     /// The cursor that has replaced the stream.
     cursor: Option<Box<TableCursor>>,
+}
+
+impl Table {
+    /// Returns a forward cursor for a job: reads large chunks, bypassing the cache, and builds no search structure.
+    /// Otherwise as `cursor(false)`.
+    pub fn stream(self: &Arc<Self>) -> TableStream {
+        TableStream::new(self.clone())
+    }
 }
 
 impl TableStream {
@@ -157,7 +165,7 @@ impl TableStream {
     #[inline]
     fn step(&mut self) -> Result<()> {
         let Some(steps) = &mut self.steps else { return Ok(()) };
-        match steps.next(&self.body, self.table.base, &self.table.order, &mut self.keys) {
+        match steps.next(&self.body, self.table.base, &self.table.records.order, &mut self.keys) {
             Ok(Some(step)) => {
                 if let Some(word) =
                     self.column.as_ref().and_then(|column| column.get(step.index * 8..step.index * 8 + 8))
@@ -187,10 +195,10 @@ impl TableStream {
 
 impl Cursor for TableStream {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let number = self.table.part_for(key)?.index.find(key, &self.table.order);
+        let number = self.table.part_for(key)?.index.find(key, &self.table.records.order);
         self.enter(number)?;
         let is_before = |record: &Record<'_>, table: &Table| {
-            table.order.compare_internal((record.key, record.seqno), (key, seqno)).is_lt()
+            table.records.order.compare_internal((record.key, record.seqno), (key, seqno)).is_lt()
         };
         while self.valid() && is_before(&self.record(), &self.table) {
             self.next()?;

@@ -13,56 +13,37 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use super::cursor::TableCursor;
-use super::partitions::{Guide, Part};
+use super::bad_blocks::BadBlocks;
 use super::properties::Properties;
-use super::stream::TableStream;
-use super::tail::{Parts, Tail, read_ends, read_error, read_parts, read_properties};
-use super::verify_read::{Checks, Wanted};
-use super::verify_scan::Walked;
-use crate::checksum::{Role, Uid, hash_key};
-use crate::cursor::Cursor;
+use super::tail::{Expected, Parts, Tail, read_ends, read_parts, read_properties};
+use super::verify_read::{Checks, RecordChecker, Wanted};
+use super::watch::Watch;
+use crate::checksum::{Role, hash_key};
 use crate::env::{File, check_room, read_into};
-use crate::error::{Error, IoContext, Remedy, Result};
-use crate::header::HEADER_BYTES;
-use crate::ledger::Ledger;
-use crate::options::{KIB, Reading, Verify};
+use crate::error::{Error, IoContext, Result};
 use crate::order::Order;
 use crate::planted::{self, Bug};
-use crate::policy::FilterPolicy;
 use crate::prefetch::prefetch_counters;
-use crate::record::{MAX_SEQNO, Record, Seqno};
+use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 use crate::sst::block::block::Block;
-use crate::sst::block::codec::{self, Dictionary};
-use crate::sst::block::frame::{Handle, check};
+use crate::sst::block::codec::Dictionary;
+use crate::sst::block::frame::{Handle, check, read_error};
+use crate::sst::block::partial_block::{Answer, Remains};
 use crate::sst::cache::cache::{Cache, Slots};
-use crate::sst::damage::block_repair::{TRIES, Unwatched, Watch, Wounds};
 use crate::sst::index::filter::{self, Filter};
 use crate::sst::index::index::Index;
+use crate::sst::index::partitions::{Guide, PartSource};
 use crate::sst::index::policy_filter::Policed;
-
-/// Size estimates read a block that represents more bytes than this: the pointers of one block may refer to values of
-/// 100 MB.
-const COARSE_BYTES: u64 = 64 * KIB as u64;
-
-/// The manifest's entry for a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expected {
-    /// The file's uid.
-    pub uid: Uid,
-    /// Its length in bytes.
-    pub size: u64,
-    /// Its digest.
-    pub digest: u64,
-}
+use crate::sst::index::top_index::Span;
 
 /// One open table: its index and filter in memory, and its file. Shared by all readers.
 pub struct Table {
     pub(in crate::sst) name: String,
     pub(in crate::sst) file: Arc<dyn File>,
     pub(in crate::sst) slots: Arc<Slots>,
-    pub(in crate::sst) order: Order,
+    /// The order of its records, and their checks.
+    pub(in crate::sst) records: RecordChecker,
     /// Index and filter.
     pub(in crate::sst) guide: Guide,
     /// The filter is the engine's own, and equal keys have equal hashes.
@@ -74,35 +55,21 @@ pub struct Table {
     pub(in crate::sst) expected: Expected,
     pub(in crate::sst) base: Seqno,
     pub(in crate::sst) properties: Properties,
-    pub(in crate::sst) keeper: Arc<dyn Companions>,
-    pub(in crate::sst) protection: Protection,
     /// Records can be checked: some have companions, and the protector knows their algorithm.
     pub(in crate::sst) is_judged: bool,
     /// Index and filter read again from the file, after memory corruption in `guide`.
     pub(in crate::sst) spare: OnceLock<Guide>,
     /// Bytes of index and filter partitions loaded since open.
     pub(in crate::sst) loaded_bytes: AtomicUsize,
-    pub(in crate::sst) wounds: Wounds,
+    pub(in crate::sst) bad_blocks: BadBlocks,
+    pub(in crate::sst) damage: &'static dyn DamageHandler,
     /// A device error during a rebuild of the table or of an index partition.
     pub(in crate::sst) refused: OnceLock<Error>,
     pub(in crate::sst) watch: Arc<dyn Watch>,
 }
 
-/// The parts from which a rebuilt table is constructed.
-pub(in crate::sst) struct Assembly {
-    pub(in crate::sst) name: String,
-    pub(in crate::sst) file: Arc<dyn File>,
-    pub(in crate::sst) order: Order,
-    pub(in crate::sst) index: Index,
-    pub(in crate::sst) expected: Expected,
-    pub(in crate::sst) base: Seqno,
-    pub(in crate::sst) properties: Properties,
-    pub(in crate::sst) keeper: Arc<dyn Companions>,
-    pub(in crate::sst) cache: Arc<Cache>,
-    pub(in crate::sst) dictionary: Option<Arc<Dictionary>>,
-    /// A device error during the rebuild.
-    pub(in crate::sst) refused: Option<Error>,
-}
+/// The protector, the receiver of notifications, and the damage handling of a table.
+pub(in crate::sst) type Handlers = (Arc<dyn Companions>, Arc<dyn Watch>, &'static dyn DamageHandler);
 
 /// The result of a prefetch for a point read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,58 +104,52 @@ impl Outcome {
     }
 }
 
+/// Why a point read is repeated.
+pub(in crate::sst) enum Doubt {
+    /// A search in this block contradicts its neighbors.
+    Block(usize),
+    /// The filter that denies the key belongs to another key range.
+    Filter,
+    /// The index places the key past its last block, and its checksum does not prove that.
+    End,
+}
+
+/// A block for a reader.
+pub(in crate::sst) enum LoadedBlock {
+    /// The whole block.
+    Whole(Arc<Block>),
+    /// The readable part of a damaged block.
+    Partial(Arc<Remains>),
+}
+
+/// Handles the damage that reads of a table find. `damage` implements it and passes it to the table at open. Only cold
+/// paths call it.
+pub(in crate::sst) trait DamageHandler: Send + Sync {
+    /// Repeats a point read.
+    fn get(&self, table: &Table, wanted: &Wanted<'_>, doubt: Doubt, visit: &mut dyn FnMut(&Record<'_>))
+    -> Result<bool>;
+
+    /// Reads a damaged block again and repairs it, or salvages its readable part.
+    fn repair_block(&self, table: &Table, number: usize) -> Result<LoadedBlock>;
+
+    /// Rebuilds the index of a partition from the blocks of its range. Also returns whether it equals the lost one, and
+    /// a device error.
+    fn rebuild_index(
+        &self,
+        from: &PartSource<'_>,
+        span: &Span,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<(Index, bool, Option<Error>)>;
+}
+
 impl Table {
-    /// Opens a table: checks header, footer, identity and digest, and loads index and filter. `name` is used in errors,
-    /// and `keeper` checks records.
-    pub fn open(
-        name: String,
-        file: Arc<dyn File>,
-        expected: Expected,
-        order: Order,
-        cache: Arc<Cache>,
-        keeper: Arc<dyn Companions>,
-    ) -> Result<Arc<Table>> {
-        Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(Unwatched))
-    }
-
-    /// As `open`, with a receiver of notifications and a filter policy. Metadata that fails its check is read again.
-    pub fn open_watched(
-        name: String,
-        file: Arc<dyn File>,
-        (expected, order, policy): (Expected, Order, Option<Arc<dyn FilterPolicy>>),
-        cache: Arc<Cache>,
-        keeper: Arc<dyn Companions>,
-        watch: Arc<dyn Watch>,
-    ) -> Result<Arc<Table>> {
-        let read = || read_parts(&name, &*file, expected, &order, policy.as_ref());
-        let mut parts = read();
-        for _ in 0..TRIES {
-            // As with data blocks, a reread that bypasses the page cache may succeed.
-            if !parts.as_ref().map_or_else(Error::is_corruption, Parts::lacks_dictionary) {
-                break;
-            }
-            file.advise(0, expected.size, false);
-            parts = read();
-            if parts.as_ref().is_ok_and(|parts| !parts.lacks_dictionary()) {
-                watch.healed(&name, 0, Remedy::ReadAgain);
-            }
-        }
-        let mut parts = parts?;
-        if parts.lacks_dictionary()
-            && let Some((dictionary, at)) = codec::corrected(&name, &*file, &parts, &order, &*keeper)
-        {
-            parts.dictionary = Some(Arc::new(dictionary));
-            watch.healed(&name, at, Remedy::Corrected);
-        }
-        Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
-    }
-
-    fn assembled(
+    /// Creates a table from its metadata.
+    pub(in crate::sst) fn assembled(
         name: String,
         file: Arc<dyn File>,
         (expected, order): (Expected, Order),
         cache: Arc<Cache>,
-        (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
+        (keeper, watch, damage): Handlers,
         parts: Parts,
     ) -> Arc<Table> {
         let Parts { base, properties, guide, policed, dictionary } = parts;
@@ -201,7 +162,7 @@ impl Table {
             name,
             file,
             slots,
-            order,
+            records: RecordChecker { order, keeper, protection },
             guide,
             has_own_filter,
             policed,
@@ -209,12 +170,11 @@ impl Table {
             expected,
             base,
             properties,
-            keeper,
-            protection,
             is_judged,
             spare: OnceLock::new(),
             loaded_bytes: AtomicUsize::new(0),
-            wounds: Wounds::default(),
+            bad_blocks: BadBlocks::default(),
+            damage,
             refused: OnceLock::new(),
             watch,
         };
@@ -227,19 +187,8 @@ impl Table {
         let mut parts = self.read_parts()?;
         change(&mut parts.guide)?;
         let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
-        let seen_by = (self.keeper.clone(), self.watch.clone());
-        Ok(Table::assembled(name, file, (expected, self.order.clone()), self.slots.cache(), seen_by, parts))
-    }
-
-    /// Creates a table from rebuilt parts (`rebuild`). It has no filter.
-    pub(in crate::sst) fn assemble(assembly: Assembly) -> Arc<Table> {
-        let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary, refused } =
-            assembly;
-        let guide = Guide::Whole(Part { index, filter: None });
-        let parts = Parts { base, properties, guide, policed: None, dictionary };
-        let table = Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts);
-        refused.into_iter().for_each(|refused| drop(table.refused.set(refused)));
-        table
+        let handlers = (self.records.keeper.clone(), self.watch.clone(), self.damage);
+        Ok(Table::assembled(name, file, (expected, self.records.order.clone()), self.slots.cache(), handlers, parts))
     }
 
     /// Returns a device error during a rebuild of the table or of an index partition. Blocks that were not found then
@@ -256,22 +205,22 @@ impl Table {
     /// Forgets the bad blocks met so far, so that the next reads examine them anew. For a caller that found the whole
     /// file intact: the device answers again, or the bytes were put back.
     pub fn forget_damage(&self) {
-        self.wounds.clear();
+        self.bad_blocks.clear();
     }
 
     /// Returns the protector that checks this table's records.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
-        &self.keeper
+        &self.records.keeper
     }
 
     /// Returns the table's promised protection, as far as its protector can check it.
     pub fn protection(&self) -> Protection {
-        self.protection
+        self.records.protection
     }
 
     /// Returns the location of a block's records.
     pub(in crate::sst) fn source(&self, block: usize) -> Source<'_> {
-        Source { protection: self.protection, file: &self.name, offset: self.offset_of(block) }
+        Source { protection: self.records.protection, file: &self.name, offset: self.offset_of(block) }
     }
 
     /// Reads a file's identity from its own header and footer, for callers without a manifest (salvage, tools). Both
@@ -303,13 +252,19 @@ impl Table {
     ) -> Result<bool> {
         let part = self.part_for(key)?;
         if !part.may_contain(key_hash) {
-            return match checks.each && self.is_judged && !part.index.is_whole() && !part.index.holds(key, &self.order)
+            return match checks.each
+                && self.is_judged
+                && !part.index.is_whole()
+                && !part.index.holds(key, &self.records.order)
             {
                 false => Ok(false),
-                true => self.get_misled(&self.wanted(&part.index, (key, key_hash), seqno, checks), visit),
+                true => {
+                    let wanted = self.wanted(&part.index, (key, key_hash), seqno, checks);
+                    self.get_again(&wanted, Doubt::Filter, visit)
+                }
             };
         }
-        let number = part.index.find(key, &self.order);
+        let number = part.index.find(key, &self.records.order);
         self.get_in(&part.index, number, (key, key_hash), seqno, checks, visit)
     }
 
@@ -375,14 +330,66 @@ impl Table {
                 Ok(Outcome::Absent) => return Ok(false),
                 Ok(Outcome::Further) => number += 1,
                 Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
-                doubt => return self.get_healed(number, &wanted, doubt, visit),
+                Ok(Outcome::Doubtful) => return self.get_again(&wanted, Doubt::Block(number), visit),
+                // A file error: everything possible was tried.
+                Err(error) => return Err(self.named(error, number)),
             }
             wanted.follows = true;
         }
         if wanted.each && !wanted.follows {
-            return self.get_beyond(&wanted, visit);
+            return self.get_again(&wanted, Doubt::End, visit);
         }
         Ok(false)
+    }
+
+    /// As `get`, but reads nothing from the file. Returns `None`, without calling `visit`, if a block or its index
+    /// partition is not in memory, or if a contradiction needs a repair.
+    pub fn get_resident(
+        &self,
+        key: &[u8],
+        key_hash: u64,
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Option<bool> {
+        let part = self.guide.part_in_memory_for(key, &self.records.order)?;
+        let (index, each) = (&part.index, checks.each && self.is_judged);
+        if !part.may_contain(key_hash) {
+            return (!each || index.is_whole() || index.holds(key, &self.records.order)).then_some(false);
+        }
+        let mut wanted = Wanted { key, key_hash, seqno, each, index, follows: false };
+        let mut number = index.find(key, &self.records.order);
+        while number < index.end() {
+            let cached = self.slots.slot(number).load();
+            let block = cached.as_ref()?;
+            block.touch();
+            match self.look(block, number, &wanted, visit) {
+                Ok(Outcome::Found) => return Some(true),
+                Ok(Outcome::Absent) => return Some(false),
+                Ok(Outcome::Further) => number += 1,
+                Ok(Outcome::Doubtful) | Err(_) => return None,
+            }
+            wanted.follows = true;
+        }
+        // A damaged index may place the key past the last block; `get` reads the index again to find out.
+        (!wanted.each || wanted.follows).then_some(false)
+    }
+
+    /// Repeats a point read that a block, the filter or the index made doubtful.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::sst) fn get_again(
+        &self,
+        wanted: &Wanted<'_>,
+        doubt: Doubt,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        let Wanted { key, index, .. } = *wanted;
+        if matches!(doubt, Doubt::End) && index.proves(index.end(), key, false, &self.records.order) {
+            return Ok(false);
+        }
+        self.watch.doubted();
+        self.damage.get(self, wanted, doubt, visit)
     }
 
     /// Returns false if no version of a key with this hash is in the table. A partitioned filter cannot be queried
@@ -398,13 +405,13 @@ impl Table {
     /// Returns true if the policy's filter excludes this key.
     #[inline]
     pub(in crate::sst) fn is_denied(&self, key: &[u8]) -> bool {
-        self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.order))
+        self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.records.order))
     }
 
     /// Prefetches the filter line of a key.
     #[inline]
     pub fn prefetch_filter(&self, key: &[u8], key_hash: u64) {
-        if let Some(part) = self.guide.part_in_memory_for(key, &self.order)
+        if let Some(part) = self.guide.part_in_memory_for(key, &self.records.order)
             && let Some(filter) = &part.filter
         {
             filter.prefetch(key_hash);
@@ -414,11 +421,11 @@ impl Table {
     /// Finds the block of a key, and prefetches its slot.
     #[inline]
     pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Approach {
-        let Some(part) = self.guide.part_in_memory_for(key, &self.order) else { return Approach::Unknown };
-        if !part.may_contain(key_hash) && (part.index.is_whole() || part.index.holds(key, &self.order)) {
+        let Some(part) = self.guide.part_in_memory_for(key, &self.records.order) else { return Approach::Unknown };
+        if !part.may_contain(key_hash) && (part.index.is_whole() || part.index.holds(key, &self.records.order)) {
             return Approach::Denied;
         }
-        let number = part.index.find(key, &self.order);
+        let number = part.index.find(key, &self.records.order);
         self.slots.prefetch(number);
         Approach::At(number)
     }
@@ -446,56 +453,14 @@ impl Table {
 
     pub(in crate::sst) fn read_parts(&self) -> Result<Parts> {
         let policy = self.policed.as_ref().map(Policed::policy);
-        read_parts(&self.name, &*self.file, self.expected, &self.order, policy)
-    }
-
-    /// Returns a cursor over the table that fails at a block that cannot be repaired. Without `fill_cache` (compaction,
-    /// backup), cached blocks are checked and used; other blocks are read in large chunks and not cached.
-    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
-        TableCursor::new(self.clone(), fill_cache)
-    }
-
-    /// Returns a forward cursor for a job: reads large chunks, bypassing the cache, and builds no search structure.
-    /// Otherwise as `cursor(false)`.
-    pub fn stream(self: &Arc<Self>) -> TableStream {
-        TableStream::new(self.clone())
-    }
-
-    /// Returns a cursor for a user. It checks records as `reading` specifies. It returns a lost range as a record of
-    /// kind `Fence` (see `fence`) and continues after it.
-    #[inline]
-    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
-        TableCursor::checked(self.clone(), reading.into())
+        read_parts(&self.name, &*self.file, self.expected, &self.records.order, policy)
     }
 
     /// Returns the approximate number of file bytes before a key.
     pub fn approximate_offset(&self, key: &[u8]) -> u64 {
         let Ok(part) = self.part_for(key) else { return self.guide.data_end() };
-        let number = part.index.find(key, &self.order);
+        let number = part.index.find(key, &self.records.order);
         part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
-    }
-
-    /// Estimates how many of the `total` bytes of the table's records belong to keys before `key`, or up to `key` with
-    /// `and_key`. Uses the start of the key's block, unless that block represents more than `COARSE_BYTES`: then it
-    /// reads the block.
-    pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
-        let index = &self.part_for(key)?.index;
-        let number = index.find(key, &self.order);
-        let Some(handle) = index.handle(number) else { return Ok(total) };
-        let (begin, end) = (HEADER_BYTES as u64, self.data_end());
-        let share =
-            |bytes: u64| (u128::from(bytes) * u128::from(total) / u128::from(end.saturating_sub(begin).max(1))) as u64;
-        let mut position = handle.offset.saturating_sub(begin);
-        if share(handle.stored_len.into()) > COARSE_BYTES {
-            let mut cursor = self.cursor_checked(Verify::Never);
-            cursor.seek(key, if and_key { 0 } else { MAX_SEQNO })?;
-            let stays_before = |(before, records): (usize, usize)| {
-                let and_found = usize::from(and_key && self.order.compare(cursor.record().key, key).is_eq());
-                u64::from(handle.stored_len) * (before + and_found) as u64 / records.max(1) as u64
-            };
-            position += cursor.share_before(number).map_or(handle.stored_len.into(), stays_before);
-        }
-        Ok(share(position).min(total))
     }
 
     /// Returns the separator of a data block: at least its last key, at most the first key of the next block. For
@@ -561,34 +526,6 @@ impl Table {
         self.guide.loaded().filter_map(|part| part.filter.as_ref()).map(Filter::damaged).sum()
     }
 
-    /// Reads the whole file, bypassing the cache, and checks CRCs, order, separators, filter, companions and counts.
-    /// `progress` receives the number of bytes read since its last call; its error ends the scan. Returns the ledger of
-    /// the records.
-    pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
-        let parts = self.read_parts()?;
-        if parts.lacks_dictionary() {
-            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.guide.data_end()));
-        }
-        let mut walked = Walked::new(self, keeper, parts.policed.as_ref());
-        let mut walk = |part: &Part| -> Result<()> {
-            for handle in part.index.handles() {
-                let number = walked.blocks;
-                walked
-                    .block(handle, &part.index.separator(number), part.filter.as_ref())
-                    .map_err(|error| error.in_file(&self.name, handle.offset))?;
-                progress(handle.bytes() as u64)?;
-            }
-            Ok(())
-        };
-        match &parts.guide {
-            Guide::Whole(part) => walk(part)?,
-            Guide::Cut(cut) => cut.top.spans().iter().try_for_each(|span| walk(&self.check_part(span)?))?,
-        }
-        walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
-        progress(self.expected.size.saturating_sub(parts.guide.data_end()))?;
-        Ok(walked.ledger)
-    }
-
     #[inline]
     pub(in crate::sst) fn look(
         &self,
@@ -597,13 +534,13 @@ impl Table {
         wanted: &Wanted<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Outcome> {
-        let place = block.search(wanted.key, wanted.seqno, &self.order)?;
+        let place = block.search(wanted.key, wanted.seqno, &self.records.order)?;
         let Some(entry) = place.equal else {
             return self.missed(block, (number, place.at), wanted);
         };
-        if self.order.is_hashable() {
+        if self.records.order.is_hashable() {
             let record = block.record(place.at, &entry, wanted.key);
-            if wanted.each && !self.believes(block, (number, place.at), &record, wanted) {
+            if wanted.each && !self.records.believes(block, (number, place.at), &record, wanted) {
                 return Ok(Outcome::Doubtful);
             }
             visit(&record);
@@ -613,7 +550,7 @@ impl Table {
             block.key_into(place.at, &mut stored)?;
             let record = block.record(place.at, &entry, &stored);
             let stored = Wanted { key_hash: if wanted.each { hash_key(&stored) } else { 0 }, ..*wanted };
-            if wanted.each && !self.believes(block, (number, place.at), &record, &stored) {
+            if wanted.each && !self.records.believes(block, (number, place.at), &record, &stored) {
                 return Ok(Outcome::Doubtful);
             }
             visit(&record);
@@ -624,12 +561,108 @@ impl Table {
     /// Handles a search that did not find the key in a block.
     #[inline]
     fn missed(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> Result<Outcome> {
-        if at == block.len() && block.ends_with(wanted.key, &self.order)? {
-            return Ok(if !wanted.each || self.goes_on(block, wanted) { Outcome::Further } else { Outcome::Doubtful });
+        if at == block.len() && block.ends_with(wanted.key, &self.records.order)? {
+            return Ok(if !wanted.each || self.records.goes_on(block, wanted) {
+                Outcome::Further
+            } else {
+                Outcome::Doubtful
+            });
         }
-        let believed =
-            !wanted.each || planted::active(Bug::AbsenceNotProved) || self.proves_absence(block, (number, at), wanted);
+        let believed = !wanted.each
+            || planted::active(Bug::AbsenceNotProved)
+            || self.records.proves_absence(block, (number, at), wanted);
         Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
+    }
+
+    /// Performs a point read in a block that is not in memory.
+    #[inline(never)]
+    pub(in crate::sst) fn look_up(
+        &self,
+        number: usize,
+        wanted: &Wanted<'_>,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        let passing = checks.passing || !(checks.again || self.admits(number));
+        let checks = Checks { passing, ..checks };
+        let fetched = self.fetch(number, checks)?;
+        self.look_at(fetched, number, wanted, visit)
+    }
+
+    /// Performs a point read in a block that was just loaded, and releases it afterwards.
+    pub(in crate::sst) fn look_at(
+        &self,
+        fetched: LoadedBlock,
+        number: usize,
+        wanted: &Wanted<'_>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        match fetched {
+            LoadedBlock::Whole(block) => {
+                let outcome = Outcome::in_memory(self.look(&block, number, wanted, visit));
+                self.slots.passed(block);
+                outcome
+            }
+            LoadedBlock::Partial(remains) => self.look_among(&remains, wanted, visit),
+        }
+    }
+
+    /// Answers a point read from the readable part of a block.
+    pub(in crate::sst) fn look_among(
+        &self,
+        remains: &Remains,
+        wanted: &Wanted<'_>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        Ok(match remains.get(&self.records.order, wanted.key, wanted.seqno) {
+            Answer::Found(kept) => {
+                visit(&kept.record());
+                Outcome::Found
+            }
+            Answer::Lost(fence) => {
+                self.watch.gap_met();
+                return Err(fence.error().in_family(self.watch.family(), None));
+            }
+            Answer::Absent => Outcome::Absent,
+            Answer::Further => Outcome::Further,
+        })
+    }
+
+    /// Returns true if a block that is about to be read would be cached.
+    pub(in crate::sst) fn admits(&self, number: usize) -> bool {
+        let bytes = self.handle(number).map_or(0, |handle| handle.raw_len as usize);
+        self.slots.admits(number, bytes + size_of::<Block>())
+    }
+
+    /// Loads a block that is not in memory, or its readable part.
+    #[cold]
+    pub(in crate::sst) fn fetch(&self, number: usize, checks: Checks) -> Result<LoadedBlock> {
+        if let Some(remains) = self.bad_blocks.find(number) {
+            return Ok(LoadedBlock::Partial(remains));
+        }
+        match self.read_block(number, true) {
+            Ok(block) if !(checks.loaded && self.is_judged) || self.serves_all(&block) => {
+                Ok(LoadedBlock::Whole(if checks.passing {
+                    self.slots.pass(block)
+                } else {
+                    self.slots.keep(number, block)
+                }))
+            }
+            Err(error) if !error.is_corruption() => Err(error),
+            _ => {
+                self.watch.doubted();
+                self.restore(number)
+            }
+        }
+    }
+
+    /// Replaces an untrusted block in memory by a repaired one, or by its readable part.
+    #[cold]
+    pub(in crate::sst) fn restore(&self, number: usize) -> Result<LoadedBlock> {
+        match self.bad_blocks.find(number) {
+            Some(partial) => Ok(LoadedBlock::Partial(partial)),
+            None => self.damage.repair_block(self, number),
+        }
     }
 
     /// Reads a block from the file, bypassing the cache.
@@ -657,15 +690,26 @@ impl Table {
                     true => self.slots.buffer(length),
                     false => Vec::with_capacity(length),
                 };
-                Block::load((buffer, room), codec, handle, base, &self.order, searched)
+                Block::load((buffer, room), codec, handle, base, &self.records.order, searched)
             })
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }
 
-    /// Adds the file and the block to an error.
+    /// Returns true if every record of a block may be returned.
+    pub(in crate::sst) fn serves_all(&self, block: &Block) -> bool {
+        (0..block.len()).all(|at| self.records.is_whole(block, at, |_, _| true))
+    }
+
+    /// Adds file, block and family to an error.
     #[cold]
-    pub(in crate::sst) fn at_block(&self, error: Error, number: usize) -> Error {
-        error.in_file(&self.name, self.offset_of(number))
+    pub(in crate::sst) fn named(&self, error: Error, number: usize) -> Error {
+        let error = error.in_file(&self.name, self.offset_of(number));
+        if self.watch.family().is_empty() { error } else { error.in_family(self.watch.family(), None) }
+    }
+
+    #[cold]
+    pub(in crate::sst) fn disagree(&self, number: usize) -> Error {
+        self.named(Error::structural("a block and its index do not agree on where a key is"), number)
     }
 }
 

@@ -13,9 +13,8 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use super::partitions::{Cut, Guide, Part};
+use super::footer::{FOOTER_BYTES, Footer, digest, misplaced};
 use super::properties::Properties;
-use super::table::Expected;
 use crate::checksum::{Role, Uid};
 use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result};
@@ -24,14 +23,26 @@ use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::record::Seqno;
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::frame::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
+use crate::sst::block::frame::{Handle, Stored, check, read_error};
 use crate::sst::index::filter::{self, Filter};
 use crate::sst::index::index::Index;
+use crate::sst::index::partitions::{Cut, Guide, Part};
 use crate::sst::index::policy_filter::{self, Policed};
 use crate::sst::index::top_index::{self, Top};
 
 /// Length of the tail that is read at once: footer, properties, and the index and filter of a small table.
 const TAIL_BYTES: u64 = 16 * 1024;
+
+/// The manifest's entry for a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The file's uid.
+    pub uid: Uid,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its digest.
+    pub digest: u64,
+}
 
 /// All of a table except its records.
 pub(in crate::sst) struct Parts {
@@ -72,19 +83,6 @@ impl Tail {
         let held = start.and_then(|start| self.bytes.get(start..start.checked_add(length)?));
         held.map_or_else(|| read_exact(file, offset, length).map(Cow::Owned), |held| Ok(Cow::Borrowed(held)))
     }
-}
-
-/// Converts an error of the operating system. An early end of file is corruption, since lengths were checked before.
-pub(in crate::sst) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        return Error::structural("the file ends too early").in_file(name, offset);
-    }
-    Error::io(format_args!("reading {name} at {offset}"), error)
-}
-
-/// Reads a block with its trailer. Its handle was checked against the file's length.
-pub(in crate::sst) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
-    read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
 }
 
 /// Reads and checks header and footer.

@@ -8,15 +8,13 @@
 //!        found, or if the block holds several versions of a key, so that a newer one may have been damaged.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use super::table::Table;
 use crate::checksum::hash_key;
-use crate::codec::Reader;
 use crate::order::Order;
-use crate::record::{Record, Seqno, companion};
+use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
 use crate::sst::block::block::Block;
-use crate::sst::block::entry::{Entry, Shape};
 use crate::sst::index::index::Index;
 
 /// The checks of one read.
@@ -78,14 +76,15 @@ pub(in crate::sst) enum Side {
     Both(bool),
 }
 
-/// The protector for checks, and the promised protection.
-#[derive(Clone, Copy)]
-pub(in crate::sst) struct Judge<'a> {
-    pub(in crate::sst) keeper: &'a dyn Companions,
+/// The order of a table's records, and their checks against their companions.
+pub(in crate::sst) struct RecordChecker {
+    pub(in crate::sst) order: Order,
+    pub(in crate::sst) keeper: Arc<dyn Companions>,
+    /// The promised protection, as far as the protector can check it.
     pub(in crate::sst) protection: Protection,
 }
 
-impl Judge<'_> {
+impl RecordChecker {
     #[inline]
     pub(in crate::sst) fn serves(&self, record: &Record<'_>, key_hash: u64) -> bool {
         self.keeper.verify(record, key_hash, self.protection).serves()
@@ -95,13 +94,6 @@ impl Judge<'_> {
     #[inline]
     pub(in crate::sst) fn passes(&self, record: &Record<'_>) -> bool {
         self.keeper.serves(record, self.protection)
-    }
-}
-
-impl Table {
-    #[inline]
-    pub(in crate::sst) fn judge(&self) -> Judge<'_> {
-        Judge { keeper: &*self.keeper, protection: self.protection }
     }
 
     /// Returns true if a found record may be returned: it passes its check, and no newer version of its key was
@@ -114,7 +106,7 @@ impl Table {
         record: &Record<'_>,
         wanted: &Wanted<'_>,
     ) -> bool {
-        self.judge().serves(record, wanted.key_hash)
+        self.serves(record, wanted.key_hash)
             && block.ends_beside(at)
             && ((at > 0 && !block.has_versions) || self.is_newest(block, (number, at), wanted))
     }
@@ -123,20 +115,19 @@ impl Table {
     #[inline(never)]
     fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
         let left = match at.checked_sub(1) {
-            Some(left) => block.is_before(left, wanted.place(), &self.order, self.judge()) && block.meet(left),
+            Some(left) => self.is_before(block, left, wanted.place()) && block.meet(left),
             None => wanted.follows || wanted.index.begins_at(number, wanted.key, &self.order),
         };
         // All versions of a key have the same head: another version in the newest one's position would go unnoticed.
-        left && (!block.has_versions || block.stands(at, self.judge()))
+        left && (!block.has_versions || self.stands(block, at))
     }
 
     /// Returns true if a block ends with a version of the key that is newer than the one sought.
     pub(in crate::sst) fn goes_on(&self, block: &Block, wanted: &Wanted<'_>) -> bool {
         let last = block.len() - 1;
         block.ends_behind(last)
-            && block.is_whole(last, self.judge(), |key, seqno| {
-                self.order.compare(key, wanted.key).is_eq() && seqno > wanted.seqno
-            })
+            && self
+                .is_whole(block, last, |key, seqno| self.order.compare(key, wanted.key).is_eq() && seqno > wanted.seqno)
     }
 
     /// Returns true if the neighbors of an unsuccessful search's position show that no record is missing there.
@@ -147,20 +138,19 @@ impl Table {
         (number, at): (usize, usize),
         wanted: &Wanted<'_>,
     ) -> bool {
-        let (order, judge) = (&self.order, self.judge());
         let Wanted { key, seqno, follows, .. } = *wanted;
         let left = at.checked_sub(1).is_none_or(|left| {
-            block.is_before(left, (key, seqno), order, judge)
+            self.is_before(block, left, (key, seqno))
                 && if at == block.len() { block.ends_behind(left) } else { block.meet(left) }
         });
-        let right = at == block.len() || block.is_behind(at, key, order, judge);
+        let right = at == block.len() || self.is_behind(block, at, key);
         // At an edge, only the index shows that the key is in no other block.
         let edge = match at {
-            0 => block.begins_at_its_start() && wanted.index.proves(number, key, follows, order),
-            at if at == block.len() => wanted.index.proves(number, key, follows, order),
+            0 => block.begins_at_its_start() && wanted.index.proves(number, key, follows, &self.order),
+            at if at == block.len() => wanted.index.proves(number, key, follows, &self.order),
             _ => true,
         };
-        left && right && edge && block.stands(at.min(block.len() - 1), judge)
+        left && right && edge && self.stands(block, at.min(block.len() - 1))
     }
 
     /// Returns true if a search ended at the right position in internal order: the record before it is less. `spills`:
@@ -174,131 +164,55 @@ impl Table {
         side: Side,
     ) -> bool {
         let left = match at.checked_sub(1) {
-            Some(left) => block.is_before(left, place, &self.order, self.judge()),
+            Some(left) => self.is_before(block, left, place),
             None => follows || index.begins_at(number, place.0, &self.order),
         };
         let right = at == block.len()
             || match side {
                 Side::Before => block.is_not_before(at, place, &self.order),
                 // A search that found no version of the key has found a greater key.
-                Side::Both(found) => block.is_whole(at, self.judge(), |key, seqno| match found {
+                Side::Both(found) => self.is_whole(block, at, |key, seqno| match found {
                     true => self.order.compare_internal((key, seqno), place) != Ordering::Less,
                     false => self.order.compare(key, place.0) == Ordering::Greater,
                 }),
             };
         left && right
             && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
-            && block.stands(at.min(block.len() - 1), self.judge())
+            && self.stands(block, at.min(block.len() - 1))
     }
-}
 
-impl Block {
     /// Returns true if the record at a position passes its check and is before another position in internal order.
-    fn is_before(&self, at: usize, place: (&[u8], Seqno), order: &Order, judge: Judge<'_>) -> bool {
-        self.is_whole(at, judge, |key, seqno| order.compare_internal((key, seqno), place) == Ordering::Less)
+    fn is_before(&self, block: &Block, at: usize, place: (&[u8], Seqno)) -> bool {
+        self.is_whole(block, at, |key, seqno| self.order.compare_internal((key, seqno), place) == Ordering::Less)
     }
 
     /// Returns true if the record at a position passes its check and has a greater key. Then all versions of `key` are
     /// before this position.
-    fn is_behind(&self, at: usize, key: &[u8], order: &Order, judge: Judge<'_>) -> bool {
-        self.is_whole(at, judge, |found, _| order.compare(found, key) == Ordering::Greater)
+    fn is_behind(&self, block: &Block, at: usize, key: &[u8]) -> bool {
+        self.is_whole(block, at, |found, _| self.order.compare(found, key) == Ordering::Greater)
     }
 
     /// Returns true if the record at a position passes its check and `pass` accepts its key and seqno.
-    pub(in crate::sst) fn is_whole(
-        &self,
-        at: usize,
-        judge: Judge<'_>,
-        pass: impl FnOnce(&[u8], Seqno) -> bool,
-    ) -> bool {
-        let Ok(entry) = self.entry(at) else { return false };
+    pub(in crate::sst) fn is_whole(&self, block: &Block, at: usize, pass: impl FnOnce(&[u8], Seqno) -> bool) -> bool {
+        let Ok(entry) = block.entry(at) else { return false };
         let mut short = [0; 256];
         let mut long = Vec::new();
-        let Some(key) = self.key_in(at, &entry, &mut short, &mut long) else { return false };
-        let record = self.record(at, &entry, key);
-        self.remembers(at, key)
-            && judge.serves(&record, hash_key(key))
-            && self.ends_beside(at)
+        let Some(key) = block.key_in(at, &entry, &mut short, &mut long) else { return false };
+        let record = block.record(at, &entry, key);
+        block.remembers(at, key)
+            && self.serves(&record, hash_key(key))
+            && block.ends_beside(at)
             && pass(key, record.seqno)
     }
 
     /// Returns true if no evidence contradicts that all records are where they were when the block was loaded. Checks
     /// the last record whose head equals that of the one at `at`; without heads, the block's last record.
-    fn stands(&self, at: usize, judge: Judge<'_>) -> bool {
-        let last = match self.alike(at) {
+    fn stands(&self, block: &Block, at: usize) -> bool {
+        let last = match block.alike(at) {
             Some(alike) if alike.len() < 2 => return true,
             Some(alike) => alike.end - 1,
-            None => self.len() - 1,
+            None => block.len() - 1,
         };
-        self.is_whole(last, judge, |_, _| true)
-    }
-
-    /// Assembles the whole key of an entry in one of two buffers.
-    fn key_in<'a>(
-        &'a self,
-        at: usize,
-        entry: &Entry,
-        short: &'a mut [u8; 256],
-        long: &'a mut Vec<u8>,
-    ) -> Option<&'a [u8]> {
-        let suffix = self.suffix(entry);
-        if entry.shared == 0 {
-            return Some(suffix);
-        }
-        let start = self.shared_key(at, entry).ok()?;
-        let length = start.len() + suffix.len();
-        match short.get_mut(..length) {
-            Some(room) => {
-                room[..start.len()].copy_from_slice(start);
-                room[start.len()..].copy_from_slice(suffix);
-                Some(room)
-            }
-            None => {
-                long.extend_from_slice(start);
-                long.extend_from_slice(suffix);
-                Some(long)
-            }
-        }
-    }
-
-    /// Returns false if a damaged offset after a record cuts off a part of its companions; each remaining part is valid
-    /// by itself.
-    #[inline]
-    pub(in crate::sst) fn ends_beside(&self, at: usize) -> bool {
-        self.ends_at(self.offset(at + 1))
-    }
-
-    /// As `ends_beside`, for a known offset.
-    #[inline]
-    pub(in crate::sst) fn ends_at(&self, end: usize) -> bool {
-        // Without a column, nothing follows the body.
-        self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))
-    }
-
-    /// Returns true if the bytes of the entry at a position end where the next entry begins.
-    fn meet(&self, at: usize) -> bool {
-        self.end_of(at) == Some(self.offset(at + 1))
-    }
-
-    /// Returns true if the entry at a position is the last one according to its own bytes and to the body's trailer.
-    fn ends_behind(&self, at: usize) -> bool {
-        let shape = Shape::read(self.body()).ok();
-        self.meet(at) && shape.is_some_and(|shape| shape.entries_end as usize == self.offset(at + 1))
-    }
-
-    /// Returns true if the first entry is at the start of the body.
-    fn begins_at_its_start(&self) -> bool {
-        self.offset(0) == 0
-    }
-
-    /// Returns the end of an entry's bytes, including its companions.
-    fn end_of(&self, at: usize) -> Option<usize> {
-        let entry = self.entry(at).ok()?;
-        if self.has_column() {
-            return Some(entry.value_end);
-        }
-        let mut reader = Reader::starting_at(self.body(), entry.value_end);
-        companion::take(&mut reader).ok()?;
-        Some(reader.position())
+        self.is_whole(block, last, |_, _| true)
     }
 }

@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 
 use super::properties::Properties;
 use super::table::Table;
-use super::tail::read_framed;
 use super::writer::checked_term;
 use crate::checksum::{Role, hash};
 use crate::error::{Damage, Error, Result, Verdict};
@@ -17,9 +16,10 @@ use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
-use crate::sst::block::frame::{Handle, Stored, check};
+use crate::sst::block::frame::{Handle, Stored, check, read_framed};
 use crate::sst::block::scan::{Keys, walk};
 use crate::sst::index::filter::Filter;
+use crate::sst::index::partitions::{Guide, Part};
 use crate::sst::index::policy_filter::Policed;
 
 /// A verification scan of all data blocks.
@@ -61,8 +61,8 @@ impl<'a> Walked<'a> {
     /// Scans the next block; `own`: the engine's filter for its keys.
     pub(in crate::sst) fn block(&mut self, handle: &Handle, separator: &[u8], own: Option<&Filter>) -> Result<()> {
         self.blocks += 1;
-        let Table { name, file, order, expected, base, protection, .. } = self.table;
-        let protection = *protection;
+        let Table { name, file, records, expected, base, .. } = self.table;
+        let (order, protection) = (&records.order, records.protection);
         let framed = read_framed(name, &**file, handle)?;
         let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
         let stored = Stored::split(stored, codec)?;
@@ -111,6 +111,36 @@ impl<'a> Walked<'a> {
             return Err(Error::structural("the bounds in the properties are not those of the records"));
         }
         Ok(())
+    }
+}
+
+impl Table {
+    /// Reads the whole file, bypassing the cache, and checks CRCs, order, separators, filter, companions and counts.
+    /// `progress` receives the number of bytes read since its last call; its error ends the scan. Returns the ledger of
+    /// the records.
+    pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
+        let parts = self.read_parts()?;
+        if parts.lacks_dictionary() {
+            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.guide.data_end()));
+        }
+        let mut walked = Walked::new(self, keeper, parts.policed.as_ref());
+        let mut walk = |part: &Part| -> Result<()> {
+            for handle in part.index.handles() {
+                let number = walked.blocks;
+                walked
+                    .block(handle, &part.index.separator(number), part.filter.as_ref())
+                    .map_err(|error| error.in_file(&self.name, handle.offset))?;
+                progress(handle.bytes() as u64)?;
+            }
+            Ok(())
+        };
+        match &parts.guide {
+            Guide::Whole(part) => walk(part)?,
+            Guide::Cut(cut) => cut.top.spans().iter().try_for_each(|span| walk(&self.check_part(span)?))?,
+        }
+        walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
+        progress(self.expected.size.saturating_sub(parts.guide.data_end()))?;
+        Ok(walked.ledger)
     }
 }
 

@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::footer::{Footer, digest};
 use super::properties::{Carried, Properties};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
@@ -30,7 +31,7 @@ use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seq
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::{Dictionary, Packer};
 use crate::sst::block::entry;
-use crate::sst::block::frame::{Footer, Handle, Stored, digest, put_block, put_packed, word_of};
+use crate::sst::block::frame::{Handle, Stored, put_block, put_packed, word_of};
 use crate::sst::block::scan::{Keys, walk};
 use crate::sst::index::filter::Hashes;
 use crate::sst::index::partition_builder::{Cutter, End, Ranges};

@@ -7,7 +7,7 @@ use super::*;
 use crate::checksum::hash_key;
 use crate::policy::FilterPolicy;
 use crate::seam::Plain;
-use crate::sst::damage::block_repair::Unwatched;
+use crate::sst::table::watch::Unwatched;
 
 /// Its filter is the number of keys; the test sets its answers.
 #[derive(Debug, Default)]

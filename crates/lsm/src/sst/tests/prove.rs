@@ -5,9 +5,8 @@ use crate::checksum::keys_hashed;
 use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
-use crate::sst::damage::block_repair::Fetched;
 use crate::sst::fuzzing::Site;
-use crate::sst::table::table::Outcome;
+use crate::sst::table::table::{Doubt, LoadedBlock, Outcome};
 
 /// Keys with long and short common prefixes, a gap after each, some in several versions.
 fn records() -> Vec<Owned> {
@@ -128,13 +127,13 @@ fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
             let wanted = table.wanted(&part.index, (&key, hash(&key)), MAX_SEQNO, Checks::EACH);
             let mut seen = None;
             let mut visit = |record: &Record<'_>| seen = Some(record.value.to_vec());
-            let block = Fetched::Whole(Arc::new(whole.hit(byte, 1 << (byte % 8))));
-            let found = match table.look_at(block, 0, &wanted, &mut visit) {
-                Ok(Outcome::Found) => true,
-                Ok(Outcome::Absent | Outcome::Further) => false,
-                doubt => {
+            let block = LoadedBlock::Whole(Arc::new(whole.hit(byte, 1 << (byte % 8))));
+            let found = match table.look_at(block, 0, &wanted, &mut visit).unwrap() {
+                Outcome::Found => true,
+                Outcome::Absent | Outcome::Further => false,
+                Outcome::Doubtful => {
                     doubts += 1;
-                    table.get_healed(0, &wanted, doubt, &mut visit).unwrap()
+                    table.get_again(&wanted, Doubt::Block(0), &mut visit).unwrap()
                 }
             };
             let expected = stage.records.iter().find(|record| record.key == key).map(|record| &record.value);
@@ -401,7 +400,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
                 (kind, key, record.seqno),
                 (Kind::Fence, &lost.key[..], lost.seqno),
                 "{:?}",
-                table.wounds.find(1)
+                table.bad_blocks.find(1)
             );
             let fence = crate::fence::Fence::decode(&mut Reader::new(record.value)).unwrap();
             assert!(fence.may_hide(&Order::bytewise(), &lost.key, MAX_SEQNO) && fence.offset == handle.offset);

@@ -540,8 +540,8 @@ fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
 
 #[test]
 fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
-    use crate::sst::damage::block_salvage::glean;
-    use crate::sst::damage::partial_block::{Item, Site};
+    use crate::sst::block::partial_block::Item;
+    use crate::sst::damage::block_salvage::{Site, glean};
     // Before the CRC was computed, a record's kind became a companion's, or the value of a record without a seal became
     // shorter.
     for unsealed in [false, true] {

@@ -1,0 +1,92 @@
+//! The readable part of a block that cannot be repaired: trusted records in order, and gaps between them. Pure.
+
+use crate::fence::Fence;
+use crate::order::Order;
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::Check;
+
+/// The readable part of a block, in internal order.
+#[derive(Debug, Default)]
+pub(in crate::sst) struct Remains {
+    pub(in crate::sst) items: Vec<Item>,
+}
+
+/// One item of a readable part.
+#[derive(Debug)]
+pub(in crate::sst) enum Item {
+    /// A trusted record.
+    Whole(Kept),
+    /// A range in which records were lost.
+    Gap(Fence),
+}
+
+/// An owned record.
+#[derive(Debug)]
+pub(in crate::sst) struct Kept {
+    pub(in crate::sst) key: Vec<u8>,
+    pub(in crate::sst) seqno: Seqno,
+    pub(in crate::sst) kind: Kind,
+    /// Value and companions.
+    pub(in crate::sst) bytes: Vec<u8>,
+    pub(in crate::sst) value_len: usize,
+    /// The result of its check.
+    pub(in crate::sst) check: Check,
+}
+
+impl Kept {
+    pub(in crate::sst) fn record(&self) -> Record<'_> {
+        let (value, companion) = self.bytes.split_at(self.value_len);
+        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value, companion }
+    }
+}
+
+/// The answer of a readable part to a point read.
+#[derive(Debug)]
+pub(in crate::sst) enum Answer<'a> {
+    /// This record is the result.
+    Found(&'a Kept),
+    /// The deciding record may have been lost.
+    Lost(&'a Fence),
+    /// The block held no version of the key that is old enough.
+    Absent,
+    /// The block ends with newer versions of the key; older ones may follow in the next block.
+    Further,
+}
+
+impl Remains {
+    /// Returns the newest version of `key` not above `seqno`, unless a lost record may hide it.
+    pub(in crate::sst) fn get(&self, order: &Order, key: &[u8], seqno: Seqno) -> Answer<'_> {
+        let mut further = false;
+        for item in &self.items {
+            match item {
+                Item::Gap(fence) if fence.may_hide(order, key, seqno) => return Answer::Lost(fence),
+                Item::Gap(_) => further = false,
+                Item::Whole(kept) => {
+                    let is_version = order.compare(&kept.key, key).is_eq();
+                    if is_version && kept.seqno <= seqno {
+                        return Answer::Found(kept);
+                    }
+                    further = is_version;
+                }
+            }
+        }
+        if further { Answer::Further } else { Answer::Absent }
+    }
+
+    /// Returns the first gap, if there is one.
+    pub(in crate::sst) fn first_gap(&self) -> Option<&Fence> {
+        self.items.iter().find_map(|item| match item {
+            Item::Gap(fence) => Some(fence),
+            Item::Whole(_) => None,
+        })
+    }
+
+    /// Its approximate size in memory.
+    pub(in crate::sst) fn memory(&self) -> usize {
+        let item = |item: &Item| match item {
+            Item::Whole(kept) => kept.key.len() + kept.bytes.len(),
+            Item::Gap(fence) => fence.from.0.len() + fence.to.0.len() + fence.file.len(),
+        };
+        self.items.iter().map(|one| size_of::<Item>() + item(one)).sum()
+    }
+}
