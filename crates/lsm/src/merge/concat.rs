@@ -155,7 +155,7 @@ impl ConcatCursor {
             self.open = Some((part, self.tiers.open(self.tier, part, spare)?));
         }
         if let Some((_, Opened::Table(table))) = &mut self.open {
-            table.aim(key);
+            table.prefetch_slot_for(key);
         }
         Ok(())
     }
@@ -163,14 +163,14 @@ impl ConcatCursor {
     /// Prefetches the block found by `aim`.
     pub(super) fn ask_for_block(&mut self) {
         if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
-            table.ask_for_block();
+            table.prefetch_found_block();
         }
     }
 
     /// Takes the block found by `aim`, and prefetches the entry.
     pub(super) fn take_block(&mut self, key: &[u8]) {
         if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
-            table.take_block(key);
+            table.take_prefetched_block(key);
         }
     }
 
@@ -181,7 +181,7 @@ impl ConcatCursor {
             Some((_, Opened::Table(table))) if !table.proves() => {
                 !self.standing
                     || table.is_in_block()
-                        && self.order.compare_internal(table.standing_place(), (key, seqno)) != Ordering::Less
+                        && self.order.compare_internal(table.current_position(), (key, seqno)) != Ordering::Less
             }
             _ => false,
         }

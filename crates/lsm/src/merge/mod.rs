@@ -95,15 +95,15 @@ impl MergeCursor {
         }
         let table = self.sources[source].table()?;
         let rival = rival.map(|rival| self.sources[rival].place().0);
-        let mut reach = table.reach(forward, rival)?;
+        let mut reach = table.run_end(forward, rival)?;
         if bound.is_some() {
-            let within = table.reach(forward, bound)?;
+            let within = table.run_end(forward, bound)?;
             reach = if forward { reach.min(within) } else { reach.max(within) };
         }
         if forward && reach == table.place_in_block() {
             return None;
         }
-        table.ask_ahead(forward, reach);
+        table.prefetch_ahead(forward, reach);
         self.lent = source;
         Some((self.sources[source].lend()?, reach))
     }

@@ -36,7 +36,7 @@ impl Walk {
     #[inline]
     pub(super) fn place(&self) -> (&[u8], Seqno) {
         if let Some(table) = self.table() {
-            return table.standing_place();
+            return table.current_position();
         }
         let record = self.record();
         (record.key, record.seqno)

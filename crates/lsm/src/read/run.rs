@@ -39,12 +39,12 @@ impl Run {
 
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
-        self.table.standing_key()
+        self.table.current_key()
     }
 
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
-        self.table.standing_value()
+        self.table.current_value()
     }
 
     #[inline]

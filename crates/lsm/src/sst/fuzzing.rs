@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::block::block::Block;
 use super::block::codec::{Dictionary, unpack_zstd, zstd_length};
-use super::block::frame::Handle;
-use super::index::partitions::{Guide, Part};
+use super::block::frame::BlockHandle;
+use super::index::partitions::{IndexPartition, TableIndex};
 use super::index::{filter, index, range, top_index};
 use super::table::properties::Properties;
 use super::table::table::Table;
@@ -24,7 +24,7 @@ use crate::seam::Plain;
 pub fn fuzz_block(bytes: &[u8]) {
     let Some((codec, stored)) = bytes.split_first() else { return };
     let raw_len = if codec & 0xf == 0 { stored.len() as u32 } else { 4096 };
-    let handle = Handle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
+    let handle = BlockHandle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
     let order = Order::bytewise();
     let loaded = [false, true].map(|searched| {
         Block::load((stored.to_vec(), Vec::with_capacity), *codec, &handle, (7, None), &order, searched)
@@ -72,18 +72,18 @@ pub fn fuzz_properties(bytes: &[u8]) {
     if let Ok(index) = index::Index::decode(bytes, &Order::bytewise(), MIB as u64) {
         index.find(bytes, &Order::bytewise());
     }
-    if let Ok(top) = top_index::Top::decode(bytes, &Order::bytewise(), None, MIB as u64) {
+    if let Ok(top) = top_index::TopIndex::decode(bytes, &Order::bytewise(), None, MIB as u64) {
         assert!(top.is_sound(&Order::bytewise()) && top.range_of(top.blocks() - 1) == Some(top.spans().len() - 1));
         top.find(bytes, &Order::bytewise());
     }
     let floor = Some(bytes[..bytes.len().min(3)].to_vec());
-    let range = range::Range { first: 7, offset: 640, floor, is_last: false };
+    let range = range::IndexRange { first: 7, offset: 640, floor, is_last: false };
     if let Ok(index) = index::Index::decode_part(bytes, &Order::bytewise(), MIB as u64, range) {
         let number = index.find(bytes, &Order::bytewise());
         index.proves(number, bytes, false, &Order::bytewise());
         index.begins_at(number, bytes, &Order::bytewise());
     }
-    if let Ok(filter) = filter::Filter::decode(bytes) {
+    if let Ok(filter) = filter::BloomFilter::decode(bytes) {
         filter.may_contain(hash(bytes));
     }
 }
@@ -146,21 +146,21 @@ impl Table {
         Ok(self.slots.slot(block).load_full().is_some_and(|there| Arc::ptr_eq(&there, &kept)))
     }
 
-    fn damage_guide(&self, guide: &mut Guide, site: Site, at: usize, mask: u8) -> Result<()> {
-        let hit = |part: &mut Part, at: usize| match (site, &mut part.filter) {
+    fn damage_index(&self, table_index: &mut TableIndex, site: Site, at: usize, mask: u8) -> Result<()> {
+        let hit = |part: &mut IndexPartition, at: usize| match (site, &mut part.filter) {
             (Site::Index, _) => part.index.damage(at, mask.into()),
             (Site::Filter, Some(filter)) => filter.damage(at, mask),
             (Site::Filter, None) => {}
         };
-        match guide {
-            Guide::Whole(part) => hit(part, at),
-            Guide::Cut(cut) => {
+        match table_index {
+            TableIndex::Whole(part) => hit(part, at),
+            TableIndex::Partitioned(cut) => {
                 let count = cut.top.spans().len();
                 let (at, which) = (at / (count + 1), at % (count + 1));
                 if site == Site::Index && which == count {
                     cut.top.damage(at, mask.into());
                 } else {
-                    let mut part = self.check_part(&cut.top.spans()[which % count])?;
+                    let mut part = self.check_partition(&cut.top.spans()[which % count])?;
                     hit(&mut part, at);
                     cut.put(which % count, part);
                 }
@@ -171,7 +171,7 @@ impl Table {
 
     /// Returns the same table, opened again with corrupted memory; this table's index and filter are not changed.
     pub fn damaged(&self, site: Site, at: usize, mask: u8) -> Result<Arc<Table>> {
-        self.opened_anew(|guide| self.damage_guide(guide, site, at, mask))
+        self.opened_anew(|table_index| self.damage_index(table_index, site, at, mask))
     }
 }
 

@@ -1,19 +1,20 @@
 //! Table files: sorted, immutable records on disk. See docs/format.md, section 4.
 //!
 //! ```text
-//! write   records in order -> entry::Builder -> format (pack, CRC) -> verifying pass -> filter, properties, index, footer
-//! get     [top ->] filter -> index -> slot of the block (cache) -> heads -> entry
+//! write   records -> BlockBuilder -> frame (compress, CRC) -> verifying pass -> filter, properties, index, footer
+//! get     [top index ->] filter -> index -> slot of the block (cache) -> heads -> entry
 //! scan    cursor: index -> block -> entries, in both directions
 //! ```
 //!
 //! Folders, top first; a folder imports only from folders below its own:
 //!
 //! ```text
-//! damage  repair, salvage and rebuild
-//! table   an open table: metadata, point reads, cursors; the writer
-//! index   the index of a table, whole or partitioned, and its filters
-//! cache   blocks and large values in memory, recycled buffers
-//! block   codec, frame, entries, and a block in memory
+//! fuzzing  entry points for fuzzers
+//! damage   repair, salvage and rebuild
+//! table    an open table: metadata, point reads, cursors; the writer
+//! index    the index of a table, whole or partitioned, and its filters
+//! cache    blocks and large values in memory, recycled buffers
+//! block    codec, frame, entries, and a block in memory
 //! ```
 //!
 //! Before: records arrive in internal order, each with its companions, from one job (flush or compaction).
@@ -38,7 +39,7 @@ pub use block::codec::Dictionary;
 pub(crate) use block::codec::Packer;
 pub(crate) use block::frame::{put_packed, unpack_block};
 pub use cache::cache::{Cache, CacheMetrics, Charge};
-pub use cache::large_values::{Large, LargeValues};
+pub use cache::large_values::{LargeValue, LargeValues};
 pub use damage::copies::CheckedBlock;
 pub use damage::examine::Found;
 pub use damage::rebuild::{Known, Rebuilt, rebuild};

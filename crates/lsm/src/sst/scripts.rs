@@ -14,9 +14,9 @@
 use std::fmt::Write;
 
 use super::block::block::Block;
-use super::block::entry::{Builder, Entry};
-use super::block::frame::{Handle, Stored, check, put_block, word_of};
-use super::block::scan::{Keys, walk};
+use super::block::entry::{BlockBuilder, Entry};
+use super::block::frame::{BlockHandle, StoredBlock, check_frame, put_block, word_of};
+use super::block::scan::{KeyBuffer, scan_entries};
 use crate::checksum::{Role, Uid};
 use crate::error::Result;
 use crate::options::Compression;
@@ -36,7 +36,7 @@ const AT: u64 = 64;
 struct Stage {
     base: Seqno,
     stored: Vec<u8>,
-    handle: Handle,
+    handle: BlockHandle,
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn scripts_tell_how_a_block_is_built_and_read() {
 fn built(lines: &[&str]) -> Stage {
     let base = number(lines[0], "base", 1);
     let in_column = lines[0].ends_with("column");
-    let mut builder = Builder::new(number(lines[0], "interval", 2) as usize, base);
+    let mut builder = BlockBuilder::new(number(lines[0], "interval", 2) as usize, base);
     let mut column = Vec::new();
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -108,14 +108,14 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
             loaded(&damaged).map(|_| format!("{line}: nobody noticed\n"))
         }
         "forge" => {
-            let (stored, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
-            let parts = Stored::split(stored, codec)?;
+            let (stored, codec) = check_frame(&stage.stored, &UID, Role::Data, &stage.handle)?;
+            let parts = StoredBlock::split(stored, codec)?;
             let mut body = parts.packed.to_vec();
             body[words[1].parse::<usize>().unwrap()] = u8::from_str_radix(words[2], 16).unwrap();
             loaded(&framed(stage.base, &body, parts.column)).map(|_| format!("{line}: it is a block too\n"))
         }
         "moved" => {
-            let handle = Handle { offset: AT + 4096, ..stage.handle };
+            let handle = BlockHandle { offset: AT + 4096, ..stage.handle };
             let read = loaded(&Stage { handle, ..stage.clone() });
             read.map(|_| format!("{line}: nobody noticed\n")).map_err(|error| error.in_file(NAME, handle.offset))
         }
@@ -125,7 +125,7 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
 
 /// Returns the block as a reader loads it: CRC check, then validation of every byte.
 fn loaded(stage: &Stage) -> Result<Block> {
-    let (_, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
+    let (_, codec) = check_frame(&stage.stored, &UID, Role::Data, &stage.handle)?;
     Block::load(
         (stage.stored.clone(), Vec::with_capacity),
         codec,
@@ -137,17 +137,18 @@ fn loaded(stage: &Stage) -> Result<Block> {
 }
 
 fn dump(stage: &Stage) -> Result<String> {
-    let (stored, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
-    let parts = Stored::split(stored, codec)?;
+    let (stored, codec) = check_frame(&stage.stored, &UID, Role::Data, &stage.handle)?;
+    let parts = StoredBlock::split(stored, codec)?;
     let mut scratch = Vec::new();
     let body = parts.body(stage.handle.raw_len, &mut scratch, None)?;
     let mut out = String::new();
-    let shape = walk(body, parts.column, stage.base, &Order::bytewise(), &mut Keys::default(), |at, record| {
-        let entry = Entry::read(body, at)?;
-        let (shared, unshared) = (entry.shared, entry.value_at - entry.suffix_at);
-        writeln!(out, "{at:4}: shared {shared}, unshared {unshared}, {}", told(record)).unwrap();
-        Ok(())
-    })?;
+    let shape =
+        scan_entries(body, parts.column, stage.base, &Order::bytewise(), &mut KeyBuffer::default(), |at, record| {
+            let entry = Entry::read(body, at)?;
+            let (shared, unshared) = (entry.shared, entry.value_at - entry.suffix_at);
+            writeln!(out, "{at:4}: shared {shared}, unshared {unshared}, {}", told(record)).unwrap();
+            Ok(())
+        })?;
     let restarts = (shape.count as usize).div_ceil(shape.interval as usize);
     writeln!(
         out,

@@ -1,18 +1,18 @@
 //! Whole tables: records written in every configuration are read back, and damage is reported.
 
-mod ahead;
 mod cache;
-mod cut;
 mod damage;
 mod golden;
-mod large;
+mod large_values;
 mod oracle;
 mod packed;
-mod policed;
-mod prove;
+mod partial_block;
+mod partitions;
+mod policy_filter;
+mod prefetch;
+mod prepopulate;
 mod rebuild;
-mod remains;
-mod warm;
+mod verify_read;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -236,9 +236,9 @@ impl Comparator for Caseless {
 impl Table {
     /// Returns the index of a table that is not partitioned.
     pub(super) fn index(&self) -> &index::index::Index {
-        match &self.guide {
-            index::partitions::Guide::Whole(part) => &part.index,
-            index::partitions::Guide::Cut(_) => panic!("a cut index"),
+        match &self.table_index {
+            index::partitions::TableIndex::Whole(part) => &part.index,
+            index::partitions::TableIndex::Partitioned(_) => panic!("a cut index"),
         }
     }
 }

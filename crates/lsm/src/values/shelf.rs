@@ -30,7 +30,7 @@ use crate::planted::{self, Bug};
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{Kind, Record};
 use crate::seam::Companions;
-use crate::sst::{Cache, Large, LargeValues, Watch, unpack_block};
+use crate::sst::{Cache, LargeValue, LargeValues, Watch, unpack_block};
 
 /// Numbers of obsolete value files that still exist.
 #[derive(Default)]
@@ -269,7 +269,7 @@ pub struct Room {
     /// Length of the last value, if it is in `framed`.
     plain: Option<usize>,
     /// The last value, if it is a cached one.
-    cached: Option<Arc<Large>>,
+    cached: Option<Arc<LargeValue>>,
 }
 
 impl Room {
@@ -299,12 +299,12 @@ impl Room {
     }
 
     /// Converts the buffer into an owned, cacheable value.
-    fn into_value(self, pointer: Pointer) -> Large {
+    fn into_value(self, pointer: Pointer) -> LargeValue {
         match self.plain {
-            Some(length) => Large::new(pointer, self.framed, length),
+            Some(length) => LargeValue::new(pointer, self.framed, length),
             None => {
                 let length = self.unpacked.len();
-                Large::new(pointer, self.unpacked, length)
+                LargeValue::new(pointer, self.unpacked, length)
             }
         }
     }

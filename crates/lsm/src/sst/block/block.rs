@@ -16,10 +16,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::codec::Dictionary;
-use super::entry::{Entry, Shape};
-use super::frame::{COMPANION_BYTES, Handle, Stored, WORD_BYTES, companion_of};
-use super::head_scan::Skim;
-use super::scan::{Keys, shares_too_much, walk};
+use super::entry::{BlockTrailer, Entry};
+use super::frame::{BlockHandle, COMPANION_BYTES, StoredBlock, WORD_BYTES, companion_of};
+use super::head_scan::HeadScan;
+use super::scan::{KeyBuffer, scan_entries, shares_too_much};
 use crate::codec::Reader;
 use crate::error::Result;
 use crate::order::{Order, begins_with, head};
@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Block>() == 512, "eight lines");
 
 /// A restart point: its entry holds a whole key, and the entries up to the next restart share a prefix of that key.
 #[derive(Clone, Copy, Default, Debug)]
-pub(in crate::sst) struct Restart {
+pub(in crate::sst) struct RestartPoint {
     /// Its entry number, and that of the next restart.
     first: usize,
     next: usize,
@@ -75,7 +75,7 @@ pub(in crate::sst) struct Restart {
     key_end: usize,
 }
 
-impl Restart {
+impl RestartPoint {
     /// Returns true if the entry belongs to this restart.
     #[inline]
     pub(in crate::sst) fn spans(&self, at: usize) -> bool {
@@ -97,7 +97,7 @@ impl Restart {
 
 /// The position of a key according to the block's heads.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sst) struct Aim {
+pub(in crate::sst) struct HeadPosition {
     /// The first entry whose head is not less than the key's; `len` if there is none.
     pub(in crate::sst) at: usize,
     /// This entry's head equals the key's.
@@ -108,7 +108,7 @@ pub(in crate::sst) struct Aim {
 
 /// The result of a search: a position, and its entry if that has the searched key.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sst) struct Place {
+pub(in crate::sst) struct SearchResult {
     pub(in crate::sst) at: usize,
     pub(in crate::sst) equal: Option<Entry>,
 }
@@ -121,13 +121,13 @@ impl Block {
     pub(in crate::sst) fn load(
         (mut buffer, room): (Vec<u8>, impl FnOnce(usize) -> Vec<u8>),
         codec: u8,
-        handle: &Handle,
+        handle: &BlockHandle,
         (base, dictionary): (Seqno, Option<&Dictionary>),
         order: &Order,
         searched: bool,
     ) -> Result<Block> {
         buffer.truncate(handle.stored_len as usize);
-        let stored = Stored::split(&buffer, codec)?;
+        let stored = StoredBlock::split(&buffer, codec)?;
         let column_bytes = stored.column.map_or(0, |column| column.len() / WORD_BYTES * COMPANION_BYTES);
         let stays = !stored.is_packed() && stored.column.is_none();
         let mut scratch = if stays { Vec::new() } else { room(handle.raw_len as usize + column_bytes) };
@@ -141,20 +141,20 @@ impl Block {
         let mut far: Vec<u64> = Vec::new();
         let (shape, skip, has_versions);
         if has_heads {
-            let skim = Skim::over(body, stored.column.map(<[u8]>::len), base)?;
-            (shape, skip) = (skim.shape(), skim.skip());
+            let scan = HeadScan::over(body, stored.column.map(<[u8]>::len), base)?;
+            (shape, skip) = (scan.shape(), scan.skip());
             if is_near(shape.count) {
                 let mut heads = near_heads.iter_mut();
-                has_versions = skim.heads(skip, |own| heads.next().into_iter().for_each(|head| *head = own))?;
-                near(&mut skim.offsets());
+                has_versions = scan.heads(skip, |own| heads.next().into_iter().for_each(|head| *head = own))?;
+                near(&mut scan.offsets());
             } else {
                 far.reserve_exact(shape.count as usize + shape.count as usize / 2 + 1);
-                has_versions = skim.heads(skip, |head| far.push(head))?;
-                push_pairs(&mut far, skim.offsets());
+                has_versions = scan.heads(skip, |head| far.push(head))?;
+                push_pairs(&mut far, scan.offsets());
             }
         } else {
-            let (mut offsets, mut keys) = (Vec::new(), Keys::default());
-            shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
+            let (mut offsets, mut keys) = (Vec::new(), KeyBuffer::default());
+            shape = scan_entries(body, stored.column, base, order, &mut keys, |at, _| {
                 if offsets.is_empty() {
                     offsets.reserve_exact(body.len() / 16 + 2);
                 }
@@ -256,11 +256,11 @@ impl Block {
     }
 
     /// Returns the restart that the entry at a position belongs to.
-    pub(in crate::sst) fn restart_of(&self, at: usize) -> Result<Restart> {
+    pub(in crate::sst) fn restart_of(&self, at: usize) -> Result<RestartPoint> {
         let interval = self.interval as usize;
         let first = at - at % interval;
         let entry = self.entry(first)?;
-        Ok(Restart { first, next: first + interval, key_at: entry.suffix_at, key_end: entry.value_at })
+        Ok(RestartPoint { first, next: first + interval, key_at: entry.suffix_at, key_end: entry.value_at })
     }
 
     /// Returns the prefix that the entry's key shares with its restart.
@@ -404,16 +404,16 @@ impl Block {
     /// Returns the position of a key according to the heads: the first entry whose head is not less. `None` without
     /// heads.
     #[inline]
-    pub(in crate::sst) fn aim(&self, key: &[u8]) -> Option<Aim> {
+    pub(in crate::sst) fn find_head(&self, key: &[u8]) -> Option<HeadPosition> {
         let (heads, wanted) = self.heads_beside(key)?;
         Some(match wanted {
             Ok(wanted) => {
                 let at = first_not_below(heads, wanted);
                 let found = |at: usize| heads.get(at) == Some(&wanted);
-                Aim { at, is_equal: found(at), is_alone: !found(at + 1) }
+                HeadPosition { at, is_equal: found(at), is_alone: !found(at + 1) }
             }
-            Err(Ordering::Less) => Aim { at: 0, is_equal: false, is_alone: true },
-            Err(_) => Aim { at: heads.len(), is_equal: false, is_alone: true },
+            Err(Ordering::Less) => HeadPosition { at: 0, is_equal: false, is_alone: true },
+            Err(_) => HeadPosition { at: heads.len(), is_equal: false, is_alone: true },
         })
     }
 
@@ -453,9 +453,9 @@ impl Block {
 
     /// Returns the first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
-    pub(in crate::sst) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+    pub(in crate::sst) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<SearchResult> {
         self.prefetch_heads();
-        match self.aim(key) {
+        match self.find_head(key) {
             Some(aim) => self.search_at(aim, key, seqno, order),
             None => self.search_among(0, self.len(), key, seqno, order),
         }
@@ -463,10 +463,16 @@ impl Block {
 
     /// As `search`, starting from the position that this block's heads returned for the key.
     #[inline]
-    pub(in crate::sst) fn search_at(&self, aim: Aim, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+    pub(in crate::sst) fn search_at(
+        &self,
+        aim: HeadPosition,
+        key: &[u8],
+        seqno: Seqno,
+        order: &Order,
+    ) -> Result<SearchResult> {
         let from = aim.at;
         if !aim.is_equal {
-            return Ok(Place { at: from, equal: None });
+            return Ok(SearchResult { at: from, equal: None });
         }
         let skip = self.skip as usize;
         if !aim.is_alone {
@@ -485,15 +491,15 @@ impl Block {
             _ => self.compare(from, &entry, key, order)?,
         };
         Ok(match compared {
-            Ordering::Less => Place { at: from + 1, equal: None },
-            Ordering::Greater => Place { at: from, equal: None },
-            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: Some(entry) },
-            Ordering::Equal => Place { at: from + 1, equal: None },
+            Ordering::Less => SearchResult { at: from + 1, equal: None },
+            Ordering::Greater => SearchResult { at: from, equal: None },
+            Ordering::Equal if self.seqno(&entry) <= seqno => SearchResult { at: from, equal: Some(entry) },
+            Ordering::Equal => SearchResult { at: from + 1, equal: None },
         })
     }
 
     /// Binary search among entries with full comparisons. Entries from `to` on have greater keys.
-    fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+    fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<SearchResult> {
         let (mut low, mut high) = (from, to);
         let mut equal = None;
         while low < high {
@@ -509,7 +515,7 @@ impl Block {
                 Ordering::Greater => high = middle,
             }
         }
-        Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
+        Ok(SearchResult { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
     }
 
     /// Returns true if the entry at a position appears to be at or after (`key`, `seqno`) in internal order.
@@ -716,7 +722,7 @@ impl Block {
     /// Returns true if the entry at a position is the last one according to its own bytes and to the body's trailer.
     #[inline]
     pub(in crate::sst) fn ends_behind(&self, at: usize) -> bool {
-        let shape = Shape::read(self.body()).ok();
+        let shape = BlockTrailer::read(self.body()).ok();
         self.meet(at) && shape.is_some_and(|shape| shape.entries_end as usize == self.offset(at + 1))
     }
 

@@ -1,7 +1,7 @@
 //! Entries: the encoding of records in the body of a data block. See docs/format.md, section 4.2.
 //!
-//! `Builder` writes a body. `steps` scans a body and validates every byte of it. `Entry` reads one entry of a body that
-//! was already validated.
+//! `BlockBuilder` writes a body. `scan` validates every byte of a body. `Entry` reads one entry of a body that was
+//! already validated.
 
 use super::frame::{COMPANION_BYTES, WORD_BYTES, word_of};
 use crate::codec::{Reader, put_varint, varint_bytes};
@@ -103,7 +103,7 @@ impl Entry {
         Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end: value_at + value_len as usize, seq })
     }
 
-    /// Returns the entry's seqno; `walk` has validated its range.
+    /// Returns the entry's seqno; `scan_entries` has validated its range.
     #[inline]
     pub(in crate::sst) fn seqno(&self, base: Seqno) -> Seqno {
         if self.seq == 0 { 0 } else { base.wrapping_add(self.seq - 1) }
@@ -135,17 +135,17 @@ fn varint_of(word: u64) -> Option<(u64, usize)> {
 
 /// The trailer of a body: the number of entries, and the position of the restart offsets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sst) struct Shape {
+pub(in crate::sst) struct BlockTrailer {
     pub(in crate::sst) count: u32,
     pub(in crate::sst) interval: u8,
     /// End of the entries and start of the restart offsets.
     pub(in crate::sst) entries_end: u32,
 }
 
-impl Shape {
+impl BlockTrailer {
     /// Reads the trailer of a body; `column` is the length of the block's companion column, if it has one.
-    pub(in crate::sst) fn of(body: &[u8], column: Option<usize>) -> Result<Shape> {
-        let shape = Shape::read(body)?;
+    pub(in crate::sst) fn of(body: &[u8], column: Option<usize>) -> Result<BlockTrailer> {
+        let shape = BlockTrailer::read(body)?;
         match column.is_some_and(|length| length != shape.count as usize * WORD_BYTES) {
             true => Err(Error::structural("a companion column has another length than its block")),
             false => Ok(shape),
@@ -160,7 +160,7 @@ impl Shape {
     }
 
     /// Reads the trailer of a body.
-    pub(in crate::sst) fn read(body: &[u8]) -> Result<Shape> {
+    pub(in crate::sst) fn read(body: &[u8]) -> Result<BlockTrailer> {
         let short = || Error::structural("a data block ends too early");
         let tail_at = body.len().checked_sub(TAIL_BYTES).ok_or_else(short)?;
         let mut tail = Reader::starting_at(body, tail_at);
@@ -174,7 +174,7 @@ impl Shape {
             return Err(Error::structural("a data block claims more entries than it can hold"));
         }
         let entries_end = u32::try_from(entries_end).map_err(|_| short())?;
-        Ok(Shape { count, interval, entries_end })
+        Ok(BlockTrailer { count, interval, entries_end })
     }
 }
 
@@ -191,7 +191,7 @@ pub(in crate::sst) fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno>
 
 /// Builds the body of one data block.
 #[derive(Debug)]
-pub(in crate::sst) struct Builder {
+pub(in crate::sst) struct BlockBuilder {
     interval: u8,
     base: Seqno,
     entries: Vec<u8>,
@@ -202,10 +202,10 @@ pub(in crate::sst) struct Builder {
     seals: usize,
 }
 
-impl Builder {
+impl BlockBuilder {
     /// Creates an empty builder; the interval is clamped to 1 to 255.
-    pub(in crate::sst) fn new(interval: usize, base: Seqno) -> Builder {
-        Builder {
+    pub(in crate::sst) fn new(interval: usize, base: Seqno) -> BlockBuilder {
+        BlockBuilder {
             interval: interval.clamp(1, 255) as u8,
             base,
             entries: Vec::new(),

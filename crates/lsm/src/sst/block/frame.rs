@@ -44,7 +44,7 @@ pub(in crate::sst) const TRIES: usize = 3;
 
 /// Location, length and CRC of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Handle {
+pub(crate) struct BlockHandle {
     /// Offset of the stored bytes in the file.
     pub(crate) offset: u64,
     /// Their length, without the trailer.
@@ -55,7 +55,7 @@ pub(crate) struct Handle {
     pub(crate) crc: u32,
 }
 
-impl Handle {
+impl BlockHandle {
     /// Length of stored bytes and trailer.
     pub(in crate::sst) fn bytes(&self) -> usize {
         self.stored_len as usize + TRAILER_BYTES
@@ -73,7 +73,7 @@ impl Handle {
 
     /// Returns true for a handle of zeros, which means that there is no such block.
     pub(in crate::sst) fn is_absent(&self) -> bool {
-        *self == Handle::default()
+        *self == BlockHandle::default()
     }
 
     /// Rejects a handle that points outside of the file's blocks, or declares a length that its bytes cannot decompress
@@ -96,8 +96,8 @@ impl Handle {
         out.extend_from_slice(&self.crc.to_le_bytes());
     }
 
-    pub(in crate::sst) fn take(reader: &mut Reader<'_>) -> Result<Handle> {
-        Ok(Handle { offset: reader.u64()?, stored_len: reader.u32()?, raw_len: reader.u32()?, crc: reader.u32()? })
+    pub(in crate::sst) fn take(reader: &mut Reader<'_>) -> Result<BlockHandle> {
+        Ok(BlockHandle { offset: reader.u64()?, stored_len: reader.u32()?, raw_len: reader.u32()?, crc: reader.u32()? })
     }
 }
 
@@ -110,7 +110,7 @@ pub(in crate::sst) fn read_error(name: &str, offset: u64, error: io::Error) -> E
 }
 
 /// Reads a block with its trailer. Its handle was checked against the file's length.
-pub(in crate::sst) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
+pub(in crate::sst) fn read_framed(name: &str, file: &dyn File, handle: &BlockHandle) -> Result<Vec<u8>> {
     read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
 }
 
@@ -122,7 +122,12 @@ pub(in crate::sst) fn drop_cached_pages(file: &dyn File, from: u64, end: u64) {
 
 /// Checks stored bytes against the CRC in their trailer and its copy in the handle. Returns the stored bytes and the
 /// codec.
-pub(in crate::sst) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: &Handle) -> Result<(&'a [u8], u8)> {
+pub(in crate::sst) fn check_frame<'a>(
+    block: &'a [u8],
+    uid: &Uid,
+    role: Role,
+    handle: &BlockHandle,
+) -> Result<(&'a [u8], u8)> {
     let Some((covered, own)) = block.split_last_chunk::<4>() else {
         return Err(Error::structural("a block ends too early"));
     };
@@ -145,17 +150,17 @@ pub(in crate::sst) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: 
 
 /// Stored bytes, split into the compressed body, its codec, and the companion column (eight bytes per record), if there
 /// is one.
-pub(in crate::sst) struct Stored<'a> {
+pub(in crate::sst) struct StoredBlock<'a> {
     pub(in crate::sst) packed: &'a [u8],
     pub(in crate::sst) column: Option<&'a [u8]>,
     codec: u8,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredBlock<'a> {
     /// Splits the stored bytes of a checked block.
-    pub(in crate::sst) fn split(stored: &'a [u8], codec: u8) -> Result<Stored<'a>> {
+    pub(in crate::sst) fn split(stored: &'a [u8], codec: u8) -> Result<StoredBlock<'a>> {
         if codec & COLUMN == 0 {
-            return Ok(Stored { packed: stored, column: None, codec });
+            return Ok(StoredBlock { packed: stored, column: None, codec });
         }
         let codec = codec & !COLUMN;
         let short = || Error::structural("a companion column does not fit in its block");
@@ -163,7 +168,7 @@ impl<'a> Stored<'a> {
         let length = u32::from_le_bytes(*count) as usize * WORD_BYTES;
         let at = rest.len().checked_sub(length).ok_or_else(short)?;
         let (packed, column) = rest.split_at(at);
-        Ok(Stored { packed, column: Some(column), codec })
+        Ok(StoredBlock { packed, column: Some(column), codec })
     }
 
     /// Returns true if the body is compressed.
@@ -171,7 +176,7 @@ impl<'a> Stored<'a> {
         self.codec != PLAIN
     }
 
-    /// Returns the body, decompressed into `scratch` if necessary. `Handle::check_within` has checked `raw_len`;
+    /// Returns the body, decompressed into `scratch` if necessary. `BlockHandle::check_within` has checked `raw_len`;
     /// `dictionary` is the table's.
     pub(in crate::sst) fn body<'b>(
         &self,
@@ -203,7 +208,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl Stored<'_> {
+impl StoredBlock<'_> {
     /// Returns true for a zstd frame.
     pub(in crate::sst) fn is_zstd(&self) -> bool {
         self.codec == ZSTD
@@ -243,15 +248,15 @@ pub(crate) fn unpack_block<'b>(
     if !may_unpack_to(raw_len as usize, packed.len()) {
         return Err(Error::structural("stored bytes claim to unpack to more than they can hold"));
     }
-    Stored { packed, column: None, codec }.body(raw_len, scratch, None)
+    StoredBlock { packed, column: None, codec }.body(raw_len, scratch, None)
 }
 
 /// Returns the readable part of the body of a block that failed its check, and its column. The codec byte is not
 /// trusted if the lengths contradict it.
-pub(in crate::sst) fn unpack_what_goes(
+pub(in crate::sst) fn unpack_readable(
     stored: &[u8],
     codec: u8,
-    handle: &Handle,
+    handle: &BlockHandle,
     dictionary: Option<&Dictionary>,
 ) -> (Vec<u8>, Option<Vec<u8>>) {
     let raw_len = handle.raw_len as usize;
@@ -262,8 +267,8 @@ pub(in crate::sst) fn unpack_what_goes(
         _ if stored.len() < raw_len => LZ4,
         _ => PLAIN | COLUMN,
     };
-    let (packed, column) = match Stored::split(stored, codec) {
-        Ok(Stored { packed, column, .. }) => (packed, column),
+    let (packed, column) = match StoredBlock::split(stored, codec) {
+        Ok(StoredBlock { packed, column, .. }) => (packed, column),
         // The count at the end of the column is damaged: for an uncompressed body, its length tells where the column
         // begins.
         Err(_) => match stored.split_at_checked(raw_len) {
@@ -305,7 +310,7 @@ pub(in crate::sst) fn put_block(
     compression: Compression,
     seed: (&Uid, Role),
     at: u64,
-) -> Result<Handle> {
+) -> Result<BlockHandle> {
     put_packed(out, body, column, &mut Packer::new(compression), seed, at)
 }
 
@@ -317,7 +322,7 @@ pub(crate) fn put_packed(
     packer: &mut Packer,
     seed: (&Uid, Role),
     at: u64,
-) -> Result<Handle> {
+) -> Result<BlockHandle> {
     let start = out.len();
     let raw_len = u32::try_from(body.len()).map_err(|_| Error::invalid("a block of 4 GiB or more"))?;
     let mut codec = packer.pack(body, out)?.unwrap_or_else(|| {
@@ -334,7 +339,7 @@ pub(crate) fn put_packed(
     out.push(codec);
     let sum = crc(block_seed(seed.0, at, seed.1), &[&out[start..]]);
     out.extend_from_slice(&sum.to_le_bytes());
-    Ok(Handle { offset: at, stored_len, raw_len, crc: sum })
+    Ok(BlockHandle { offset: at, stored_len, raw_len, crc: sum })
 }
 
 /// Returns a column's eight bytes as an inline companion.
@@ -385,21 +390,21 @@ mod tests {
             let handle = put_block(&mut out, &body, column.as_deref(), codec, (&UID, Role::Data), 64).unwrap();
             prop_assert_eq!(out.len(), handle.bytes());
             handle.check_within(handle.end()).unwrap();
-            let (stored, codec) = check(&out, &UID, Role::Data, &handle).unwrap();
-            let stored = Stored::split(stored, codec).unwrap();
+            let (stored, codec) = check_frame(&out, &UID, Role::Data, &handle).unwrap();
+            let stored = StoredBlock::split(stored, codec).unwrap();
             let mut scratch = Vec::new();
             prop_assert_eq!(stored.body(handle.raw_len, &mut scratch, None).unwrap(), &body[..]);
             prop_assert_eq!(stored.column, column.as_deref());
             // Another file, offset or role does not pass.
-            prop_assert!(check(&out, &Uid([4; 16]), Role::Data, &handle).is_err());
-            prop_assert!(check(&out, &UID, Role::Index, &handle).is_err());
-            let wrong = [Handle { offset: 65, ..handle }, Handle { crc: handle.crc ^ 1, ..handle }];
-            prop_assert!(wrong.iter().all(|handle| check(&out, &UID, Role::Data, handle).is_err()));
+            prop_assert!(check_frame(&out, &Uid([4; 16]), Role::Data, &handle).is_err());
+            prop_assert!(check_frame(&out, &UID, Role::Index, &handle).is_err());
+            let wrong = [BlockHandle { offset: 65, ..handle }, BlockHandle { crc: handle.crc ^ 1, ..handle }];
+            prop_assert!(wrong.iter().all(|handle| check_frame(&out, &UID, Role::Data, handle).is_err()));
         }
 
         #[test]
         fn any_stored_bytes_are_unpacked_or_refused(stored: Vec<u8>, codec: u8, raw_len in 0u32..4096) {
-            if let Ok(stored) = Stored::split(&stored, codec) {
+            if let Ok(stored) = StoredBlock::split(&stored, codec) {
                 let _ = stored.body(raw_len, &mut Vec::new(), None);
             }
         }

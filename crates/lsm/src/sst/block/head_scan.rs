@@ -2,7 +2,7 @@
 //! docs/format.md, section 4.2.
 //!
 //! In:  the body of a checked block.
-//! Out: the same facts as `steps::walk`, with the same rejections: every byte is validated, and records must be in
+//! Out: the same facts as `scan_entries`, with the same rejections: every byte is validated, and records must be in
 //!      internal order. For a block that is evicted before its second use, this costs little more than the read itself.
 //!
 //! Keys are neither assembled nor compared. All keys share the common prefix of the first and the last one. After that
@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::entry::{Entry, Shape, checked_seqno};
+use super::entry::{BlockTrailer, Entry, checked_seqno};
 use super::scan::{companions_end, disordered, long_key, misplaced_restart, shares_too_much, too_long};
 use crate::error::Result;
 use crate::order::{common_prefix, head};
@@ -18,7 +18,7 @@ use crate::record::{MAX_KEY_BYTES, Seqno};
 
 /// The part of an entry that the scan keeps.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct EntryPosition {
     /// Offset of the entry.
     at: u32,
     /// Length of the prefix shared with the restart's key.
@@ -29,32 +29,32 @@ struct Part {
 
 /// A body after its first pass.
 #[derive(Debug)]
-pub(in crate::sst) struct Skim<'a> {
+pub(in crate::sst) struct HeadScan<'a> {
     body: &'a [u8],
     base: Seqno,
-    shape: Shape,
-    parts: Vec<Part>,
+    shape: BlockTrailer,
+    parts: Vec<EntryPosition>,
 }
 
 /// A key in two pieces: the prefix from its restart's key, and its own suffix.
 #[derive(Clone, Copy)]
-struct Pieces<'a>(&'a [u8], &'a [u8]);
+struct SplitKey<'a>(&'a [u8], &'a [u8]);
 
-impl Pieces<'_> {
+impl SplitKey<'_> {
     /// Returns the length of the common prefix with another key.
     fn common_prefix(self, key: &[u8]) -> usize {
         let start = common_prefix(self.0, key);
         if start < self.0.len() { start } else { start + common_prefix(self.1, &key[start..]) }
     }
 
-    fn compare(self, other: Pieces<'_>) -> Ordering {
+    fn compare(self, other: SplitKey<'_>) -> Ordering {
         self.0.iter().chain(self.1).cmp(other.0.iter().chain(other.1))
     }
 
     /// Returns `head` of the whole key.
     #[inline]
     fn head(self, skip: usize) -> u64 {
-        let Pieces(start, rest) = self;
+        let SplitKey(start, rest) = self;
         match start.get(skip..) {
             None | Some([]) => head(rest, skip - start.len()),
             Some(start) => {
@@ -66,10 +66,10 @@ impl Pieces<'_> {
     }
 }
 
-impl<'a> Skim<'a> {
+impl<'a> HeadScan<'a> {
     /// Performs the first pass. `column` is the length of the companion column, if there is one.
-    pub(in crate::sst) fn over(body: &'a [u8], column: Option<usize>, base: Seqno) -> Result<Skim<'a>> {
-        let shape = Shape::of(body, column)?;
+    pub(in crate::sst) fn over(body: &'a [u8], column: Option<usize>, base: Seqno) -> Result<HeadScan<'a>> {
+        let shape = BlockTrailer::of(body, column)?;
         let entries = body.get(..shape.entries_end as usize).unwrap_or_default();
         let mut parts = Vec::with_capacity(shape.count as usize);
         let (mut at, mut until_restart, mut restart) = (0, 0, 0);
@@ -91,17 +91,17 @@ impl<'a> Skim<'a> {
                 return Err(long_key());
             }
             let suffix = (entry.suffix_at as u32, entry.value_at as u32);
-            parts.push(Part { at: at as u32, shared: entry.shared as u32, suffix });
+            parts.push(EntryPosition { at: at as u32, shared: entry.shared as u32, suffix });
             at = match column {
                 Some(_) => entry.value_end,
                 None => companions_end(entries, entry.value_end)?,
             };
         }
-        if at == entries.len() { Ok(Skim { body, base, shape, parts }) } else { Err(too_long()) }
+        if at == entries.len() { Ok(HeadScan { body, base, shape, parts }) } else { Err(too_long()) }
     }
 
     /// Returns the body's trailer.
-    pub(in crate::sst) fn shape(&self) -> Shape {
+    pub(in crate::sst) fn shape(&self) -> BlockTrailer {
         self.shape
     }
 
@@ -131,7 +131,7 @@ impl<'a> Skim<'a> {
                 part.shared as usize >= skip || suffix.starts_with(&prefix[part.shared as usize..])
             };
             until_restart -= 1;
-            let own = Pieces(&restart[..part.shared as usize], suffix).head(skip);
+            let own = SplitKey(&restart[..part.shared as usize], suffix).head(skip);
             if !begins || own < before {
                 return Err(disordered());
             }
@@ -156,10 +156,10 @@ impl<'a> Skim<'a> {
         }
     }
 
-    fn key(&self, index: usize) -> Pieces<'a> {
+    fn key(&self, index: usize) -> SplitKey<'a> {
         let (part, restart) = (&self.parts[index], &self.parts[index - index % self.shape.interval as usize]);
         let bytes = |(from, to): (u32, u32)| &self.body[from as usize..to as usize];
-        Pieces(&bytes(restart.suffix)[..part.shared as usize], bytes(part.suffix))
+        SplitKey(&bytes(restart.suffix)[..part.shared as usize], bytes(part.suffix))
     }
 }
 
@@ -170,8 +170,8 @@ mod tests {
     use super::*;
     use crate::order::Order;
     use crate::record::{Kind, Record};
-    use crate::sst::block::entry::Builder;
-    use crate::sst::block::scan::{Keys, walk};
+    use crate::sst::block::entry::BlockBuilder;
+    use crate::sst::block::scan::{KeyBuffer, scan_entries};
 
     /// Few distinct bytes, so that keys repeat, share prefixes, or are prefixes of each other.
     fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
@@ -184,11 +184,11 @@ mod tests {
         fn a_head_of_two_pieces_is_the_head_of_the_whole(start: Vec<u8>, rest: Vec<u8>, skip in 0usize..20) {
             let whole = [&start[..], &rest].concat();
             let skip = skip.min(whole.len());
-            prop_assert_eq!(Pieces(&start, &rest).head(skip), head(&whole, skip));
+            prop_assert_eq!(SplitKey(&start, &rest).head(skip), head(&whole, skip));
         }
 
         #[test]
-        fn a_skim_takes_and_refuses_what_a_walk_does(
+        fn a_head_scan_accepts_and_rejects_what_an_entry_scan_does(
             mut keys in keys(),
             start in prop_oneof![Just(&b""[..]), Just(&b"the same"[..])],
             is_sorted in prop_oneof![4 => Just(true), 1 => Just(false)],
@@ -198,7 +198,7 @@ mod tests {
             if is_sorted {
                 keys.sort();
             }
-            let mut builder = Builder::new(interval, 7);
+            let mut builder = BlockBuilder::new(interval, 7);
             for (key, seqno) in keys.iter().zip((7..1000).rev()) {
                 let key = [start, key].concat();
                 let record = Record { key: &key, seqno, kind: Kind::Put, value: b"value", companion: &[] };
@@ -209,22 +209,22 @@ mod tests {
                 let at = at.index(body.len());
                 body[at] = *byte;
             }
-            let (mut walked, mut offsets, mut held) = (Vec::new(), Vec::new(), Keys::default());
-            let shape = walk(&body, None, 7, &Order::bytewise(), &mut held, |at, record| {
+            let (mut walked, mut offsets, mut held) = (Vec::new(), Vec::new(), KeyBuffer::default());
+            let shape = scan_entries(&body, None, 7, &Order::bytewise(), &mut held, |at, record| {
                 offsets.push(at as u32);
                 walked.push(record.key.to_vec());
                 Ok(())
             });
             let mut heads = Vec::new();
-            let skimmed = Skim::over(&body, None, 7).and_then(|skim| {
-                let has_versions = skim.heads(skim.skip(), |head| heads.push(head))?;
-                Ok((skim.shape(), skim.offsets().collect::<Vec<u32>>(), skim.skip(), has_versions))
+            let scanned = HeadScan::over(&body, None, 7).and_then(|scan| {
+                let has_versions = scan.heads(scan.skip(), |head| heads.push(head))?;
+                Ok((scan.shape(), scan.offsets().collect::<Vec<u32>>(), scan.skip(), has_versions))
             });
-            prop_assert_eq!(shape.is_ok(), skimmed.is_ok());
-            if let (Ok(shape), Ok((skim, skim_offsets, skip, has_versions))) = (shape, skimmed) {
+            prop_assert_eq!(shape.is_ok(), scanned.is_ok());
+            if let (Ok(shape), Ok((scan, scanned_offsets, skip, has_versions))) = (shape, scanned) {
                 offsets.push(shape.entries_end);
                 prop_assert_eq!(has_versions, held.repeats > 0);
-                prop_assert_eq!((skim, &skim_offsets), (shape, &offsets));
+                prop_assert_eq!((scan, &scanned_offsets), (shape, &offsets));
                 let common = walked.iter().map(|key| common_prefix(&walked[0], key)).min();
                 prop_assert_eq!(common, Some(skip));
                 prop_assert_eq!(heads, walked.iter().map(|key| head(key, skip)).collect::<Vec<u64>>());

@@ -6,7 +6,7 @@
 //!        restart group, not once per entry.
 //! Holds: a cached restart belongs to the current block: call `forget` when another block replaces it.
 
-use super::block::{Block, Restart};
+use super::block::{Block, RestartPoint};
 use super::entry::Entry;
 use crate::error::Result;
 
@@ -23,19 +23,19 @@ pub(in crate::sst) struct WholeKey {
     far: Vec<u8>,
     len: usize,
     /// The restart of the walk's current group.
-    restart: Restart,
+    restart: RestartPoint,
 }
 
 impl WholeKey {
     /// Creates an empty key.
     pub(in crate::sst) fn new() -> WholeKey {
-        WholeKey { near: [0; NEAR_BYTES], far: Vec::new(), len: 0, restart: Restart::default() }
+        WholeKey { near: [0; NEAR_BYTES], far: Vec::new(), len: 0, restart: RestartPoint::default() }
     }
 
     /// Forgets the cached restart, because another block replaces the current one.
     #[inline]
     pub(in crate::sst) fn forget(&mut self) {
-        self.restart = Restart::default();
+        self.restart = RestartPoint::default();
     }
 
     /// Returns the key that was assembled last.

@@ -7,22 +7,22 @@ use crate::seam::Check;
 
 /// The readable part of a block, in internal order.
 #[derive(Debug, Default)]
-pub(in crate::sst) struct Remains {
-    pub(in crate::sst) items: Vec<Item>,
+pub(in crate::sst) struct PartialBlock {
+    pub(in crate::sst) items: Vec<PartialItem>,
 }
 
 /// One item of a readable part.
 #[derive(Debug)]
-pub(in crate::sst) enum Item {
+pub(in crate::sst) enum PartialItem {
     /// A trusted record.
-    Whole(Kept),
+    Record(SalvagedRecord),
     /// A range in which records were lost.
-    Gap(Fence),
+    Lost(Fence),
 }
 
 /// An owned record.
 #[derive(Debug)]
-pub(in crate::sst) struct Kept {
+pub(in crate::sst) struct SalvagedRecord {
     pub(in crate::sst) key: Vec<u8>,
     pub(in crate::sst) seqno: Seqno,
     pub(in crate::sst) kind: Kind,
@@ -33,7 +33,7 @@ pub(in crate::sst) struct Kept {
     pub(in crate::sst) check: Check,
 }
 
-impl Kept {
+impl SalvagedRecord {
     pub(in crate::sst) fn record(&self) -> Record<'_> {
         let (value, companion) = self.bytes.split_at(self.value_len);
         Record { key: &self.key, seqno: self.seqno, kind: self.kind, value, companion }
@@ -42,9 +42,9 @@ impl Kept {
 
 /// The answer of a readable part to a point read.
 #[derive(Debug)]
-pub(in crate::sst) enum Answer<'a> {
+pub(in crate::sst) enum PartialAnswer<'a> {
     /// This record is the result.
-    Found(&'a Kept),
+    Found(&'a SalvagedRecord),
     /// The deciding record may have been lost.
     Lost(&'a Fence),
     /// The block held no version of the key that is old enough.
@@ -53,40 +53,40 @@ pub(in crate::sst) enum Answer<'a> {
     Further,
 }
 
-impl Remains {
+impl PartialBlock {
     /// Returns the newest version of `key` not above `seqno`, unless a lost record may hide it.
-    pub(in crate::sst) fn get(&self, order: &Order, key: &[u8], seqno: Seqno) -> Answer<'_> {
+    pub(in crate::sst) fn get(&self, order: &Order, key: &[u8], seqno: Seqno) -> PartialAnswer<'_> {
         let mut further = false;
         for item in &self.items {
             match item {
-                Item::Gap(fence) if fence.may_hide(order, key, seqno) => return Answer::Lost(fence),
-                Item::Gap(_) => further = false,
-                Item::Whole(kept) => {
+                PartialItem::Lost(fence) if fence.may_hide(order, key, seqno) => return PartialAnswer::Lost(fence),
+                PartialItem::Lost(_) => further = false,
+                PartialItem::Record(kept) => {
                     let is_version = order.compare(&kept.key, key).is_eq();
                     if is_version && kept.seqno <= seqno {
-                        return Answer::Found(kept);
+                        return PartialAnswer::Found(kept);
                     }
                     further = is_version;
                 }
             }
         }
-        if further { Answer::Further } else { Answer::Absent }
+        if further { PartialAnswer::Further } else { PartialAnswer::Absent }
     }
 
     /// Returns the first gap, if there is one.
     pub(in crate::sst) fn first_gap(&self) -> Option<&Fence> {
         self.items.iter().find_map(|item| match item {
-            Item::Gap(fence) => Some(fence),
-            Item::Whole(_) => None,
+            PartialItem::Lost(fence) => Some(fence),
+            PartialItem::Record(_) => None,
         })
     }
 
     /// Its approximate size in memory.
     pub(in crate::sst) fn memory(&self) -> usize {
-        let item = |item: &Item| match item {
-            Item::Whole(kept) => kept.key.len() + kept.bytes.len(),
-            Item::Gap(fence) => fence.from.0.len() + fence.to.0.len() + fence.file.len(),
+        let item = |item: &PartialItem| match item {
+            PartialItem::Record(kept) => kept.key.len() + kept.bytes.len(),
+            PartialItem::Lost(fence) => fence.from.0.len() + fence.to.0.len() + fence.file.len(),
         };
-        self.items.iter().map(|one| size_of::<Item>() + item(one)).sum()
+        self.items.iter().map(|one| size_of::<PartialItem>() + item(one)).sum()
     }
 }

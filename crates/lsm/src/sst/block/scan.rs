@@ -1,7 +1,7 @@
 //! Forward scan over the entries of a body that validates every byte. See docs/format.md, section 4.2.
 //!
-//! `Steps` returns entry by entry, for a job's stream. `walk` visits a whole body, for loading a block and for the
-//! writer's verifying pass.
+//! `EntryScan` returns entry by entry, for a job's stream. `scan_entries` visits a whole body, for loading a block and
+//! for the writer's verifying pass.
 //!
 //! The key is updated in place: the bytes that it shares with its restart's key stay. The prefix shared with the
 //! previous key, which is most of a key in most blocks, is thus neither copied nor compared again.
@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::entry::{Entry, Shape, checked_seqno};
+use super::entry::{BlockTrailer, Entry, checked_seqno};
 use super::frame::companion_of;
 use crate::codec::Reader;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 
 /// The key buffer of a scan; kept by the caller, so that scanning many blocks allocates once.
 #[derive(Default, Debug)]
-pub(in crate::sst) struct Keys {
+pub(in crate::sst) struct KeyBuffer {
     /// The key of the last entry.
     pub(in crate::sst) last: Vec<u8>,
     /// The previous key, if the two must be compared in full.
@@ -31,7 +31,7 @@ pub(in crate::sst) struct Keys {
 
 /// One entry with the facts that depend on its context.
 #[derive(Clone, Debug)]
-pub(in crate::sst) struct Step {
+pub(in crate::sst) struct ScannedEntry {
     /// Offset of the entry.
     pub(in crate::sst) at: usize,
     pub(in crate::sst) entry: Entry,
@@ -44,8 +44,8 @@ pub(in crate::sst) struct Step {
 
 /// A scan of one body, between two entries.
 #[derive(Clone, Debug)]
-pub(in crate::sst) struct Steps {
-    shape: Shape,
+pub(in crate::sst) struct EntryScan {
+    shape: BlockTrailer,
     has_column: bool,
     index: usize,
     at: usize,
@@ -55,17 +55,17 @@ pub(in crate::sst) struct Steps {
     seqno: Seqno,
 }
 
-impl Steps {
+impl EntryScan {
     /// Starts a scan before the first entry. `column` is the length of the companion column, if there is one.
-    pub(in crate::sst) fn new(body: &[u8], column: Option<usize>, keys: &mut Keys) -> Result<Steps> {
-        let shape = Shape::of(body, column)?;
+    pub(in crate::sst) fn new(body: &[u8], column: Option<usize>, keys: &mut KeyBuffer) -> Result<EntryScan> {
+        let shape = BlockTrailer::of(body, column)?;
         keys.repeats = 0;
         let (index, at, until_restart, seqno) = (0, 0, 0, MAX_SEQNO);
-        Ok(Steps { shape, has_column: column.is_some(), index, at, until_restart, restart_key: 0..0, seqno })
+        Ok(EntryScan { shape, has_column: column.is_some(), index, at, until_restart, restart_key: 0..0, seqno })
     }
 
     /// Returns the body's trailer.
-    pub(in crate::sst) fn shape(&self) -> Shape {
+    pub(in crate::sst) fn shape(&self) -> BlockTrailer {
         self.shape
     }
 
@@ -77,8 +77,8 @@ impl Steps {
         body: &[u8],
         base: Seqno,
         order: &Order,
-        keys: &mut Keys,
-    ) -> Result<Option<Step>> {
+        keys: &mut KeyBuffer,
+    ) -> Result<Option<ScannedEntry>> {
         let entries = body.get(..self.shape.entries_end as usize).unwrap_or_default();
         if self.index == self.shape.count as usize {
             return if self.at == entries.len() { Ok(None) } else { Err(too_long()) };
@@ -102,7 +102,7 @@ impl Steps {
             false => entry.value_end..companions_end(entries, entry.value_end)?,
         };
         (self.seqno, self.index, self.at) = (seqno, index + 1, companion.end);
-        Ok(Some(Step { at, entry, seqno, companion, index }))
+        Ok(Some(ScannedEntry { at, entry, seqno, companion, index }))
     }
 
     /// Checks an entry at a restart point: it shares no prefix, and its offset is the one in the body's trailer.
@@ -124,7 +124,7 @@ impl Steps {
         entry: &Entry,
         suffix: &[u8],
         order: &Order,
-        keys: &mut Keys,
+        keys: &mut KeyBuffer,
     ) -> Result<Ordering> {
         // The previous key and this one have the same prefix, as far as both share it with the restart's key.
         let is_first = self.index == 0;
@@ -158,16 +158,16 @@ impl Steps {
 
 /// Scans a body forward. Errors: any violation of the format, and records out of internal order. Calls `visit` with
 /// each record and the offset of its entry.
-pub(in crate::sst) fn walk(
+pub(in crate::sst) fn scan_entries(
     body: &[u8],
     column: Option<&[u8]>,
     base: Seqno,
     order: &Order,
-    keys: &mut Keys,
+    keys: &mut KeyBuffer,
     mut visit: impl FnMut(usize, &Record<'_>) -> Result<()>,
-) -> Result<Shape> {
-    let mut steps = Steps::new(body, column.map(<[u8]>::len), keys)?;
-    while let Some(step) = steps.next(body, base, order, keys)? {
+) -> Result<BlockTrailer> {
+    let mut scan = EntryScan::new(body, column.map(<[u8]>::len), keys)?;
+    while let Some(step) = scan.next(body, base, order, keys)? {
         let from_column;
         let companion = match column {
             None => &body[step.companion],
@@ -179,7 +179,7 @@ pub(in crate::sst) fn walk(
         let value = &body[step.entry.value_at..step.entry.value_end];
         visit(step.at, &Record { key: &keys.last, seqno: step.seqno, kind: step.entry.kind, value, companion })?;
     }
-    Ok(steps.shape())
+    Ok(scan.shape())
 }
 
 /// Returns the end of the companions that begin at `from`. Nearly always they are empty or one word, followed by a put

@@ -34,17 +34,17 @@ const LEGACY_SHARE: usize = 4;
 
 /// Memory kept for future blocks.
 #[derive(Debug)]
-pub(in crate::sst) struct Spares {
+pub(in crate::sst) struct BufferPool {
     /// Memory of recently evicted blocks, in reserved room.
-    latest: Pile,
+    latest: FreeList,
     /// Memory of blocks of closed tables, in room that blocks may reclaim.
-    legacy: Pile,
+    legacy: FreeList,
 }
 
-impl Spares {
+impl BufferPool {
     /// Creates the spares for a budget.
-    pub(in crate::sst) fn within(budget: usize) -> Spares {
-        Spares { latest: Pile::within(budget / SHARE), legacy: Pile::within(budget / LEGACY_SHARE) }
+    pub(in crate::sst) fn within(budget: usize) -> BufferPool {
+        BufferPool { latest: FreeList::within(budget / SHARE), legacy: FreeList::within(budget / LEGACY_SHARE) }
     }
 
     /// Maximum bytes, without the legacy.
@@ -69,7 +69,7 @@ impl Spares {
 
     /// Frees all memory kept here.
     pub(in crate::sst) fn release(&self) {
-        [&self.latest, &self.legacy].into_iter().for_each(Pile::clear);
+        [&self.latest, &self.legacy].into_iter().for_each(FreeList::clear);
     }
 
     /// Frees one piece of the legacy; returns false if there is none.
@@ -133,7 +133,7 @@ impl Spares {
 
 /// Buffers in order of arrival, and unshared empty blocks (shells).
 #[derive(Debug)]
-struct Pile {
+struct FreeList {
     /// Maximum bytes.
     most: usize,
     /// Current bytes.
@@ -142,9 +142,9 @@ struct Pile {
     shells: Mutex<Vec<Arc<Block>>>,
 }
 
-impl Pile {
-    fn within(most: usize) -> Pile {
-        Pile { most, bytes: AtomicUsize::new(0), buffers: Mutex::default(), shells: Mutex::default() }
+impl FreeList {
+    fn within(most: usize) -> FreeList {
+        FreeList { most, bytes: AtomicUsize::new(0), buffers: Mutex::default(), shells: Mutex::default() }
     }
 
     fn bytes(&self) -> usize {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_buffer_comes_back_in_the_room_that_it_had_and_counts_while_it_is_here() {
-        let spares = Spares::within(SHARE * 20_000);
+        let spares = BufferPool::within(SHARE * 20_000);
         assert_eq!((spares.take(100), spares.latest.bytes()), (vec![0; 100], 0));
         let rooms = [4000, 1000, 3000, 2000].map(rounded);
         rooms.iter().for_each(|room| spares.give(vec![7; *room]));
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn no_buffer_takes_what_is_longer_or_shorter_from_those_who_ask_for_that() {
         // Otherwise all buffers would soon have the longest length, and as much memory would be idle in the allocator.
-        let spares = Spares::within(SHARE * 100_000);
+        let spares = BufferPool::within(SHARE * 100_000);
         let lengths = [4300, 4600, 4350, 4590, 4100];
         let mut here: Vec<Vec<u8>> = lengths.iter().map(|length| spares.take(*length)).collect();
         for turn in 0..1000 {
@@ -238,13 +238,13 @@ mod tests {
             assert!(length <= room && room <= length + length / 16, "{room} for {length}");
         }
         assert_eq!([3970, 4000, 4096, 4097].map(rounded), [4096, 4096, 4096, 4352]);
-        let spares = Spares::within(SHARE * 10_000);
+        let spares = BufferPool::within(SHARE * 10_000);
         assert_eq!((spares.take(4000).len(), spares.take(4000).capacity()), (4000, 4096));
     }
 
     #[test]
     fn where_there_are_too_many_or_too_much_the_oldest_go() {
-        let spares = Spares::within(SHARE * 10_000);
+        let spares = BufferPool::within(SHARE * 10_000);
         spares.give(Vec::new());
         (1..=COUNT).for_each(|length| spares.give(vec![1; length]));
         let all = COUNT * (COUNT + 1) / 2;
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_small_budget_keeps_none() {
-        let spares = Spares::within(SHARE * 8 - 1);
+        let spares = BufferPool::within(SHARE * 8 - 1);
         spares.give(vec![1; 8]);
         assert_eq!(spares.latest.bytes(), 0);
     }

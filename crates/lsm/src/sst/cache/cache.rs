@@ -1,4 +1,4 @@
-//! The block cache: keeps blocks of open tables in memory, and large values (`large`).
+//! The block cache: keeps blocks of open tables in memory, and large values (`large_values`).
 //!
 //! There is no hash table of blocks. Every open table has an array of slots, one per block. A reader loads its slot
 //! without waiting and without writing to a counter shared between cores. The cache itself holds the budget and the
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwapOption;
 
-use super::buffer_pool::Spares;
+use super::buffer_pool::BufferPool;
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
 use crate::sst::block::block::Block;
@@ -60,26 +60,26 @@ pub struct Cache {
     used: AtomicUsize,
     charged: AtomicUsize,
     blocks: AtomicUsize,
-    shards: Vec<Mutex<Shard>>,
+    shards: Vec<Mutex<CacheShard>>,
     loads: AtomicU64,
     evictions: AtomicU64,
     refused: AtomicU64,
     warmed: AtomicU64,
-    clock: Clock,
+    clock: CacheClock,
     /// The shard to evict from next after a charge has grown.
     turn: AtomicUsize,
     /// State that cached objects of other kinds keep here, one value per type, while anything uses it.
     attached: Mutex<Vec<Weak<dyn Any + Send + Sync>>>,
     /// Buffers of evicted blocks, for reuse.
-    pub(in crate::sst) spares: Spares,
+    pub(in crate::sst) spares: BufferPool,
 }
 
 /// Counts evictions and uncached reads, to measure how long ago a block was cached. Starts at 1: 0 in a slot means
 /// never.
 #[derive(Debug)]
-struct Clock(AtomicU32);
+struct CacheClock(AtomicU32);
 
-impl Clock {
+impl CacheClock {
     /// Advances the clock; returns a time, which is never 0.
     fn tick(&self) -> u32 {
         self.0.fetch_add(1, Relaxed) | 1
@@ -92,7 +92,7 @@ impl Clock {
 }
 
 /// A cached object: a block or a large value.
-pub(in crate::sst) trait Kept: Send + Sync + 'static {
+pub(in crate::sst) trait CachedObject: Send + Sync + 'static {
     /// Its size in memory.
     fn memory(&self) -> usize;
 
@@ -100,18 +100,18 @@ pub(in crate::sst) trait Kept: Send + Sync + 'static {
     fn cool(&self) -> bool;
 
     /// Called after its eviction: leaves its buffers for reuse if nothing else holds it.
-    fn leave(self: Arc<Self>, spares: &Spares);
+    fn leave(self: Arc<Self>, spares: &BufferPool);
 
     /// Called when its table is closed: leaves its buffers for reuse, up to this size, if nothing else holds it.
-    fn die(self: Arc<Self>, _: &Spares, _: usize) {}
+    fn die(self: Arc<Self>, _: &BufferPool, _: usize) {}
 
     /// Wraps it in an `Arc`, reusing a spare allocation if possible.
-    fn shared(self, spares: &Spares) -> Arc<Self>
+    fn shared(self, spares: &BufferPool) -> Arc<Self>
     where
         Self: Sized;
 }
 
-impl Kept for Block {
+impl CachedObject for Block {
     fn memory(&self) -> usize {
         Block::memory(self)
     }
@@ -120,29 +120,29 @@ impl Kept for Block {
         Block::cool(self)
     }
 
-    fn leave(mut self: Arc<Self>, spares: &Spares) {
+    fn leave(mut self: Arc<Self>, spares: &BufferPool) {
         if let Some(block) = Arc::get_mut(&mut self) {
             spares.give(block.take_bytes());
             spares.give_shell(self);
         }
     }
 
-    fn die(self: Arc<Self>, spares: &Spares, room: usize) {
+    fn die(self: Arc<Self>, spares: &BufferPool, room: usize) {
         spares.inherit(self, room);
     }
 
-    fn shared(self, spares: &Spares) -> Arc<Self> {
+    fn shared(self, spares: &BufferPool) -> Arc<Self> {
         spares.fill_shell(self)
     }
 }
 
 /// Slots of any object type, as the queues use them.
-trait Row: Send + Sync {
+trait SlotArray: Send + Sync {
     /// Clears the read mark of the object in a slot.
     fn cool(&self, number: usize) -> bool;
 
     /// Empties a slot and records the clock time.
-    fn evict(&self, number: usize, clock: &Clock) -> Option<Arc<dyn Kept>>;
+    fn evict(&self, number: usize, clock: &CacheClock) -> Option<Arc<dyn CachedObject>>;
 }
 
 /// Counters of a cache. Hits are not counted, since a counter shared by all readers would be contended.
@@ -212,7 +212,7 @@ impl Drop for Charge {
 
 /// The cached blocks of one table, or the cached large values.
 #[derive(Debug)]
-pub(in crate::sst) struct Slots<T: Kept = Block> {
+pub(in crate::sst) struct CacheSlots<T: CachedObject = Block> {
     blocks: Box<[ArcSwapOption<T>]>,
     /// Clock time at which each block was last evicted, or read without being cached; 0: never.
     last: Box<[AtomicU32]>,
@@ -222,17 +222,17 @@ pub(in crate::sst) struct Slots<T: Kept = Block> {
 }
 
 /// An entry of a queue: one cached block.
-struct Resident {
-    slots: Weak<dyn Row>,
+struct QueueEntry {
+    slots: Weak<dyn SlotArray>,
     number: u32,
     bytes: usize,
 }
 
 #[derive(Default)]
-struct Shard {
-    probation: VecDeque<Resident>,
+struct CacheShard {
+    probation: VecDeque<QueueEntry>,
     probation_bytes: usize,
-    main: VecDeque<Resident>,
+    main: VecDeque<QueueEntry>,
     /// Length of both queues after the last removal of closed tables' entries.
     swept: usize,
 }
@@ -256,10 +256,10 @@ impl Cache {
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             warmed: AtomicU64::new(0),
-            clock: Clock(AtomicU32::new(1)),
+            clock: CacheClock(AtomicU32::new(1)),
             turn: AtomicUsize::new(0),
             attached: Mutex::default(),
-            spares: Spares::within(bytes.min(total)),
+            spares: BufferPool::within(bytes.min(total)),
         }
     }
 
@@ -291,7 +291,7 @@ impl Cache {
 
     /// Caches a loaded block if there is room, or room can be made. Returns the block to use: another thread's if that
     /// was first.
-    fn admit<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
+    fn admit<T: CachedObject>(&self, slots: &Arc<CacheSlots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let Some(asked) = slots.last.get(number) else { return block };
         if !self.reserve(block.memory(), number % SHARDS) {
@@ -306,7 +306,7 @@ impl Cache {
     }
 
     /// Caches a block that a job has read, without evicting any other. Returns false if there is no room.
-    fn admit_unasked<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>) -> bool {
+    fn admit_unasked<T: CachedObject>(&self, slots: &Arc<CacheSlots<T>>, number: usize, block: &Arc<T>) -> bool {
         let has_room = number < slots.count() && self.reserve_unused(block.memory());
         if has_room && self.place(slots, number, block, true).is_none() {
             self.warmed.fetch_add(1, Relaxed);
@@ -316,7 +316,13 @@ impl Cache {
 
     /// Puts a block whose room is reserved into its slot and into a queue: the main queue if `returns`. Returns another
     /// thread's block if that was first.
-    fn place<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>, returns: bool) -> Option<Arc<T>> {
+    fn place<T: CachedObject>(
+        &self,
+        slots: &Arc<CacheSlots<T>>,
+        number: usize,
+        block: &Arc<T>,
+        returns: bool,
+    ) -> Option<Arc<T>> {
         let bytes = block.memory();
         let before = slots.blocks[number].compare_and_swap(std::ptr::null(), Some(block.clone()));
         if let Some(first) = &*before {
@@ -324,13 +330,13 @@ impl Cache {
             return Some(first.clone());
         }
         self.blocks.fetch_add(1, Relaxed);
-        let slots: Weak<Slots<T>> = Arc::downgrade(slots);
-        lock(&self.shards[number % SHARDS]).push(Resident { slots, number: number as u32, bytes }, returns);
+        let slots: Weak<CacheSlots<T>> = Arc::downgrade(slots);
+        lock(&self.shards[number % SHARDS]).push(QueueEntry { slots, number: number as u32, bytes }, returns);
         None
     }
 
     /// Replaces a block that is still cached, if there is room. The new block takes over the old one's queue entry.
-    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
+    fn exchange<T: CachedObject>(&self, slots: &CacheSlots<T>, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let bytes = block.memory();
         let Some(slot) = slots.blocks.get(number).filter(|_| self.reserve(bytes, number % SHARDS)) else {
@@ -422,8 +428,8 @@ impl Cache {
     /// Frees all blocks, values and spare buffers, because the store is closed.
     pub(crate) fn release(&self) {
         for shard in &self.shards {
-            let Shard { probation, main, .. } = std::mem::take(&mut *lock(shard));
-            for Resident { slots, number, .. } in probation.into_iter().chain(main) {
+            let CacheShard { probation, main, .. } = std::mem::take(&mut *lock(shard));
+            for QueueEntry { slots, number, .. } in probation.into_iter().chain(main) {
                 if let Some(block) = slots.upgrade().and_then(|slots| slots.evict(number as usize, &self.clock)) {
                     self.used.fetch_sub(block.memory(), Relaxed);
                     self.blocks.fetch_sub(1, Relaxed);
@@ -445,7 +451,7 @@ impl Cache {
             let shard = &self.shards[(home + step) % SHARDS];
             let victim = lock(shard).evict(self.room() / 10 / SHARDS, &self.clock);
             // The block itself is freed here, outside of the lock.
-            if let Some(Victim { bytes, block, _slots }) = victim {
+            if let Some(EvictedObject { bytes, block, _slots }) = victim {
                 self.used.fetch_sub(bytes, Relaxed);
                 block.leave(&self.spares);
                 self.blocks.fetch_sub(1, Relaxed);
@@ -458,14 +464,14 @@ impl Cache {
 }
 
 /// A block removed by an eviction; freed when dropped.
-struct Victim {
+struct EvictedObject {
     bytes: usize,
-    block: Arc<dyn Kept>,
-    _slots: Arc<dyn Row>,
+    block: Arc<dyn CachedObject>,
+    _slots: Arc<dyn SlotArray>,
 }
 
-impl Shard {
-    fn push(&mut self, resident: Resident, returns: bool) {
+impl CacheShard {
+    fn push(&mut self, resident: QueueEntry, returns: bool) {
         if self.probation.len() + self.main.len() > 2 * self.swept + 256 {
             self.sweep();
         }
@@ -479,7 +485,7 @@ impl Shard {
 
     /// Removes entries of closed tables, which have already returned their bytes to the budget.
     fn sweep(&mut self) {
-        let open = |resident: &Resident| resident.slots.strong_count() > 0;
+        let open = |resident: &QueueEntry| resident.slots.strong_count() > 0;
         self.main.retain(open);
         self.probation.retain(open);
         self.probation_bytes = self.probation.iter().map(|resident| resident.bytes).sum();
@@ -487,7 +493,7 @@ impl Shard {
     }
 
     /// Removes the next block to evict; `None` if this shard is empty.
-    fn evict(&mut self, probation_share: usize, clock: &Clock) -> Option<Victim> {
+    fn evict(&mut self, probation_share: usize, clock: &CacheClock) -> Option<EvictedObject> {
         let mut chances = MOST_CHANCES;
         loop {
             let newcomers = self.probation_bytes > probation_share || self.main.is_empty();
@@ -506,34 +512,34 @@ impl Shard {
             }
             // Empty if the block was replaced by another, which has its own entry.
             let Some(block) = slots.evict(number, clock) else { continue };
-            return Some(Victim { bytes: block.memory(), block, _slots: slots });
+            return Some(EvictedObject { bytes: block.memory(), block, _slots: slots });
         }
     }
 }
 
-impl std::fmt::Debug for Shard {
+impl std::fmt::Debug for CacheShard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lengths = (self.probation.len(), self.main.len());
         f.debug_tuple("Shard").field(&lengths).finish()
     }
 }
 
-impl<T: Kept> Row for Slots<T> {
+impl<T: CachedObject> SlotArray for CacheSlots<T> {
     fn cool(&self, number: usize) -> bool {
         self.blocks[number].load().as_ref().is_some_and(|block| block.cool())
     }
 
-    fn evict(&self, number: usize, clock: &Clock) -> Option<Arc<dyn Kept>> {
+    fn evict(&self, number: usize, clock: &CacheClock) -> Option<Arc<dyn CachedObject>> {
         let block = self.blocks[number].swap(None)?;
         self.last[number].store(clock.tick(), Relaxed);
         Some(block)
     }
 }
 
-impl<T: Kept> Slots<T> {
+impl<T: CachedObject> CacheSlots<T> {
     /// Creates empty slots for a table of `count` blocks.
-    pub(in crate::sst) fn new(count: usize, cache: Arc<Cache>) -> Slots<T> {
-        Slots {
+    pub(in crate::sst) fn new(count: usize, cache: Arc<Cache>) -> CacheSlots<T> {
+        CacheSlots {
             blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
             last: (0..count).map(|_| AtomicU32::new(0)).collect(),
             cache,
@@ -645,7 +651,7 @@ impl<T: Kept> Slots<T> {
     }
 }
 
-impl<T: Kept> Slots<T> {
+impl<T: CachedObject> CacheSlots<T> {
     /// Frees all blocks. A closed table returns its bytes here, and not when an eviction drops the last reference to
     /// its slots: that would scan them under a lock.
     pub(in crate::sst) fn empty(&self) {
@@ -662,7 +668,7 @@ impl<T: Kept> Slots<T> {
     }
 }
 
-impl<T: Kept> Drop for Slots<T> {
+impl<T: CachedObject> Drop for CacheSlots<T> {
     /// The queue entries then refer to dropped slots.
     fn drop(&mut self) {
         self.empty();

@@ -21,8 +21,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::buffer_pool::Spares;
-use super::cache::{Cache, Charge, Kept, Slots};
+use super::buffer_pool::BufferPool;
+use super::cache::{Cache, CacheSlots, CachedObject, Charge};
 use crate::checksum::mix;
 use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
@@ -46,7 +46,7 @@ const MOST_SLOTS: usize = 4 * MIB;
 const WAYS: usize = 8;
 
 /// A cached value, uncompressed.
-pub struct Large {
+pub struct LargeValue {
     pointer: Pointer,
     /// The value, followed by other bytes of the same read.
     bytes: Vec<u8>,
@@ -54,10 +54,10 @@ pub struct Large {
     is_hot: AtomicBool,
 }
 
-impl Large {
+impl LargeValue {
     /// Creates a value from the first `length` of these bytes; from all of them if there are fewer.
-    pub fn new(pointer: Pointer, bytes: Vec<u8>, length: usize) -> Large {
-        Large { pointer, length: length.min(bytes.len()), bytes, is_hot: AtomicBool::new(false) }
+    pub fn new(pointer: Pointer, bytes: Vec<u8>, length: usize) -> LargeValue {
+        LargeValue { pointer, length: length.min(bytes.len()), bytes, is_hot: AtomicBool::new(false) }
     }
 
     /// The value.
@@ -67,28 +67,28 @@ impl Large {
     }
 }
 
-impl Kept for Large {
+impl CachedObject for LargeValue {
     fn memory(&self) -> usize {
-        self.bytes.capacity() + size_of::<Large>() + 2 * size_of::<usize>()
+        self.bytes.capacity() + size_of::<LargeValue>() + 2 * size_of::<usize>()
     }
 
     fn cool(&self) -> bool {
         self.is_hot.swap(false, Relaxed)
     }
 
-    fn leave(mut self: Arc<Self>, spares: &Spares) {
+    fn leave(mut self: Arc<Self>, spares: &BufferPool) {
         if let Some(large) = Arc::get_mut(&mut self) {
             large.length = 0;
             spares.give(mem::take(&mut large.bytes));
         }
     }
 
-    fn shared(self, _: &Spares) -> Arc<Self> {
+    fn shared(self, _: &BufferPool) -> Arc<Self> {
         Arc::new(self)
     }
 }
 
-impl fmt::Debug for Large {
+impl fmt::Debug for LargeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "value of {} bytes", self.length)
     }
@@ -98,13 +98,13 @@ impl fmt::Debug for Large {
 #[derive(Debug)]
 pub struct LargeValues {
     cache: Arc<Cache>,
-    slots: OnceLock<Arc<Slots<Large>>>,
-    traces: OnceLock<Arc<Traces>>,
+    slots: OnceLock<Arc<CacheSlots<LargeValue>>>,
+    traces: OnceLock<Arc<RecentReads>>,
 }
 
 /// For each slot, a fingerprint of the pointer that was last read there.
 #[derive(Debug)]
-pub(in crate::sst) struct Traces {
+pub(in crate::sst) struct RecentReads {
     last: Box<[AtomicU32]>,
     _room: Charge,
 }
@@ -144,7 +144,7 @@ impl LargeValues {
 
     /// Returns the value of a pointer, if it is cached.
     #[inline]
-    pub fn find(&self, pointer: &Pointer) -> Option<Arc<Large>> {
+    pub fn find(&self, pointer: &Pointer) -> Option<Arc<LargeValue>> {
         let slots = self.slots.get()?;
         ways(slots, pointer).find_map(|at| {
             let slot = slots.slot(at).load();
@@ -157,7 +157,7 @@ impl LargeValues {
     }
 
     /// Caches a value if there is room and its pointer has no cached value; returns the value.
-    pub fn keep(&self, large: Large) -> Arc<Large> {
+    pub fn keep(&self, large: LargeValue) -> Arc<LargeValue> {
         let slots = self.slots.get_or_init(|| self.shared());
         let (mut cold, mut first) = (None, None);
         for at in ways(slots, &large.pointer) {
@@ -183,7 +183,7 @@ impl LargeValues {
     }
 
     /// Removes a value that does not match its pointer.
-    pub fn remove(&self, large: &Arc<Large>) {
+    pub fn remove(&self, large: &Arc<LargeValue>) {
         let Some(slots) = self.slots.get() else { return };
         for at in ways(slots, &large.pointer) {
             if slots.slot(at).load().as_ref().is_some_and(|there| Arc::ptr_eq(there, large)) {
@@ -202,34 +202,34 @@ impl LargeValues {
         *hit ^= mask;
         self.remove(&there);
         let length = bytes.len();
-        self.keep(Large::new(*pointer, bytes, length));
+        self.keep(LargeValue::new(*pointer, bytes, length));
         true
     }
 
-    fn shared(&self) -> Arc<Slots<Large>> {
+    fn shared(&self) -> Arc<CacheSlots<LargeValue>> {
         self.cache.shared(|| {
-            let slots = Slots::new(slots_of(&self.cache), self.cache.clone());
+            let slots = CacheSlots::new(slots_of(&self.cache), self.cache.clone());
             slots.pin(slots.memory());
             slots
         })
     }
 
-    fn shared_traces(&self) -> Arc<Traces> {
+    fn shared_traces(&self) -> Arc<RecentReads> {
         self.cache.shared(|| {
             let last: Box<[AtomicU32]> = (0..slots_of(&self.cache)).map(|_| AtomicU32::new(0)).collect();
             let _room = Charge::new(self.cache.clone(), size_of_val(&*last));
-            Traces { last, _room }
+            RecentReads { last, _room }
         })
     }
 }
 
 /// Returns whether this is the value of a pointer.
-fn is_of(large: &Large, pointer: &Pointer) -> bool {
+fn is_of(large: &LargeValue, pointer: &Pointer) -> bool {
     large.pointer == *pointer || planted::active(Bug::CachedValueOfAnotherPointer)
 }
 
 /// Returns the slots in which the value of a pointer may be.
-fn ways(slots: &Slots<Large>, pointer: &Pointer) -> impl Iterator<Item = usize> + use<> {
+fn ways(slots: &CacheSlots<LargeValue>, pointer: &Pointer) -> impl Iterator<Item = usize> + use<> {
     let count = slots.count();
     let first = place_of(name_of(pointer), count);
     (first..first + WAYS).map(move |at| if at < count { at } else { at - count })

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::block_salvage::{Site, after, glean, nothing};
+use super::block_salvage::{SalvageContext, after, nothing, salvage};
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::read_into;
 use crate::error::{Damage, Error, Remedy, Result, Verdict};
@@ -17,20 +17,20 @@ use crate::planted::{self, Bug};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::block::Block;
-use crate::sst::block::frame::{Handle, LOST, TRIES, check, drop_cached_pages, read_error, read_framed};
-use crate::sst::block::partial_block::{Item, Remains};
+use crate::sst::block::frame::{BlockHandle, LOST, TRIES, check_frame, drop_cached_pages, read_error, read_framed};
+use crate::sst::block::partial_block::{PartialBlock, PartialItem};
 use crate::sst::index::index::Index;
-use crate::sst::table::table::{Doubt, LoadedBlock, Outcome, Table, promised};
-use crate::sst::table::verify_read::{Checks, Wanted};
+use crate::sst::table::table::{Doubt, LoadedBlock, ReadOutcome, Table, promised};
+use crate::sst::table::verify_read::{Checks, PointRead};
 
 /// The result of a block repair.
 #[expect(clippy::large_enum_variant, reason = "lives for a moment")]
-pub(in crate::sst) enum Recovered {
+pub(in crate::sst) enum RepairResult {
     /// The whole block; the repair that was needed, if any; the check result of its records, if they all have the same
     /// result.
     Whole(Block, Option<Remedy>, Option<Check>),
     /// The readable part of a block that cannot be repaired; the error.
-    Broken(Remains, Error),
+    Salvaged(PartialBlock, Error),
 }
 
 /// Maximum length of a rebuilt table's gap that is loaded as one block: a longer one contains nothing that can be
@@ -56,52 +56,54 @@ pub(in crate::sst) fn mismatch(record: &Record<'_>, check: Check) -> Error {
 /// Repeats a point read after a contradiction. Unless the index is damaged, only the block is in doubt.
 pub(in crate::sst) fn get(
     table: &Table,
-    wanted: &Wanted<'_>,
+    wanted: &PointRead<'_>,
     doubt: Doubt,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<bool> {
     match doubt {
-        Doubt::Block(number) if table.guide.is_sound(wanted.index, &table.records.order) => {
+        Doubt::Block(number) if table.table_index.is_sound(wanted.index, &table.records.order) => {
             get_from(table, number, *wanted, false, visit)
         }
         _ => {
-            let index = &table.trusted_part_for(wanted.key)?.index;
+            let index = &table.trusted_partition_for(wanted.key)?.index;
             let number = index.find(wanted.key, &table.records.order);
-            get_from(table, number, Wanted { index, follows: false, ..*wanted }, true, visit)
+            get_from(table, number, PointRead { index, follows: false, ..*wanted }, true, visit)
         }
     }
 }
 
-/// Performs a point read from a block on. `from_memory`: blocks in memory are used if they do not contradict themselves.
+/// Performs a point read from a block on. `from_memory`: uses blocks in memory unless they contradict themselves.
 fn get_from(
     table: &Table,
     mut number: usize,
-    mut wanted: Wanted<'_>,
+    mut wanted: PointRead<'_>,
     from_memory: bool,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<bool> {
     while number < wanted.index.end() {
-        let mut outcome = Ok(Outcome::Doubtful);
+        let mut outcome = Ok(ReadOutcome::Doubtful);
         if from_memory {
             outcome = match table.slots.slot(number).load_full() {
-                Some(block) => Outcome::in_memory(table.look(&block, number, &wanted, visit)),
+                Some(block) => ReadOutcome::in_memory(table.search_block(&block, number, &wanted, visit)),
                 None => match table.fetch(number, Checks::NONE)? {
-                    LoadedBlock::Whole(block) => Outcome::in_memory(table.look(&block, number, &wanted, visit)),
-                    LoadedBlock::Partial(partial) => table.look_among(&partial, &wanted, visit),
+                    LoadedBlock::Whole(block) => {
+                        ReadOutcome::in_memory(table.search_block(&block, number, &wanted, visit))
+                    }
+                    LoadedBlock::Partial(partial) => table.search_partial(&partial, &wanted, visit),
                 },
             };
         }
-        if matches!(outcome, Ok(Outcome::Doubtful)) {
-            outcome = match table.restore(number)? {
-                LoadedBlock::Whole(block) => table.look(&block, number, &wanted, visit),
-                LoadedBlock::Partial(partial) => table.look_among(&partial, &wanted, visit),
+        if matches!(outcome, Ok(ReadOutcome::Doubtful)) {
+            outcome = match table.repair(number)? {
+                LoadedBlock::Whole(block) => table.search_block(&block, number, &wanted, visit),
+                LoadedBlock::Partial(partial) => table.search_partial(&partial, &wanted, visit),
             };
         }
         match outcome.map_err(|error| table.named(error, number))? {
-            Outcome::Found => return Ok(true),
-            Outcome::Absent => return Ok(false),
-            Outcome::Further => number += 1,
-            Outcome::Doubtful => return Err(table.disagree(number)),
+            ReadOutcome::Found => return Ok(true),
+            ReadOutcome::Absent => return Ok(false),
+            ReadOutcome::Further => number += 1,
+            ReadOutcome::Doubtful => return Err(table.disagree(number)),
         }
         wanted.follows = true;
     }
@@ -114,21 +116,21 @@ pub(in crate::sst) fn repair_block(table: &Table, number: usize) -> Result<Loade
     let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
     let offset = table.offset_of(number);
     match recover(table, number, &*table.records.keeper, TRIES, known)? {
-        Recovered::Whole(block, remedy, _) => {
+        RepairResult::Whole(block, remedy, _) => {
             drop(table.slots.take(number));
             let block = table.slots.keep(number, block);
             table.watch.healed(&table.name, offset, remedy.unwrap_or(Remedy::ReadAgain));
             Ok(LoadedBlock::Whole(block))
         }
-        Recovered::Broken(_, error) if !error.is_corruption() => Err(error),
-        Recovered::Broken(remains, error) => {
+        RepairResult::Salvaged(_, error) if !error.is_corruption() => Err(error),
+        RepairResult::Salvaged(partial, error) => {
             drop(table.slots.take(number));
-            let remains = Arc::new(remains);
-            if table.bad_blocks.add(number, &remains) {
-                let keys = remains.first_gap().map(|gap| (&gap.from.0[..], &gap.to.0[..]));
+            let partial = Arc::new(partial);
+            if table.bad_blocks.add(number, &partial) {
+                let keys = partial.first_gap().map(|gap| (&gap.from.0[..], &gap.to.0[..]));
                 table.watch.damaged(&error.in_family(table.watch.family(), keys));
             }
-            Ok(LoadedBlock::Partial(remains))
+            Ok(LoadedBlock::Partial(partial))
         }
     }
 }
@@ -136,9 +138,9 @@ pub(in crate::sst) fn repair_block(table: &Table, number: usize) -> Result<Loade
 /// Returns the last record before a block, if that is more precise than the index.
 fn last_before(table: &Table, number: usize) -> Option<(Vec<u8>, Seqno)> {
     let left = number.checked_sub(1).filter(|_| table.properties.versions != Some(0))?;
-    if let Some(remains) = table.bad_blocks.find(left) {
-        return match remains.items.last() {
-            Some(Item::Whole(kept)) => Some((kept.record().key.to_vec(), kept.record().seqno)),
+    if let Some(partial) = table.bad_blocks.find(left) {
+        return match partial.items.last() {
+            Some(PartialItem::Record(kept)) => Some((kept.record().key.to_vec(), kept.record().seqno)),
             _ => None,
         };
     }
@@ -153,8 +155,8 @@ pub(in crate::sst) fn recover(
     keeper: &dyn Companions,
     tries: usize,
     before: Option<(&[u8], Seqno)>,
-) -> Result<Recovered> {
-    let index = &table.trusted_part_of(number)?.index;
+) -> Result<RepairResult> {
+    let index = &table.trusted_partition_of(number)?.index;
     let Some(handle) = index.handle(number) else {
         return Err(Error::structural("a block that the index does not name"));
     };
@@ -167,7 +169,7 @@ pub(in crate::sst) fn recover(
         let read = read_or_probe(table, handle);
         match read.map(|framed| (whole(table, &framed, handle, keeper, protection), framed)) {
             Ok((Ok((block, check)), _)) => {
-                return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
+                return Ok(RepairResult::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
             }
             Ok((Err(found), framed)) => (bytes, error) = (framed, Some(found)),
             // The bytes of an earlier read are more useful than a current device error.
@@ -179,19 +181,19 @@ pub(in crate::sst) fn recover(
             true => whole(table, &bytes, handle, keeper, protection)?,
             false => (table.load(bytes, handle, true)?, None),
         };
-        return Ok(Recovered::Whole(block, Some(Remedy::Corrected), check));
+        return Ok(RepairResult::Whole(block, Some(Remedy::Corrected), check));
     }
     let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
     let error = error.in_file(&table.name, handle.offset);
-    let fits = check(&bytes, &table.expected.uid, Role::Data, handle).is_ok();
+    let fits = check_frame(&bytes, &table.expected.uid, Role::Data, handle).is_ok();
     let site = site(table, index, number, keeper, before, (&error, fits));
-    let left = if bytes.is_empty() { nothing(&site) } else { glean(&bytes, handle, &site) };
-    Ok(Recovered::Broken(left, error))
+    let left = if bytes.is_empty() { nothing(&site) } else { salvage(&bytes, handle, &site) };
+    Ok(RepairResult::Salvaged(left, error))
 }
 
 /// Reads a block with its trailer. A long gap of a rebuilt table is only probed piece by piece, and its bytes are
 /// discarded. Errors: device errors.
-pub(in crate::sst) fn read_or_probe(table: &Table, handle: &Handle) -> Result<Vec<u8>> {
+pub(in crate::sst) fn read_or_probe(table: &Table, handle: &BlockHandle) -> Result<Vec<u8>> {
     if handle.crc != LOST || handle.bytes() <= MOST_GAP_BYTES {
         return read_framed(&table.name, &*table.file, handle);
     }
@@ -210,7 +212,7 @@ pub(in crate::sst) fn read_or_probe(table: &Table, handle: &Handle) -> Result<Ve
 fn whole(
     table: &Table,
     framed: &[u8],
-    handle: &Handle,
+    handle: &BlockHandle,
     keeper: &dyn Companions,
     protection: Protection,
 ) -> Result<(Block, Option<Check>)> {
@@ -227,7 +229,13 @@ fn whole(
 }
 
 /// Lets the protector correct a block; every record must then be confirmed by its seal.
-fn correct(table: &Table, framed: &mut [u8], handle: &Handle, keeper: &dyn Companions, protection: Protection) -> bool {
+fn correct(
+    table: &Table,
+    framed: &mut [u8],
+    handle: &BlockHandle,
+    keeper: &dyn Companions,
+    protection: Protection,
+) -> bool {
     let seed = block_seed(&table.expected.uid, handle.offset, Role::Data);
     let mut key = Vec::new();
     keeper.correct(framed, seed, &mut |candidate| {
@@ -250,7 +258,7 @@ fn site<'a>(
     keeper: &'a dyn Companions,
     before: Option<(&[u8], Seqno)>,
     (error, fits): (&Error, bool),
-) -> Site<'a> {
+) -> SalvageContext<'a> {
     let single = table.properties.versions == Some(0);
     let from = match (number.checked_sub(1), before) {
         (None, _) => (table.properties.smallest.clone(), MAX_SEQNO),
@@ -263,7 +271,7 @@ fn site<'a>(
         false => (index.separator(number), 0),
     };
     let offset = index.handle(number).map_or(0, |handle| handle.offset);
-    Site {
+    SalvageContext {
         order: &table.records.order,
         base: table.base,
         keeper,

@@ -27,9 +27,9 @@ use crate::order::Order;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES, Shape, checked_seqno};
-use crate::sst::block::frame::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
-use crate::sst::block::partial_block::{Item, Kept, Remains};
+use crate::sst::block::entry::{BlockTrailer, Entry, LEAST_ENTRY_BYTES, checked_seqno};
+use crate::sst::block::frame::{BlockHandle, TRAILER_BYTES, companion_of, unpack_readable};
+use crate::sst::block::partial_block::{PartialBlock, PartialItem, SalvagedRecord};
 
 /// Maximum number of bytes to hash for one block.
 const MOST_WORK: usize = 32 << 20;
@@ -44,7 +44,7 @@ const HEADER_BYTES: usize = 1 + 4 * 10;
 const TAIL_BYTES: usize = 8;
 
 /// The context of a block: everything known besides its bytes.
-pub(in crate::sst) struct Site<'a> {
+pub(in crate::sst) struct SalvageContext<'a> {
     pub(in crate::sst) order: &'a Order,
     /// The base that seqnos in the block are relative to.
     pub(in crate::sst) base: Seqno,
@@ -70,7 +70,7 @@ pub(in crate::sst) struct Site<'a> {
 }
 
 /// Salvages a framed block.
-pub(in crate::sst) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remains {
+pub(in crate::sst) fn salvage(framed: &[u8], handle: &BlockHandle, site: &SalvageContext<'_>) -> PartialBlock {
     if site.keeper.protection() == Protection::None && !site.fits {
         return nothing(site); // without seals no record can be verified
     }
@@ -81,9 +81,9 @@ pub(in crate::sst) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> 
     if !site.fits && trailer.get(1..) != Some(&handle.crc.to_le_bytes()) {
         return nothing(site); // the stored bytes may as well be another block, damaged
     }
-    let (body, column) = unpack_what_goes(stored, codec, handle, site.dictionary);
+    let (body, column) = unpack_readable(stored, codec, handle, site.dictionary);
     let plain = (body.len() + column.as_ref().map_or(0, Vec::len) <= stored.len()).then_some(stored);
-    let mut walk = Walk::new(site, body, column);
+    let mut walk = SalvageScan::new(site, body, column);
     walk.run();
     let explained = site.fits || walk.has_losses() || plain.is_some_and(|stored| walk.fits_now(stored, codec, handle));
     if explained { walk.finish() } else { nothing(site) }
@@ -91,7 +91,7 @@ pub(in crate::sst) fn glean(framed: &[u8], handle: &Handle, site: &Site<'_>) -> 
 
 /// An apparent entry of the body.
 #[derive(Clone, Debug)]
-struct Seeming {
+struct ApparentEntry {
     kind: Kind,
     shared: usize,
     suffix: Range<usize>,
@@ -102,16 +102,16 @@ struct Seeming {
 }
 
 /// The scan of a damaged body.
-struct Walk<'a> {
-    site: &'a Site<'a>,
+struct SalvageScan<'a> {
+    site: &'a SalvageContext<'a>,
     body: Vec<u8>,
     /// The words of the column.
     column: Option<Vec<u8>>,
     /// The body's trailer, if it can be read.
-    shape: Option<Shape>,
+    shape: Option<BlockTrailer>,
     /// Offsets of restarts, as long as they ascend.
     restarts: Vec<usize>,
-    items: Vec<Item>,
+    items: Vec<PartialItem>,
     /// Offsets of the salvaged entries.
     kept_at: Vec<usize>,
     /// Key and seqno of the last salvaged entry.
@@ -127,11 +127,11 @@ struct Walk<'a> {
     work: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn new(site: &'a Site<'a>, body: Vec<u8>, column: Option<Vec<u8>>) -> Walk<'a> {
-        let shape = Shape::read(&body).ok();
+impl<'a> SalvageScan<'a> {
+    fn new(site: &'a SalvageContext<'a>, body: Vec<u8>, column: Option<Vec<u8>>) -> SalvageScan<'a> {
+        let shape = BlockTrailer::read(&body).ok();
         let restarts = shape.map(|shape| restarts(&body, &shape)).unwrap_or_default();
-        Walk {
+        SalvageScan {
             site,
             body,
             column,
@@ -190,8 +190,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn finish(self) -> Remains {
-        Remains { items: self.items }
+    fn finish(self) -> PartialBlock {
+        PartialBlock { items: self.items }
     }
 
     /// Records the loss of everything between the last salvaged entry and this position. If no record fits between
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         let from = self.behind_last();
         match self.site.order.compare_internal((&from.0, from.1), (&to.0, to.1)) {
             Ordering::Greater => self.hit_beside = true,
-            _ => self.items.push(Item::Gap(gap(self.site, from, to))),
+            _ => self.items.push(PartialItem::Lost(gap(self.site, from, to))),
         }
     }
 
@@ -208,13 +208,13 @@ impl<'a> Walk<'a> {
     fn has_losses(&self) -> bool {
         self.hit_beside
             || self.items.iter().any(|item| match item {
-                Item::Gap(_) => true,
-                Item::Whole(kept) => kept.check == Check::CompanionDamaged,
+                PartialItem::Lost(_) => true,
+                PartialItem::Record(kept) => kept.check == Check::CompanionDamaged,
             })
     }
 
     /// Returns true if the CRC matches after the bit corrections made.
-    fn fits_now(&self, stored: &[u8], codec: u8, handle: &Handle) -> bool {
+    fn fits_now(&self, stored: &[u8], codec: u8, handle: &BlockHandle) -> bool {
         let behind = stored.get(self.body.len()..).unwrap_or_default();
         crc(self.site.seed, &[&self.body, behind, &[codec]]) == handle.crc
     }
@@ -253,8 +253,8 @@ impl<'a> Walk<'a> {
 
     /// Finds the single bit flip that makes the entry at `at` match its seal, and returns that entry. Returns none if
     /// two flips match.
-    fn one_bit(&mut self, at: usize, reach: usize) -> Option<(usize, Seeming, Vec<u8>, usize)> {
-        let mut survivor: Option<(usize, Seeming, Vec<u8>, usize)> = None;
+    fn one_bit(&mut self, at: usize, reach: usize) -> Option<(usize, ApparentEntry, Vec<u8>, usize)> {
+        let mut survivor: Option<(usize, ApparentEntry, Vec<u8>, usize)> = None;
         for bit in at * 8..(at + reach).min(self.body.len()) * 8 {
             self.body[bit / 8] ^= 1 << (bit % 8);
             let found = self.seeming(at).and_then(|entry| {
@@ -273,7 +273,7 @@ impl<'a> Walk<'a> {
     fn keep(
         &mut self,
         at: usize,
-        entry: &Seeming,
+        entry: &ApparentEntry,
         key: Vec<u8>,
         (check, index): (Check, usize),
         beside: bool,
@@ -298,18 +298,24 @@ impl<'a> Walk<'a> {
             self.restart = Some((at, key.clone()));
             self.found_start.clear();
         }
-        let kept =
-            Kept { key: key.clone(), seqno: entry.seqno, kind: entry.kind, bytes, value_len: entry.value.len(), check };
+        let kept = SalvagedRecord {
+            key: key.clone(),
+            seqno: entry.seqno,
+            kind: entry.kind,
+            bytes,
+            value_len: entry.value.len(),
+            check,
+        };
         self.last = Some((key, entry.seqno));
         self.kept_at.push(at);
         self.index = index + 1;
-        self.items.push(Item::Whole(kept));
+        self.items.push(PartialItem::Record(kept));
         Some(entry.end)
     }
 
     /// Returns the start of a group with an entry missing or added at an unknown position: the entry at `at` overlaps
     /// the start of the next group, or is at the start of a group without being a restart.
-    fn misplaced(&self, at: usize, entry: &Seeming) -> Option<usize> {
+    fn misplaced(&self, at: usize, entry: &ApparentEntry) -> Option<usize> {
         if self.site.fits {
             return None;
         }
@@ -340,7 +346,7 @@ impl<'a> Walk<'a> {
         let first = self.restarts[number];
         let whole = (shape.count as usize).checked_sub(number * usize::from(shape.interval))?;
         let kept = &self.kept_at[self.kept_at.partition_point(|kept| *kept < first)..];
-        let side_by_side = self.items.iter().rev().take(kept.len()).all(|item| matches!(item, Item::Whole(_)));
+        let side_by_side = self.items.iter().rev().take(kept.len()).all(|item| matches!(item, PartialItem::Record(_)));
         let is_short = kept.len() < whole.min(usize::from(shape.interval));
         (kept.first() == Some(&first) && side_by_side && is_short).then_some(first)
     }
@@ -355,22 +361,24 @@ impl<'a> Walk<'a> {
     fn lose_all_but(&mut self, count: usize) {
         while self.kept_at.len() > count {
             self.kept_at.pop();
-            while matches!(self.items.pop(), Some(Item::Gap(_))) {}
+            while matches!(self.items.pop(), Some(PartialItem::Lost(_))) {}
         }
-        while matches!(self.items.last(), Some(Item::Gap(_))) {
+        while matches!(self.items.last(), Some(PartialItem::Lost(_))) {
             self.items.pop();
         }
         self.last = self.items.last().and_then(|item| match item {
-            Item::Whole(kept) => Some((kept.key.clone(), kept.seqno)),
-            Item::Gap(_) => None,
+            PartialItem::Record(kept) => Some((kept.key.clone(), kept.seqno)),
+            PartialItem::Lost(_) => None,
         });
     }
 
     /// Returns true if the last salvaged record's companion list is damaged, so that its end may belong to another
     /// record.
     fn may_have_swallowed(&self) -> bool {
-        let hit = |kept: &Kept| kept.check == Check::CompanionDamaged && !companion::is_bare(kept.record().companion);
-        self.column.is_none() && matches!(self.items.last(), Some(Item::Whole(kept)) if hit(kept))
+        let hit = |kept: &SalvagedRecord| {
+            kept.check == Check::CompanionDamaged && !companion::is_bare(kept.record().companion)
+        };
+        self.column.is_none() && matches!(self.items.last(), Some(PartialItem::Record(kept)) if hit(kept))
     }
 
     /// Returns true if the last salvaged record may be incomplete: the unreadable bytes at its end, `at`, may be the
@@ -378,13 +386,14 @@ impl<'a> Walk<'a> {
     /// another entry, or the entries, end. For a record without a seal, only the bytes after it show where its value
     /// ends.
     fn lacks_something(&self, at: usize) -> bool {
-        let is_unsealed = |item: &Item| matches!(item, Item::Whole(kept) if kept.check == Check::Unverified);
+        let is_unsealed =
+            |item: &PartialItem| matches!(item, PartialItem::Record(kept) if kept.check == Check::Unverified);
         if self.site.fits || !self.site.more_beside || self.column.is_some() {
             return self.items.last().is_some_and(is_unsealed);
         }
         let begins = |at: usize| self.body.get(at).is_some_and(|byte| Kind::from_byte(*byte).is_some());
         let is_last = |at: usize| self.shape.is_some_and(|shape| shape.entries_end as usize == at);
-        let could_be_next = |entry: &Seeming| {
+        let could_be_next = |entry: &ApparentEntry| {
             let key = |start: Vec<u8>| [&start, &self.body[entry.suffix.clone()]].concat();
             self.starts(at, entry.shared).into_iter().any(|start| self.is_in_place(&key(start), entry.seqno))
         };
@@ -392,7 +401,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the apparent entry at `at`.
-    fn seeming(&self, at: usize) -> Option<Seeming> {
+    fn seeming(&self, at: usize) -> Option<ApparentEntry> {
         let entry = Entry::read(&self.body, at).ok()?;
         let seqno = checked_seqno(&entry, self.site.base).ok()?;
         let end = match self.column {
@@ -405,7 +414,7 @@ impl<'a> Walk<'a> {
         };
         let (suffix, value) = (entry.suffix_at..entry.value_at, entry.value_at..entry.value_end);
         let within = entry.shared + suffix.len() <= MAX_KEY_BYTES && entry.kind.is_supported();
-        within.then_some(Seeming { kind: entry.kind, shared: entry.shared, suffix, value, seqno, end })
+        within.then_some(ApparentEntry { kind: entry.kind, shared: entry.shared, suffix, value, seqno, end })
     }
 
     /// Returns how many bytes of an apparent companion list can belong to its record. Damage may have turned the next
@@ -422,7 +431,13 @@ impl<'a> Walk<'a> {
     /// Returns the key, the check result and the column position with which an entry can be trusted. `here`: an entry
     /// must begin at this offset, so weaker evidence than a seal suffices. `guess`: the shared prefix of its key may be
     /// guessed.
-    fn believed(&mut self, at: usize, entry: &Seeming, here: bool, guess: bool) -> Option<(Vec<u8>, Check, usize)> {
+    fn believed(
+        &mut self,
+        at: usize,
+        entry: &ApparentEntry,
+        here: bool,
+        guess: bool,
+    ) -> Option<(Vec<u8>, Check, usize)> {
         let here = here || (self.site.fits && self.restarts.binary_search(&at).is_ok());
         for start in self.starts(at, entry.shared) {
             if let Some((check, index)) = self.confirmed(&start, entry, here) {
@@ -473,7 +488,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Guesses the shared prefix of an entry's key by changing one byte of candidates.
-    fn guessed(&mut self, at: usize, entry: &Seeming) -> Option<(Vec<u8>, Check, usize)> {
+    fn guessed(&mut self, at: usize, entry: &ApparentEntry) -> Option<(Vec<u8>, Check, usize)> {
         for base in self.starts(at, entry.shared) {
             for place in (0..base.len()).rev() {
                 for byte in 0..=u8::MAX {
@@ -491,7 +506,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks an entry with this key prefix for its position and its seal. Returns the result and the column position.
-    fn confirmed(&mut self, start: &[u8], entry: &Seeming, here: bool) -> Option<(Check, usize)> {
+    fn confirmed(&mut self, start: &[u8], entry: &ApparentEntry, here: bool) -> Option<(Check, usize)> {
         let key = [start, &self.body[entry.suffix.clone()]].concat();
         if !self.is_in_place(&key, entry.seqno) {
             return None;
@@ -566,7 +581,7 @@ impl<'a> Walk<'a> {
         if self.shape.is_some_and(|shape| shape.entries_end as usize == at) {
             return true;
         }
-        if !beside || self.items.iter().any(|item| matches!(item, Item::Gap(_))) {
+        if !beside || self.items.iter().any(|item| matches!(item, PartialItem::Lost(_))) {
             return false;
         }
         ends_here(&self.body, at, &self.kept_at)
@@ -589,18 +604,18 @@ pub(in crate::sst) fn before(key: &[u8], seqno: Seqno, bound: Seqno, single: boo
 }
 
 /// Returns a readable part without records: the whole block is one gap.
-pub(in crate::sst) fn nothing(site: &Site<'_>) -> Remains {
+pub(in crate::sst) fn nothing(site: &SalvageContext<'_>) -> PartialBlock {
     let [from, to] = site.span.clone();
-    Remains { items: vec![Item::Gap(gap(site, from, to))] }
+    PartialBlock { items: vec![PartialItem::Lost(gap(site, from, to))] }
 }
 
-pub(in crate::sst) fn gap(site: &Site<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> Fence {
+pub(in crate::sst) fn gap(site: &SalvageContext<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> Fence {
     let (file, offset, verdict) = (site.file.to_owned(), site.offset, site.verdict);
     Fence { from, to, bound: site.bound, file, offset, verdict }
 }
 
 /// Returns the offsets of a body's restarts, as long as they ascend within its entries.
-fn restarts(body: &[u8], shape: &Shape) -> Vec<usize> {
+fn restarts(body: &[u8], shape: &BlockTrailer) -> Vec<usize> {
     let end = shape.entries_end as usize;
     let words = body[end..body.len() - TAIL_BYTES].chunks_exact(4);
     let offsets = words.filter_map(|word| word.first_chunk().map(|word| u32::from_le_bytes(*word) as usize));

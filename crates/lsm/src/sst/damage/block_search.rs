@@ -2,13 +2,13 @@
 //!
 //! Holds: data blocks are contiguous, and the CRC of each is seeded with its offset. Other bytes pass with a
 //!        probability of 2^-32 per byte, and they must also decompress and validate.
-//! Costs: one pass, with a few chunks of the file in memory. After damage, the search looks for a matching pair of start
-//!        and end: as CRCs are linear, the CRC of `a..b` matches if a word computed at `a` equals a word computed at
+//! Costs: one pass, with a few chunks of the file in memory. After damage, the search looks for a matching pair of
+//!        start and end: as CRCs are linear, the CRC of `a..b` matches if a word computed at `a` equals a word computed at
 //!        `b`. Thus one hash lookup per byte finds the next whole block, whatever is before it.
 
 use std::collections::HashMap;
 
-use super::tolerant_file::Given;
+use super::tolerant_file::TolerantFile;
 use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
 use crate::header::HEADER_BYTES;
 use crate::options::KIB;
@@ -16,8 +16,8 @@ use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::frame::{Handle, Stored, TRAILER_BYTES};
-use crate::sst::block::scan::{Keys, walk};
+use crate::sst::block::frame::{BlockHandle, StoredBlock, TRAILER_BYTES};
+use crate::sst::block::scan::{KeyBuffer, scan_entries};
 use crate::sst::index::index::Index;
 
 /// Maximum length of a block that is searched for at unknown offsets. The first block after a whole one may be longer.
@@ -28,7 +28,7 @@ const PIECE: u64 = 256 * KIB as u64;
 
 /// A data block that was found, and facts from its scan. Seqnos are relative.
 pub(in crate::sst) struct FoundBlock {
-    pub(in crate::sst) handle: Handle,
+    pub(in crate::sst) handle: BlockHandle,
     pub(in crate::sst) first_key: Vec<u8>,
     pub(in crate::sst) last_key: Vec<u8>,
     /// Least and greatest nonzero seqno; `None` if all are zero.
@@ -37,8 +37,8 @@ pub(in crate::sst) struct FoundBlock {
 
 /// The part of a file that is searched for blocks.
 #[derive(Clone, Copy)]
-pub(in crate::sst) struct Scan<'a> {
-    pub(in crate::sst) given: &'a Given<'a>,
+pub(in crate::sst) struct BlockSearch<'a> {
+    pub(in crate::sst) given: &'a TolerantFile<'a>,
     pub(in crate::sst) uid: Uid,
     pub(in crate::sst) end: u64,
     pub(in crate::sst) order: &'a Order,
@@ -46,10 +46,10 @@ pub(in crate::sst) struct Scan<'a> {
     pub(in crate::sst) dictionary: Option<&'a Dictionary>,
 }
 
-impl Scan<'_> {
+impl BlockSearch<'_> {
     /// The same search with another end.
     pub(in crate::sst) fn within(self, end: u64) -> Self {
-        Scan { end, ..self }
+        BlockSearch { end, ..self }
     }
 
     /// Returns all data blocks that can be found.
@@ -78,7 +78,7 @@ impl Scan<'_> {
 
     /// Returns the undamaged blocks that an index names.
     pub(in crate::sst) fn named(&self, index: &Index) -> Vec<FoundBlock> {
-        let framed = |handle: &Handle| self.given.read(handle.offset, handle.bytes());
+        let framed = |handle: &BlockHandle| self.given.read(handle.offset, handle.bytes());
         index.handles().iter().filter_map(|handle| self.look(handle.offset, &framed(handle))).collect()
     }
 
@@ -159,12 +159,12 @@ impl Scan<'_> {
         if own != crc(block_seed(&self.uid, at, Role::Data), &[covered]) {
             return None;
         }
-        let parts = Stored::split(stored, *codec).ok()?;
+        let parts = StoredBlock::split(stored, *codec).ok()?;
         let mut scratch = Vec::new();
         let body = parts.body_of_any_length(&mut scratch, self.dictionary).ok()?;
         let (mut first_key, mut seqs) = (None, None::<(Seqno, Seqno)>);
-        let mut keys = Keys::default();
-        walk(body, parts.column, 1, self.order, &mut keys, |_, record| {
+        let mut keys = KeyBuffer::default();
+        scan_entries(body, parts.column, 1, self.order, &mut keys, |_, record| {
             first_key.get_or_insert_with(|| record.key.to_vec());
             if let Some(seq) = record.seqno.checked_sub(1) {
                 seqs = Some(seqs.map_or((seq, seq), |(least, greatest)| (least.min(seq), greatest.max(seq))));
@@ -172,8 +172,12 @@ impl Scan<'_> {
             Ok(())
         })
         .ok()?;
-        let handle =
-            Handle { offset: at, stored_len: stored.len() as u32, raw_len: u32::try_from(body.len()).ok()?, crc: own };
+        let handle = BlockHandle {
+            offset: at,
+            stored_len: stored.len() as u32,
+            raw_len: u32::try_from(body.len()).ok()?,
+            crc: own,
+        };
         Some(FoundBlock { handle, first_key: first_key?, last_key: keys.last, seqs })
     }
 
@@ -182,11 +186,11 @@ impl Scan<'_> {
         blocks.iter().any(|block| {
             let bytes = self.given.read(block.handle.offset, block.handle.bytes());
             let (stored, behind) = bytes.split_at(block.handle.stored_len as usize);
-            let Ok(parts) = Stored::split(stored, behind[0]) else { return false };
+            let Ok(parts) = StoredBlock::split(stored, behind[0]) else { return false };
             let mut scratch = Vec::new();
             let Ok(body) = parts.body(block.handle.raw_len, &mut scratch, self.dictionary) else { return false };
             let mut fits = false;
-            let _ = walk(body, parts.column, base, self.order, &mut Keys::default(), |_, record| {
+            let _ = scan_entries(body, parts.column, base, self.order, &mut KeyBuffer::default(), |_, record| {
                 let check = keeper.verify(record, hash_key(record.key), Protection::Partial);
                 fits |= record.seqno > 0 && check == Check::Validated;
                 Ok(())

@@ -12,8 +12,8 @@ use crate::ledger::Ledger;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
 use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES};
-use crate::sst::block::frame::{Handle, LOST, Stored, check, companion_of, read_framed};
-use crate::sst::block::scan::{Keys, walk};
+use crate::sst::block::frame::{BlockHandle, LOST, StoredBlock, check_frame, companion_of, read_framed};
+use crate::sst::block::scan::{KeyBuffer, scan_entries};
 use crate::sst::table::table::{Table, promised};
 
 /// The result of checking one block.
@@ -34,19 +34,19 @@ impl Table {
     /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
     /// check fails.
     pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
-        if let Some(span) = self.guide.spans().iter().find(|span| span.range.first == number) {
-            self.check_part(span)?;
+        if let Some(span) = self.table_index.spans().iter().find(|span| span.range.first == number) {
+            self.check_partition(span)?;
         }
-        let part = self.part_of(number)?;
+        let part = self.partition_of(number)?;
         let handle = &self.handle(number)?;
         let protection = promised(&self.properties, keeper);
         let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
         let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
-            let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, handle)?;
-            let stored = Stored::split(stored, codec)?;
+            let (stored, codec) = check_frame(&framed, &self.expected.uid, Role::Data, handle)?;
+            let stored = StoredBlock::split(stored, codec)?;
             let mut scratch = Vec::new();
             let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
-            walk(body, stored.column, self.base, &self.records.order, &mut Keys::default(), |_, record| {
+            scan_entries(body, stored.column, self.base, &self.records.order, &mut KeyBuffer::default(), |_, record| {
                 let key_hash = hash_key(record.key);
                 if !part.may_contain(key_hash) || self.is_denied(record.key) {
                     return Err(Error::structural("the filter denies a key of the table"));
@@ -110,9 +110,10 @@ impl Table {
     }
 
     /// Returns the block at an offset, and its number.
-    fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
-        let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);
-        let index = &self.part_of(before.checked_sub(1).map_or(0, |at| self.guide.spans()[at].range.first))?.index;
+    fn at_offset(&self, offset: u64) -> Result<Option<(usize, BlockHandle)>> {
+        let before = self.table_index.spans().partition_point(|span| span.range.offset <= offset);
+        let index =
+            &self.partition_of(before.checked_sub(1).map_or(0, |at| self.table_index.spans()[at].range.first))?.index;
         let at = index.handles().binary_search_by_key(&offset, |handle| handle.offset);
         Ok(at.ok().map(|at| (index.range().first + at, index.handles()[at])))
     }
@@ -123,7 +124,7 @@ impl Table {
         let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
         let Ok(framed) = read_or_probe(self, &handle) else { return };
         let Some((stored, behind)) = framed.split_at_checked(handle.stored_len as usize) else { return };
-        let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
+        let Some(Ok(stored)) = behind.first().map(|codec| StoredBlock::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();
         let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };
         let (mut at, mut index, mut restart) = (0, 0, Vec::new());

@@ -1,13 +1,13 @@
 //! A full table scan that continues past damage: for verification, scrubbing, repair and salvage.
 
-use super::block_repair::{Recovered, recover};
+use super::block_repair::{RepairResult, recover};
 use crate::checksum::hash_key;
 use crate::error::{Error, Remedy, Result};
 use crate::fence::Fence;
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Companions, Source};
 use crate::sst::block::frame::TRIES;
-use crate::sst::block::partial_block::Item;
+use crate::sst::block::partial_block::PartialItem;
 use crate::sst::table::table::{Table, promised};
 
 /// An item of the scan.
@@ -35,29 +35,29 @@ pub enum Found<'a> {
 
 impl Table {
     /// Visits all records in order, bypassing the cache and the list of known bad blocks. Ranges that cannot be read
-    /// are visited as gaps between the records. With `heal`, a damaged block is read again and corrected if possible;
+    /// are visited as gaps between the records. With `repair`, a damaged block is read again and corrected if possible;
     /// without, it is used as it is.
     ///
     /// Errors: an error of `visit` ends the scan. A block that the device cannot read is a gap, not an error.
     pub fn examine(
         &self,
         keeper: &dyn Companions,
-        heal: bool,
+        repair: bool,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
         let protection = promised(&self.properties, keeper);
-        let tries = if heal { TRIES } else { 0 };
+        let tries = if repair { TRIES } else { 0 };
         let mut key = Vec::new();
         let mut before: Option<(Vec<u8>, Seqno)> = None;
         for number in 0..self.blocks() {
-            if heal {
-                self.examine_part(number, visit)?;
+            if repair {
+                self.examine_partition(number, visit)?;
             }
             let source = Source { protection, ..self.source(number) };
             let known = before.take();
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
             match recover(self, number, keeper, tries, known)? {
-                Recovered::Whole(block, remedy, all) => {
+                RepairResult::Whole(block, remedy, all) => {
                     self.bad_blocks.remove(number);
                     if let Some(by) = remedy {
                         visit(Found::Healed { offset: source.offset, by })?;
@@ -68,17 +68,17 @@ impl Table {
                     })?;
                     before = Some(block.last()?);
                 }
-                Recovered::Broken(left, error) => {
+                RepairResult::Salvaged(left, error) => {
                     if !error.is_corruption() {
                         visit(Found::Refused { offset: source.offset, error: &error })?;
                     }
                     for item in &left.items {
                         match item {
-                            Item::Whole(kept) => visit(Found::Record(&kept.record(), kept.check, source))?,
-                            Item::Gap(fence) => visit(Found::Gap(fence))?,
+                            PartialItem::Record(kept) => visit(Found::Record(&kept.record(), kept.check, source))?,
+                            PartialItem::Lost(fence) => visit(Found::Gap(fence))?,
                         }
                     }
-                    if let Some(Item::Whole(kept)) = left.items.last() {
+                    if let Some(PartialItem::Record(kept)) = left.items.last() {
                         let record = kept.record();
                         before = Some((record.key.to_vec(), record.seqno));
                     }
@@ -89,9 +89,9 @@ impl Table {
     }
 
     /// Reports a damaged index partition when the scan reaches its first block.
-    fn examine_part(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
-        let Some(span) = self.guide.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
-        match self.check_part(span) {
+    fn examine_partition(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+        let Some(span) = self.table_index.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
+        match self.check_partition(span) {
             Err(error) if error.is_corruption() => {
                 let offset = error.damage().map_or(span.index.offset, |damage| damage.offset);
                 visit(Found::Healed { offset, by: Remedy::Rebuilt })

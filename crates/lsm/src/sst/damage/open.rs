@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block_repair;
 use super::dictionary_repair::corrected;
-use super::partition_rebuild::rebuilt_part;
+use super::partition_rebuild::rebuild_partition;
 use crate::env::File;
 use crate::error::{Error, Remedy, Result};
 use crate::order::Order;
@@ -16,12 +16,12 @@ use crate::sst::block::codec::Dictionary;
 use crate::sst::block::frame::TRIES;
 use crate::sst::cache::cache::Cache;
 use crate::sst::index::index::Index;
-use crate::sst::index::partitions::PartSource;
-use crate::sst::index::top_index::Span;
+use crate::sst::index::partitions::PartitionReader;
+use crate::sst::index::top_index::PartitionEntry;
 use crate::sst::table::table::{DamageHandler, Doubt, LoadedBlock, Table};
-use crate::sst::table::tail::{Expected, Parts, read_parts};
-use crate::sst::table::verify_read::Wanted;
-use crate::sst::table::watch::{Unwatched, Watch};
+use crate::sst::table::tail::{Expected, TableMetadata, read_parts};
+use crate::sst::table::verify_read::PointRead;
+use crate::sst::table::watch::{NoWatch, Watch};
 
 /// The damage handling of all tables.
 pub(in crate::sst) const DAMAGE: &dyn DamageHandler = &Repairs;
@@ -33,7 +33,7 @@ impl DamageHandler for Repairs {
     fn get(
         &self,
         table: &Table,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
         doubt: Doubt,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
@@ -46,11 +46,11 @@ impl DamageHandler for Repairs {
 
     fn rebuild_index(
         &self,
-        from: &PartSource<'_>,
-        span: &Span,
+        from: &PartitionReader<'_>,
+        span: &PartitionEntry,
         dictionary: Option<&Dictionary>,
     ) -> Result<(Index, bool, Option<Error>)> {
-        rebuilt_part(from, span, dictionary)
+        rebuild_partition(from, span, dictionary)
     }
 }
 
@@ -65,7 +65,7 @@ impl Table {
         cache: Arc<Cache>,
         keeper: Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
-        Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(Unwatched))
+        Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(NoWatch))
     }
 
     /// As `open`, with a receiver of notifications and a filter policy. Metadata that fails its check is read again.
@@ -81,7 +81,7 @@ impl Table {
         let mut parts = read();
         for _ in 0..TRIES {
             // As with data blocks, a reread that bypasses the page cache may succeed.
-            if !parts.as_ref().map_or_else(Error::is_corruption, Parts::lacks_dictionary) {
+            if !parts.as_ref().map_or_else(Error::is_corruption, TableMetadata::lacks_dictionary) {
                 break;
             }
             file.advise(0, expected.size, false);

@@ -9,9 +9,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::block_search::{FoundBlock, Scan, WINDOW};
+use super::block_search::{BlockSearch, FoundBlock, WINDOW};
 use super::open::DAMAGE;
-use super::tolerant_file::Given;
+use super::tolerant_file::TolerantFile;
 use crate::checksum::{Role, Uid};
 use crate::env::File;
 use crate::error::{Error, Result};
@@ -21,17 +21,19 @@ use crate::order::Order;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::{Companions, Protection};
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::frame::{Handle, LEAST_BLOCK_BYTES, LOST, Stored, TRAILER_BYTES, check, read_error};
+use crate::sst::block::frame::{
+    BlockHandle, LEAST_BLOCK_BYTES, LOST, StoredBlock, TRAILER_BYTES, check_frame, read_error,
+};
 use crate::sst::cache::cache::Cache;
-use crate::sst::index::index::{Filling, Index};
-use crate::sst::index::partitions::{Guide, Part, PartSource};
-use crate::sst::index::range::Range as Place;
-use crate::sst::index::top_index::Top;
+use crate::sst::index::index::{Index, IndexAssembler};
+use crate::sst::index::partitions::{IndexPartition, PartitionReader, TableIndex};
+use crate::sst::index::range::IndexRange;
+use crate::sst::index::top_index::TopIndex;
 use crate::sst::table::footer::{FOOTER_BYTES, Footer};
 use crate::sst::table::properties::Properties;
 use crate::sst::table::table::Table;
-use crate::sst::table::tail::{Expected, Parts};
-use crate::sst::table::watch::Unwatched;
+use crate::sst::table::tail::{Expected, TableMetadata};
+use crate::sst::table::watch::NoWatch;
 
 /// Information about a table from outside of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,9 +72,9 @@ pub fn rebuild(
     keeper: Arc<dyn Companions>,
 ) -> Result<Rebuilt> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
-    let given = Given::new(name, &*file);
-    let mut ends = Ends::read(name, &given, size, known, order)?;
-    let mut scan = Scan { given: &given, uid: ends.uid, end: ends.data_end, order, dictionary: None };
+    let given = TolerantFile::new(name, &*file);
+    let mut ends = FoundMetadata::read(name, &given, size, known, order)?;
+    let mut scan = BlockSearch { given: &given, uid: ends.uid, end: ends.data_end, order, dictionary: None };
     if ends.may_have_dictionary {
         ends.find_dictionary(&scan.within(size));
     }
@@ -88,7 +90,7 @@ pub fn rebuild(
                 let blocks = scan.named(&index);
                 ends.find_base(&blocks, known, &scan, size, &*keeper)?;
             }
-            Found { index, gaps: Vec::new() }
+            FoundBlocks { index, gaps: Vec::new() }
         }
         None => {
             let blocks = scan.blocks();
@@ -101,7 +103,7 @@ pub fn rebuild(
             }
             let own = ends.properties.as_ref().map(|properties| &properties.largest);
             let largest = known.keys.as_ref().map(|keys| &keys.1).or(own).map_or(&[][..], Vec::as_slice);
-            Found::of(&blocks, end, largest, order)?
+            FoundBlocks::of(&blocks, end, largest, order)?
         }
     };
     let damaged = std::mem::take(&mut ends.damaged);
@@ -125,16 +127,16 @@ pub fn rebuild(
     });
     let expected = Expected { uid, size, digest: 0 };
     let refused = given.refused();
-    let guide = Guide::Whole(Part { index: found.index, filter: None });
-    let parts = Parts { base, properties, guide, policed: None, dictionary };
-    let handlers = (keeper, Arc::new(Unwatched) as Arc<_>, DAMAGE);
+    let table_index = TableIndex::Whole(IndexPartition { index: found.index, filter: None });
+    let parts = TableMetadata { base, properties, table_index, policy_filter: None, dictionary };
+    let handlers = (keeper, Arc::new(NoWatch) as Arc<_>, DAMAGE);
     let table = Table::assembled(name.to_owned(), file, (expected, order.clone()), cache, handlers, parts);
     refused.into_iter().for_each(|refused| drop(table.refused.set(refused)));
     Ok(Rebuilt { table, gaps: found.gaps, damaged })
 }
 
 /// The metadata of a file, as far as it is undamaged.
-struct Ends {
+struct FoundMetadata {
     uid: Uid,
     base: Option<Seqno>,
     properties: Option<Properties>,
@@ -149,8 +151,8 @@ struct Ends {
     damaged: Vec<&'static str>,
 }
 
-impl Ends {
-    fn read(name: &str, given: &Given<'_>, size: u64, known: &Known, order: &Order) -> Result<Ends> {
+impl FoundMetadata {
+    fn read(name: &str, given: &TolerantFile<'_>, size: u64, known: &Known, order: &Order) -> Result<FoundMetadata> {
         let mut damaged = Vec::new();
         let header = given.part(0, HEADER_BYTES as u64, size);
         let header = header.and_then(|bytes| Header::decode(&bytes, FileKind::Table)).ok();
@@ -166,7 +168,7 @@ impl Ends {
         let may_be_cut = header.is_none_or(|header| header.incompatible & CUT_INDEX != 0);
         let Some(footer) = footer else {
             damaged.push("footer");
-            return Ok(Ends {
+            return Ok(FoundMetadata {
                 uid,
                 base: None,
                 properties: None,
@@ -181,20 +183,20 @@ impl Ends {
         };
         let sides = footer.sides().map(|handle| handle.offset).into_iter();
         let mut data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
-        let side = |handle: &Handle, role: Role| -> Result<Vec<u8>> {
+        let side = |handle: &BlockHandle, role: Role| -> Result<Vec<u8>> {
             handle.check_within(footer_at)?;
             let block = given.part(handle.offset, handle.bytes() as u64, size)?;
-            let (stored, codec) = check(&block, &uid, role, handle)?;
-            Ok(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?.to_vec())
+            let (stored, codec) = check_frame(&block, &uid, role, handle)?;
+            Ok(StoredBlock::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?.to_vec())
         };
         let properties = side(&footer.properties, Role::Properties).and_then(|body| Properties::decode(&body)).ok();
         let index = side(&footer.index, Role::Index).and_then(|body| Index::decode(&body, order, data_end)).ok();
         let mut index = index.filter(|index| index.data_end() == data_end);
         if index.is_none() && may_be_cut {
             let behind = (!footer.side.is_absent()).then(|| footer.side.end());
-            let top = side(&footer.index, Role::Top).and_then(|body| Top::decode(&body, order, behind, footer_at));
+            let top = side(&footer.index, Role::Top).and_then(|body| TopIndex::decode(&body, order, behind, footer_at));
             if let Ok(top) = top {
-                let from = PartSource { name, file: given.file, uid, order, filtered: false };
+                let from = PartitionReader { name, file: given.file, uid, order, filtered: false };
                 (index, data_end) = (given.noted(joined(&from, &top)), data_end.min(top.data_end()));
             }
         }
@@ -215,12 +217,22 @@ impl Ends {
             damaged.push("dictionary");
         }
         let (base, may_have_dictionary) = (Some(footer.base_seqno), false);
-        Ok(Ends { uid, base, properties, index, dictionary, may_have_dictionary, may_be_cut, data_end, damaged })
+        Ok(FoundMetadata {
+            uid,
+            base,
+            properties,
+            index,
+            dictionary,
+            may_have_dictionary,
+            may_be_cut,
+            data_end,
+            damaged,
+        })
     }
 
     /// Searches for the dictionary, which follows the data at an unknown offset. Only its CRC and format identify it,
     /// and in a large file a CRC may match by chance. A wrong dictionary is detected when blocks do not decompress.
-    fn find_dictionary(&mut self, scan: &Scan<'_>) {
+    fn find_dictionary(&mut self, scan: &BlockSearch<'_>) {
         scan.next(Role::Side, HEADER_BYTES as u64, &mut |_, bytes| {
             let dictionary = Dictionary::of(&bytes[..bytes.len() - TRAILER_BYTES]).ok();
             let dictionary = dictionary.filter(|dictionary| dictionary.is_trained());
@@ -230,7 +242,7 @@ impl Ends {
     }
 
     /// Searches for the index, which ends where the footer begins.
-    fn find_index(&mut self, scan: &Scan<'_>) {
+    fn find_index(&mut self, scan: &BlockSearch<'_>) {
         let Some(end) = scan.end.checked_sub(FOOTER_BYTES as u64) else { return };
         let from = end.saturating_sub(WINDOW).max(HEADER_BYTES as u64);
         scan.within(end).begins_behind(Role::Index, from, &mut |at, bytes| {
@@ -247,7 +259,7 @@ impl Ends {
     /// Returns the end of the data if no footer states it, or if the top level of a partitioned index is lost. Proof is
     /// a block of another role after the last block found, or the number of blocks in the properties. Without proof,
     /// all bytes up to the footer may have been data, and the file may have been truncated.
-    fn find_data_end(&self, blocks: &[FoundBlock], scan: &Scan<'_>) -> DataEnd {
+    fn find_data_end(&self, blocks: &[FoundBlock], scan: &BlockSearch<'_>) -> DataEnd {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
         let is_last = self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64);
         let sides = [Role::Side, Role::Filter, Role::Properties, Role::Index];
@@ -264,7 +276,7 @@ impl Ends {
         &mut self,
         blocks: &[FoundBlock],
         known: &Known,
-        scan: &Scan<'_>,
+        scan: &BlockSearch<'_>,
         size: u64,
         keeper: &dyn Companions,
     ) -> Result<()> {
@@ -305,27 +317,27 @@ struct DataEnd {
 }
 
 /// The data blocks of a table, including gaps.
-struct Found {
+struct FoundBlocks {
     index: Index,
     gaps: Vec<Range<u64>>,
 }
 
-impl Found {
+impl FoundBlocks {
     /// Builds an index of the blocks found. A gap is listed as a block whose CRC never matches. `largest`: the table's
     /// last key, if known. If a table's last blocks may be missing, it ends with a gap, even if no byte of them is
     /// left: otherwise another gap would have to account for their records.
-    fn of(blocks: &[FoundBlock], end: DataEnd, largest: &[u8], order: &Order) -> Result<Found> {
+    fn of(blocks: &[FoundBlock], end: DataEnd, largest: &[u8], order: &Order) -> Result<FoundBlocks> {
         // Skip the writer's length check: the maximum key length within a gap is unknown.
-        let mut index = Filling::new(Place::whole(), order, (blocks.len(), 0));
+        let mut index = IndexAssembler::new(IndexRange::whole(), order, (blocks.len(), 0));
         let mut gaps = Vec::new();
         let mut at = HEADER_BYTES as u64;
         let longest = blocks.iter().map(|block| block.handle.raw_len).max().unwrap_or(0);
-        let mut gap = |index: &mut Filling<'_>, from: u64, to: u64, separator: &[u8]| {
+        let mut gap = |index: &mut IndexAssembler<'_>, from: u64, to: u64, separator: &[u8]| {
             let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
             // The gap is most likely one block; its uncompressed length is unknown.
             let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
             gaps.push(from..to);
-            index.add(separator, Handle { offset: from, stored_len, raw_len, crc: LOST })
+            index.add(separator, BlockHandle { offset: from, stored_len, raw_len, crc: LOST })
         };
         for block in blocks {
             if block.handle.offset > at {
@@ -342,13 +354,13 @@ impl Found {
             let to = end.offset.max(at + LEAST_BLOCK_BYTES);
             gap(&mut index, at, to, if lacks_largest { largest } else { &last.last_key })?;
         }
-        Ok(Found { index: index.finish()?, gaps })
+        Ok(FoundBlocks { index: index.finish()?, gaps })
     }
 }
 
 /// Joins the partitions of an index into one. Errors: a partition is damaged, or the device cannot read it.
-fn joined(from: &PartSource<'_>, top: &Top) -> Result<Index> {
-    let mut all = Filling::new(Place::whole(), from.order, (top.blocks(), 0));
+fn joined(from: &PartitionReader<'_>, top: &TopIndex) -> Result<Index> {
+    let mut all = IndexAssembler::new(IndexRange::whole(), from.order, (top.blocks(), 0));
     for span in top.spans() {
         let index = from.read(span).0?;
         for (number, handle) in (span.range.first..).zip(index.handles()) {

@@ -12,16 +12,16 @@ use crate::frame::PAGE_BYTES;
 use crate::sst::block::frame::read_error;
 
 /// A file, and the device errors met while reading it.
-pub(in crate::sst) struct Given<'a> {
+pub(in crate::sst) struct TolerantFile<'a> {
     name: &'a str,
     pub(in crate::sst) file: &'a dyn File,
     /// The first device error.
     refused: RefCell<Option<Error>>,
 }
 
-impl<'a> Given<'a> {
-    pub(in crate::sst) fn new(name: &'a str, file: &'a dyn File) -> Given<'a> {
-        Given { name, file, refused: RefCell::new(None) }
+impl<'a> TolerantFile<'a> {
+    pub(in crate::sst) fn new(name: &'a str, file: &'a dyn File) -> TolerantFile<'a> {
+        TolerantFile { name, file, refused: RefCell::new(None) }
     }
 
     /// Returns a successful result; records a device error.

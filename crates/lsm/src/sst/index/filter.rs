@@ -26,19 +26,19 @@ const MAX_PROBES: u8 = 30;
 /// 64 bytes, aligned to one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u8; 64]);
+struct FilterLine([u8; 64]);
 
 /// A filter in memory.
 #[derive(Debug)]
-pub(in crate::sst) struct Filter {
-    lines: Vec<Line>,
+pub(in crate::sst) struct BloomFilter {
+    lines: Vec<FilterLine>,
     probes: u8,
     damaged: AtomicU64,
 }
 
-impl Filter {
+impl BloomFilter {
     /// Reads a filter body.
-    pub(in crate::sst) fn decode(body: &[u8]) -> Result<Filter> {
+    pub(in crate::sst) fn decode(body: &[u8]) -> Result<BloomFilter> {
         let wrong = || Error::structural("a filter has another length than it says");
         let (head, rest) = body.split_first_chunk::<HEAD_BYTES>().ok_or_else(wrong)?;
         let [a, b, c, d, probes, zeros @ ..] = *head;
@@ -47,16 +47,16 @@ impl Filter {
         if lines.len() != count || !behind.is_empty() || zeros != [0; 11] {
             return Err(wrong());
         }
-        let lines = lines.iter().map(|line| Line(*line)).collect();
-        Ok(Filter { lines, probes, damaged: AtomicU64::new(0) })
+        let lines = lines.iter().map(|line| FilterLine(*line)).collect();
+        Ok(BloomFilter { lines, probes, damaged: AtomicU64::new(0) })
     }
 
     /// Returns a filter of no keys, which answers "no" for every key.
-    pub(in crate::sst) fn of_nothing() -> Filter {
+    pub(in crate::sst) fn of_nothing() -> BloomFilter {
         let mut line = [0; 64];
         let (bits, check) = line.split_at_mut(LINE_BYTES);
         check.copy_from_slice(&line_check(bits, 0).to_le_bytes());
-        Filter { lines: vec![Line(line)], probes: 1, damaged: AtomicU64::new(0) }
+        BloomFilter { lines: vec![FilterLine(line)], probes: 1, damaged: AtomicU64::new(0) }
     }
 
     /// Returns false if the table has no key with this hash.
@@ -82,7 +82,7 @@ impl Filter {
 
     /// Returns whether a line that answers "no" matches its checksum.
     #[inline]
-    fn believed(&self, line: &Line, number: usize) -> bool {
+    fn believed(&self, line: &FilterLine, number: usize) -> bool {
         let (bits, check) = line.0.split_at(LINE_BYTES);
         let whole = check == line_check(bits, number).to_le_bytes();
         if !whole {
@@ -106,7 +106,7 @@ impl Filter {
 
     /// Its size in memory.
     pub(in crate::sst) fn memory(&self) -> usize {
-        self.lines.len() * size_of::<Line>()
+        self.lines.len() * size_of::<FilterLine>()
     }
 }
 
@@ -114,12 +114,12 @@ impl Filter {
 /// `Vec` would need twice that, and an allocator that has freed so large a buffer keeps memory of that size per thread
 /// (glibc: up to twice the largest).
 #[derive(Debug, Default)]
-pub(in crate::sst) struct Hashes(Vec<Vec<u64>>);
+pub(in crate::sst) struct KeyHashes(Vec<Vec<u64>>);
 
 /// Number of hashes per piece: 64 KiB.
 const PIECE: usize = 8 * 1024;
 
-impl Hashes {
+impl KeyHashes {
     /// Adds the hash of a key, unless it equals the last one.
     #[inline]
     pub(in crate::sst) fn add(&mut self, hash: u64) {
@@ -199,14 +199,14 @@ mod tests {
         #[test]
         fn no_key_is_lost(keys: Vec<u64>, bits in 1usize..33) {
             let hashes: Vec<u64> = keys.iter().map(|key| hash(&key.to_le_bytes())).collect();
-            let filter = Filter::decode(&build(hashes.iter().copied(), bits)).unwrap();
+            let filter = BloomFilter::decode(&build(hashes.iter().copied(), bits)).unwrap();
             prop_assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
             prop_assert_eq!(filter.damaged(), 0);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>, hash: u64) {
-            if let Ok(filter) = Filter::decode(&bytes) {
+            if let Ok(filter) = BloomFilter::decode(&bytes) {
                 filter.may_contain(hash);
             }
         }
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn ten_bits_a_key_let_about_one_in_a_hundred_through() {
         let hashes: Vec<u64> = (0..100_000u64).map(|key| hash(&key.to_le_bytes())).collect();
-        let filter = Filter::decode(&build(hashes.iter().copied(), 10)).unwrap();
+        let filter = BloomFilter::decode(&build(hashes.iter().copied(), 10)).unwrap();
         let passed = (200_000..300_000u64).filter(|key| filter.may_contain(hash(&key.to_le_bytes()))).count();
         assert!((500..2000).contains(&passed), "{passed} of 100000");
     }
 
     #[test]
     fn hashes_come_back_in_their_order_and_the_same_one_in_a_row_once() {
-        let mut hashes = Hashes::default();
+        let mut hashes = KeyHashes::default();
         assert_eq!((hashes.len(), hashes.range(0..0).count()), (0, 0));
         for at in 0..2 * PIECE as u64 + 1 {
             hashes.add(at);
@@ -241,7 +241,7 @@ mod tests {
         for bit in HEAD_BYTES * 8..body.len() * 8 {
             let mut flipped = body.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            let filter = Filter::decode(&flipped).unwrap();
+            let filter = BloomFilter::decode(&flipped).unwrap();
             assert!(hashes.iter().all(|hash| filter.may_contain(*hash)), "bit {bit}");
         }
     }

@@ -5,17 +5,17 @@
 //! common prefixes, and a table of long similar keys needs little memory: at most the group size times the bytes in the
 //! file.
 //!
-//! The index of a large table is partitioned (`guide`); an `Index` is then one partition. Blocks keep their numbers
-//! within the table, and the partition also stores the last separator of the previous one. One partition alone
-//! therefore determines the block of a key in its range. Partitions are found by the same search (`top`).
+//! The index of a large table is partitioned (`partitions`); an `Index` is then one partition. Blocks keep their
+//! numbers within the table, and the partition also stores the last separator of the previous one. One partition alone
+//! therefore determines the block of a key in its range. Partitions are found by the same search (`top_index`).
 //!
 //! Each group has a checksum in memory over its separators. It is verified when only the index shows that a key is not
 //! in a neighbor of the searched block, so that a bit flip in the index hides no record.
 
 use std::cmp::Ordering;
 
-use super::range::Range;
-use super::separators::Separators;
+use super::range::IndexRange;
+use super::separators::SeparatorReader;
 use crate::checksum::{hash, mix};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::{LINE, prefetch};
 use crate::record::MAX_KEY_BYTES;
 use crate::sst::block::block::first_not_below;
-use crate::sst::block::frame::Handle;
+use crate::sst::block::frame::BlockHandle;
 
 /// Number of separators per group.
 const GROUP: usize = 64;
@@ -36,19 +36,19 @@ const LEAST_ENTRY_BYTES: usize = 8;
 
 /// Builds the body of an index.
 #[derive(Debug)]
-pub(in crate::sst) struct Builder {
+pub(in crate::sst) struct IndexBuilder {
     body: Vec<u8>,
     before: Vec<u8>,
     count: u32,
 }
 
-impl Builder {
-    pub(in crate::sst) fn new() -> Builder {
-        Builder { body: vec![0; 4], before: Vec::new(), count: 0 }
+impl IndexBuilder {
+    pub(in crate::sst) fn new() -> IndexBuilder {
+        IndexBuilder { body: vec![0; 4], before: Vec::new(), count: 0 }
     }
 
     /// Adds the separator and handle of the next block.
-    pub(in crate::sst) fn add(&mut self, separator: &[u8], handle: &Handle) {
+    pub(in crate::sst) fn add(&mut self, separator: &[u8], handle: &BlockHandle) {
         let shared = common_prefix(&self.before, separator);
         put_varint(&mut self.body, shared as u64);
         put_varint(&mut self.body, (separator.len() - shared) as u64);
@@ -67,12 +67,12 @@ impl Builder {
     }
 
     /// Returns the current position in the body.
-    pub(in crate::sst) fn mark(&self) -> Mark {
-        Mark { at: self.body.len(), count: self.count }
+    pub(in crate::sst) fn mark(&self) -> IndexMark {
+        IndexMark { at: self.body.len(), count: self.count }
     }
 
     /// Returns the body of the partition between two marks.
-    pub(in crate::sst) fn part(&self, from: Mark, to: Mark) -> Vec<u8> {
+    pub(in crate::sst) fn part(&self, from: IndexMark, to: IndexMark) -> Vec<u8> {
         [&(to.count - from.count).to_le_bytes()[..], &self.body[from.at..to.at]].concat()
     }
 
@@ -85,39 +85,39 @@ impl Builder {
 
 /// A position between two blocks in an index body.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sst) struct Mark {
+pub(in crate::sst) struct IndexMark {
     at: usize,
     pub(in crate::sst) count: u32,
 }
 
-impl Mark {
+impl IndexMark {
     /// The position before the first block.
-    pub(in crate::sst) const START: Mark = Mark { at: 4, count: 0 };
+    pub(in crate::sst) const START: IndexMark = IndexMark { at: 4, count: 0 };
 }
 
 /// An index in memory, or one partition of it.
 #[derive(Debug)]
 pub(in crate::sst) struct Index {
-    range: Range,
+    range: IndexRange,
     /// Heads of all separators, each after its group's common prefix; empty for orders other than bytewise.
     heads: Vec<u64>,
     /// Heads of each group's last separator, after the table's common prefix.
     group_heads: Vec<u64>,
     /// Common prefix of all separators.
     common: Vec<u8>,
-    groups: Vec<Group>,
+    groups: Vec<SeparatorGroup>,
     /// Common prefixes and tails.
     keys: Vec<u8>,
     /// Start of each tail in `keys`, plus the end.
     tails: Vec<u32>,
-    handles: Vec<Handle>,
+    handles: Vec<BlockHandle>,
     /// Checksum of each group.
     checks: Vec<u64>,
 }
 
 /// Position in `keys` of a group's common prefix.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct SeparatorGroup {
     common_at: u32,
     common_len: u32,
 }
@@ -125,19 +125,19 @@ struct Group {
 impl Index {
     /// Reads an index body; `data_end` is the upper limit for the end of the data blocks.
     pub(in crate::sst) fn decode(body: &[u8], order: &Order, data_end: u64) -> Result<Index> {
-        Index::decode_part(body, order, data_end, Range::whole())
+        Index::decode_part(body, order, data_end, IndexRange::whole())
     }
 
     /// Reads the body of the partition with this range.
-    pub(in crate::sst) fn decode_part(body: &[u8], order: &Order, data_end: u64, range: Range) -> Result<Index> {
+    pub(in crate::sst) fn decode_part(body: &[u8], order: &Order, data_end: u64, range: IndexRange) -> Result<Index> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
         if count == 0 || count > reader.remaining() / LEAST_ENTRY_BYTES {
             return Err(Error::structural("an index claims more entries than it can hold"));
         }
-        let mut separators = Separators::new(reader, &range);
+        let mut separators = SeparatorReader::new(reader, &range);
         let is_last = range.is_last;
-        let mut filling = Filling::new(range, order, (count, body.len() - count * LEAST_ENTRY_BYTES));
+        let mut filling = IndexAssembler::new(range, order, (count, body.len() - count * LEAST_ENTRY_BYTES));
         for at in 0..count {
             let handle = separators.next(at, data_end, order)?;
             filling.add(&separators.last, handle)?;
@@ -146,14 +146,14 @@ impl Index {
         filling.finish()
     }
 
-    fn add_group(&mut self, separators: &Run, order: &Order) -> Result<()> {
+    fn add_group(&mut self, separators: &SeparatorRun, order: &Order) -> Result<()> {
         let common = match order.is_bytewise() {
             true => &separators.last()[..common_prefix(separators.first(), separators.last())],
             false => &[],
         };
         let common_at = self.keys_len()?;
         self.keys.extend_from_slice(common);
-        self.groups.push(Group { common_at, common_len: common.len() as u32 });
+        self.groups.push(SeparatorGroup { common_at, common_len: common.len() as u32 });
         for separator in separators.iter() {
             let tail_at = self.keys_len()?;
             self.tails.push(tail_at);
@@ -182,7 +182,7 @@ impl Index {
     }
 
     /// Its position in the table.
-    pub(in crate::sst) fn range(&self) -> &Range {
+    pub(in crate::sst) fn range(&self) -> &IndexRange {
         &self.range
     }
 
@@ -193,18 +193,18 @@ impl Index {
     }
 
     /// Returns the handle of a data block.
-    pub(in crate::sst) fn handle(&self, number: usize) -> Option<&Handle> {
+    pub(in crate::sst) fn handle(&self, number: usize) -> Option<&BlockHandle> {
         self.handles.get(number.checked_sub(self.range.first)?)
     }
 
     /// Returns all handles, in file order.
-    pub(in crate::sst) fn handles(&self) -> &[Handle] {
+    pub(in crate::sst) fn handles(&self) -> &[BlockHandle] {
         &self.handles
     }
 
     /// End offset of the data blocks.
     pub(in crate::sst) fn data_end(&self) -> u64 {
-        self.handles.last().map_or(self.range.offset, Handle::end)
+        self.handles.last().map_or(self.range.offset, BlockHandle::end)
     }
 
     /// Its size in memory.
@@ -214,7 +214,7 @@ impl Index {
             + self.keys.len()
             + self.range.floor.as_ref().map_or(0, Vec::len)
             + self.tails.len() * 4
-            + self.handles.len() * size_of::<Handle>()
+            + self.handles.len() * size_of::<BlockHandle>()
     }
 
     /// Returns the first block whose separator is not less than `key`: the only block where versions of `key` can
@@ -235,7 +235,7 @@ impl Index {
         }
         let group = self.find_group(key);
         let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
-        let Some(Group { common_at, common_len }) = self.groups.get(group).copied() else {
+        let Some(SeparatorGroup { common_at, common_len }) = self.groups.get(group).copied() else {
             return self.len();
         };
         // Prefetch all lines at once: the search would otherwise wait for one cache miss after another.
@@ -311,7 +311,7 @@ impl Index {
         let Some(here) = left.checked_sub(self.range.first) else {
             return self.compare_checked(left, key, order) == Some(Ordering::Less);
         };
-        let Group { common_at, common_len } = self.groups[here / GROUP];
+        let SeparatorGroup { common_at, common_len } = self.groups[here / GROUP];
         let common = self.keys.get(common_at as usize..).and_then(|rest| rest.get(..common_len as usize));
         // Nearly always the head shows that the separator is less, and the head matches the separator's bytes.
         if let (Some(common), Some(tail)) = (common, self.tail_in(here))
@@ -368,7 +368,7 @@ impl Index {
         if !order.is_bytewise() {
             return order.compare(self.tail(here), key); // the tail is the whole separator
         }
-        let Group { common_at, common_len } = self.groups[here / GROUP];
+        let SeparatorGroup { common_at, common_len } = self.groups[here / GROUP];
         let common = self.keys.get(common_at as usize..common_at as usize + common_len as usize).unwrap_or_default();
         let start = key.get(..common.len()).unwrap_or(key);
         common.cmp(start).then_with(|| self.tail(here).cmp(&key[start.len()..]))
@@ -381,7 +381,7 @@ impl Index {
     /// Computes a checksum over the separators of a group, their positions, and the handles of their blocks.
     fn check_of(&self, group: usize) -> u64 {
         let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
-        let Group { common_at, common_len } = self.groups[group];
+        let SeparatorGroup { common_at, common_len } = self.groups[group];
         let bytes = self.keys.get(common_at as usize..self.tail_end(to - 1)).unwrap_or_default();
         let tails = self.tails[from..to].iter().map(|tail| u64::from(*tail));
         let handles = self.handles[from..to].iter().flat_map(|handle| {
@@ -428,7 +428,7 @@ impl Index {
 
     /// Returns the last separator of a group in two pieces.
     fn bound_parts(&self, group: usize) -> (&[u8], &[u8]) {
-        let Group { common_at, common_len } = self.groups[group];
+        let SeparatorGroup { common_at, common_len } = self.groups[group];
         let common = self.keys.get(common_at as usize..(common_at + common_len) as usize).unwrap_or_default();
         (common, self.tail(self.len().min((group + 1) * GROUP) - 1))
     }
@@ -443,22 +443,22 @@ impl Index {
         let Some(here) = number.checked_sub(self.range.first) else {
             return self.range.floor.clone().unwrap_or_default();
         };
-        let Group { common_at, common_len } = self.groups[here / GROUP];
+        let SeparatorGroup { common_at, common_len } = self.groups[here / GROUP];
         let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
         [common, self.tail(here)].concat()
     }
 }
 
 /// Builds an index from separators and handles in order.
-pub(in crate::sst) struct Filling<'a> {
+pub(in crate::sst) struct IndexAssembler<'a> {
     index: Index,
-    group: Run,
+    group: SeparatorRun,
     order: &'a Order,
 }
 
-impl Filling<'_> {
+impl IndexAssembler<'_> {
     /// Creates an empty one, with capacity for `count` separators of `bytes` bytes in total.
-    pub(in crate::sst) fn new(range: Range, order: &Order, (count, bytes): (usize, usize)) -> Filling<'_> {
+    pub(in crate::sst) fn new(range: IndexRange, order: &Order, (count, bytes): (usize, usize)) -> IndexAssembler<'_> {
         let index = Index {
             range,
             heads: Vec::with_capacity(if order.is_bytewise() { count } else { 0 }),
@@ -470,10 +470,10 @@ impl Filling<'_> {
             handles: Vec::with_capacity(count),
             checks: Vec::new(),
         };
-        Filling { index, group: Run::default(), order }
+        IndexAssembler { index, group: SeparatorRun::default(), order }
     }
 
-    pub(in crate::sst) fn add(&mut self, separator: &[u8], handle: Handle) -> Result<()> {
+    pub(in crate::sst) fn add(&mut self, separator: &[u8], handle: BlockHandle) -> Result<()> {
         self.index.handles.push(handle);
         self.group.push(separator);
         if self.group.ends.len() == GROUP { self.end_group() } else { Ok(()) }
@@ -519,12 +519,12 @@ fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
 
 /// Separators of one group, concatenated in a reusable buffer.
 #[derive(Default)]
-struct Run {
+struct SeparatorRun {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Run {
+impl SeparatorRun {
     fn push(&mut self, separator: &[u8]) {
         self.bytes.extend_from_slice(separator);
         self.ends.push(self.bytes.len());
@@ -576,9 +576,9 @@ mod tests {
     }
 
     fn built(keys: &[Vec<u8>]) -> Vec<u8> {
-        let mut builder = Builder::new();
+        let mut builder = IndexBuilder::new();
         for key in keys {
-            builder.add(key, &Handle { stored_len: 100, raw_len: 120, ..Handle::default() });
+            builder.add(key, &BlockHandle { stored_len: 100, raw_len: 120, ..BlockHandle::default() });
         }
         builder.finish()
     }
@@ -643,19 +643,22 @@ mod tests {
     #[test]
     fn a_separator_longer_than_the_keys_beside_it_is_refused() {
         let long = vec![b'k'; 65_533];
-        let read = |blocks: &[(&[u8], u32)], range: Range| {
-            let mut builder = Builder::new();
+        let read = |blocks: &[(&[u8], u32)], range: IndexRange| {
+            let mut builder = IndexBuilder::new();
             for (key, raw_len) in blocks {
-                builder.add(key, &Handle { stored_len: raw_len.div_ceil(255), raw_len: *raw_len, ..Handle::default() });
+                builder.add(
+                    key,
+                    &BlockHandle { stored_len: raw_len.div_ceil(255), raw_len: *raw_len, ..BlockHandle::default() },
+                );
             }
             Index::decode_part(&builder.finish(), &Order::bytewise(), u64::MAX, range).is_ok()
         };
-        let whole = Range::whole;
+        let whole = IndexRange::whole;
         assert!(read(&[(b"a", 100), (&long, 65_533), (&long, 65_533)], whole()), "it stands in its block");
         assert!(read(&[(&long, 100), (b"l", 65_533)], whole()), "in the next one");
         assert!(!read(&[(&long, 100), (b"l", 65_532)], whole()) && !read(&[(&long, 65_532)], whole()), "in none");
         assert!(!read(&[(&long, 65_533), (&long, 100), (&long, 100)], whole()), "nor here, again and again");
-        assert!(read(&[(&long, 100)], Range { is_last: false, ..whole() }), "in the next part");
+        assert!(read(&[(&long, 100)], IndexRange { is_last: false, ..whole() }), "in the next part");
     }
 
     #[test]

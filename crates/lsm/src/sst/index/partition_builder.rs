@@ -7,23 +7,23 @@
 //! Holds: no key is in two partitions, however many versions it has. Nothing is written twice: the body of an index
 //!        partition is a slice of the whole index's body.
 
-use super::index::{Builder, Mark};
-use super::range::Range;
-use super::top_index::{Span, sum_of};
-use crate::sst::block::frame::Handle;
+use super::index::{IndexBuilder, IndexMark};
+use super::range::IndexRange;
+use super::top_index::{PartitionEntry, sum_of};
+use crate::sst::block::frame::BlockHandle;
 
 /// The partition ends so far.
 #[derive(Debug)]
-pub(in crate::sst) struct Cutter {
+pub(in crate::sst) struct PartitionBuilder {
     part_blocks: usize,
-    ends: Vec<End>,
+    ends: Vec<PartitionEnd>,
 }
 
 /// The end of a partition.
 #[derive(Debug)]
-pub(in crate::sst) struct End {
+pub(in crate::sst) struct PartitionEnd {
     /// Position in the index body.
-    pub(in crate::sst) mark: Mark,
+    pub(in crate::sst) mark: IndexMark,
     /// Number of keys hashed so far.
     pub(in crate::sst) hashes: usize,
     /// End offset of the last block.
@@ -32,25 +32,25 @@ pub(in crate::sst) struct End {
     pub(in crate::sst) bound: Vec<u8>,
 }
 
-impl Cutter {
-    pub(in crate::sst) fn new(part_blocks: usize) -> Cutter {
-        Cutter { part_blocks: part_blocks.max(1), ends: Vec::new() }
+impl PartitionBuilder {
+    pub(in crate::sst) fn new(part_blocks: usize) -> PartitionBuilder {
+        PartitionBuilder { part_blocks: part_blocks.max(1), ends: Vec::new() }
     }
 
     /// Returns true if the current partition has enough blocks to end after the last one.
     #[inline]
-    pub(in crate::sst) fn is_due(&self, index: &Builder) -> bool {
+    pub(in crate::sst) fn is_due(&self, index: &IndexBuilder) -> bool {
         let before = self.ends.last().map_or(0, |end| end.mark.count);
         (index.count() - before) as usize >= self.part_blocks
     }
 
     /// Ends a partition here.
-    pub(in crate::sst) fn end(&mut self, end: End) {
+    pub(in crate::sst) fn end(&mut self, end: PartitionEnd) {
         self.ends.push(end);
     }
 
     /// Returns the ends of all partitions; empty if the table is not partitioned.
-    pub(in crate::sst) fn finish(&mut self, last: End) -> Vec<End> {
+    pub(in crate::sst) fn finish(&mut self, last: PartitionEnd) -> Vec<PartitionEnd> {
         if self.ends.is_empty() || last.mark.count as usize <= 2 * self.part_blocks {
             return Vec::new();
         }
@@ -60,34 +60,43 @@ impl Cutter {
 }
 
 /// Builds the partition ranges in order.
-pub(in crate::sst) struct Ranges<'a> {
+pub(in crate::sst) struct PartitionRanges<'a> {
     crcs: &'a [u32],
-    range: Range,
-    mark: Mark,
+    range: IndexRange,
+    mark: IndexMark,
     hashes: usize,
 }
 
-impl<'a> Ranges<'a> {
+impl<'a> PartitionRanges<'a> {
     /// `crcs`: the CRCs of all data blocks.
-    pub(in crate::sst) fn new(crcs: &'a [u32]) -> Ranges<'a> {
-        Ranges { crcs, range: Range { is_last: false, ..Range::whole() }, mark: Mark::START, hashes: 0 }
+    pub(in crate::sst) fn new(crcs: &'a [u32]) -> PartitionRanges<'a> {
+        PartitionRanges {
+            crcs,
+            range: IndexRange { is_last: false, ..IndexRange::whole() },
+            mark: IndexMark::START,
+            hashes: 0,
+        }
     }
 
     /// Returns the next range (without the handles of its blocks), the marks that delimit its slice of the index, and
     /// the hashes for its filter.
-    pub(in crate::sst) fn next(&mut self, end: End, is_last: bool) -> (Span, (Mark, Mark), std::ops::Range<usize>) {
+    pub(in crate::sst) fn next(
+        &mut self,
+        end: PartitionEnd,
+        is_last: bool,
+    ) -> (PartitionEntry, (IndexMark, IndexMark), std::ops::Range<usize>) {
         let (from, hashes) = (std::mem::replace(&mut self.mark, end.mark), self.hashes..end.hashes);
         self.hashes = end.hashes;
         let blocks = from.count as usize..end.mark.count as usize;
-        let next = Range { first: blocks.end, offset: end.offset, floor: Some(end.bound.clone()), is_last: false };
-        let range = Range { is_last, ..std::mem::replace(&mut self.range, next) };
-        let span = Span {
+        let next = IndexRange { first: blocks.end, offset: end.offset, floor: Some(end.bound.clone()), is_last: false };
+        let range = IndexRange { is_last, ..std::mem::replace(&mut self.range, next) };
+        let span = PartitionEntry {
             range,
             blocks: blocks.len(),
             end: end.offset,
             bound: end.bound,
-            index: Handle::default(),
-            filter: Handle::default(),
+            index: BlockHandle::default(),
+            filter: BlockHandle::default(),
             sum: sum_of(self.crcs[blocks].iter().copied()),
         };
         (span, (from, end.mark), hashes)

@@ -31,7 +31,7 @@ pub(in crate::sst) fn name_of(policy: &dyn FilterPolicy) -> String {
 }
 
 /// Collects keys and builds the body.
-pub(in crate::sst) struct Builder {
+pub(in crate::sst) struct PolicyFilterBuilder {
     policy: Arc<dyn FilterPolicy>,
     /// The keys of the current part, concatenated, and the end of each.
     keys: Vec<u8>,
@@ -40,9 +40,9 @@ pub(in crate::sst) struct Builder {
     body: Vec<u8>,
 }
 
-impl Builder {
-    pub(in crate::sst) fn new(policy: Arc<dyn FilterPolicy>) -> Builder {
-        Builder { policy, keys: Vec::new(), ends: Vec::new(), parts: 0, body: vec![0; 4] }
+impl PolicyFilterBuilder {
+    pub(in crate::sst) fn new(policy: Arc<dyn FilterPolicy>) -> PolicyFilterBuilder {
+        PolicyFilterBuilder { policy, keys: Vec::new(), ends: Vec::new(), parts: 0, body: vec![0; 4] }
     }
 
     /// Adds a key that is equal to the previous one or follows it.
@@ -93,7 +93,7 @@ impl Builder {
 
 /// The filters of a table, and the policy that made them.
 #[derive(Debug)]
-pub(in crate::sst) struct Policed {
+pub(in crate::sst) struct PolicyFilter {
     policy: Arc<dyn FilterPolicy>,
     body: Vec<u8>,
     /// Offset of each part.
@@ -101,7 +101,7 @@ pub(in crate::sst) struct Policed {
 }
 
 /// One decoded part.
-struct Part<'a> {
+struct FilterPart<'a> {
     first: &'a [u8],
     last: &'a [u8],
     /// `None` if the policy made no filter: every key may be present.
@@ -111,20 +111,20 @@ struct Part<'a> {
     sum: u32,
 }
 
-impl Policed {
+impl PolicyFilter {
     /// Reads a body of filters that this policy made.
-    pub(in crate::sst) fn decode(body: &[u8], policy: Arc<dyn FilterPolicy>) -> Result<Policed> {
+    pub(in crate::sst) fn decode(body: &[u8], policy: Arc<dyn FilterPolicy>) -> Result<PolicyFilter> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
         let mut starts = Vec::new();
         while !reader.is_empty() {
             starts.push(reader.position());
-            Part::read(body, &mut reader)?;
+            FilterPart::read(body, &mut reader)?;
         }
         if starts.len() != count {
             return Err(Error::structural("a filter has another number of parts than it says"));
         }
-        Ok(Policed { policy, body: body.to_vec(), starts })
+        Ok(PolicyFilter { policy, body: body.to_vec(), starts })
     }
 
     /// Returns the policy.
@@ -153,23 +153,23 @@ impl Policed {
         self.body.len() + self.starts.len() * size_of::<usize>()
     }
 
-    fn part(&self, number: usize) -> Option<Part<'_>> {
+    fn part(&self, number: usize) -> Option<FilterPart<'_>> {
         let mut reader = Reader::new(&self.body);
         reader.bytes(*self.starts.get(number)?).ok()?;
-        Part::read(&self.body, &mut reader).ok()
+        FilterPart::read(&self.body, &mut reader).ok()
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> FilterPart<'a> {
     /// Reads the part at the position of `reader` in `body`.
-    fn read(body: &'a [u8], reader: &mut Reader<'a>) -> Result<Part<'a>> {
+    fn read(body: &'a [u8], reader: &mut Reader<'a>) -> Result<FilterPart<'a>> {
         let start = reader.position();
         let (first, last) = (reader.length_prefixed()?, reader.length_prefixed()?);
         let has_filter = reader.u8()? != 0;
         let filter = reader.length_prefixed()?;
         let bytes = &body[start..reader.position()];
         let sum = u32::from_le_bytes(reader.array::<SUM_BYTES>()?);
-        Ok(Part { first, last, filter: has_filter.then_some(filter), bytes, sum })
+        Ok(FilterPart { first, last, filter: has_filter.then_some(filter), bytes, sum })
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn body(keys: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-        let mut builder = Builder::new(Arc::new(Exact));
+        let mut builder = PolicyFilterBuilder::new(Arc::new(Exact));
         keys.for_each(|key| builder.add(&key, &Order::bytewise()));
         builder.finish().unwrap()
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn each_key_is_known_and_others_are_denied_between_the_bounds() {
         let body = body((0..20_000).flat_map(|number| [key(2 * number), key(2 * number)]));
-        let policed = Policed::decode(&body, Arc::new(Exact)).unwrap();
+        let policed = PolicyFilter::decode(&body, Arc::new(Exact)).unwrap();
         assert_eq!(policed.starts.len(), 20_000_usize.div_ceil(PART_KEYS));
         let order = Order::bytewise();
         assert!((0..20_000).all(|number| policed.may_contain(&key(2 * number), &order)));
@@ -234,7 +234,7 @@ mod tests {
     fn what_was_hit_in_memory_never_says_no() {
         let body = body((0..100).map(key));
         for bit in 0..body.len() * 8 {
-            let mut policed = Policed::decode(&body, Arc::new(Exact)).unwrap();
+            let mut policed = PolicyFilter::decode(&body, Arc::new(Exact)).unwrap();
             policed.body[bit / 8] ^= 1 << (bit % 8);
             assert!((0..100).all(|number| policed.may_contain(&key(number), &Order::bytewise())), "bit {bit}");
         }
@@ -243,7 +243,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>, key: Vec<u8>) {
-            if let Ok(policed) = Policed::decode(&bytes, Arc::new(Exact)) {
+            if let Ok(policed) = PolicyFilter::decode(&bytes, Arc::new(Exact)) {
                 policed.may_contain(&key, &Order::bytewise());
             }
         }

@@ -4,7 +4,7 @@ use crate::header::HEADER_BYTES;
 
 /// The position of an index partition in its table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::sst) struct Range {
+pub(in crate::sst) struct IndexRange {
     /// The number of its first block.
     pub(in crate::sst) first: usize,
     /// File offset of that block.
@@ -15,9 +15,9 @@ pub(in crate::sst) struct Range {
     pub(in crate::sst) is_last: bool,
 }
 
-impl Range {
+impl IndexRange {
     /// The range of a whole table.
-    pub(in crate::sst) fn whole() -> Range {
-        Range { first: 0, offset: HEADER_BYTES as u64, floor: None, is_last: true }
+    pub(in crate::sst) fn whole() -> IndexRange {
+        IndexRange { first: 0, offset: HEADER_BYTES as u64, floor: None, is_last: true }
     }
 }

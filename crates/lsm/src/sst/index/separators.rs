@@ -6,34 +6,34 @@
 
 use std::cmp::Ordering;
 
-use super::range::Range;
+use super::range::IndexRange;
 use crate::codec::Reader;
 use crate::error::{Error, Result};
 use crate::order::Order;
 use crate::record::MAX_KEY_BYTES;
-use crate::sst::block::frame::{Handle, TRAILER_BYTES};
+use crate::sst::block::frame::{BlockHandle, TRAILER_BYTES};
 
 /// Reads entries in sequence; `last` is the separator of the last entry.
-pub(in crate::sst) struct Separators<'a> {
+pub(in crate::sst) struct SeparatorReader<'a> {
     reader: Reader<'a>,
     pub(in crate::sst) last: Vec<u8>,
     before: Vec<u8>,
     offset: u64,
     /// The entries have a predecessor in the previous partition.
     follows: bool,
-    lengths: Lengths,
+    lengths: SeparatorLengths,
 }
 
-impl Separators<'_> {
-    pub(in crate::sst) fn new<'a>(reader: Reader<'a>, range: &Range) -> Separators<'a> {
+impl SeparatorReader<'_> {
+    pub(in crate::sst) fn new<'a>(reader: Reader<'a>, range: &IndexRange) -> SeparatorReader<'a> {
         let last = range.floor.clone().unwrap_or_default();
-        let (follows, lengths) = (range.floor.is_some(), Lengths::default());
-        Separators { reader, last, before: Vec::new(), offset: range.offset, follows, lengths }
+        let (follows, lengths) = (range.floor.is_some(), SeparatorLengths::default());
+        SeparatorReader { reader, last, before: Vec::new(), offset: range.offset, follows, lengths }
     }
 
     /// Decodes the next entry: returns its handle and stores its separator in `last`. Rejects a separator less than the
     /// previous one.
-    pub(in crate::sst) fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<Handle> {
+    pub(in crate::sst) fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<BlockHandle> {
         let follows = at > 0 || self.follows;
         let shared = self.reader.varint()?;
         let unshared = self.reader.varint_len()?;
@@ -59,7 +59,7 @@ impl Separators<'_> {
         }
         let (stored_len, raw_len) = (self.reader.varint()?, self.reader.varint()?);
         let wide = |_| Error::structural("a block of 4 GiB or more");
-        let handle = Handle {
+        let handle = BlockHandle {
             offset: self.offset,
             stored_len: stored_len.try_into().map_err(wide)?,
             raw_len: raw_len.try_into().map_err(wide)?,
@@ -83,12 +83,12 @@ impl Separators<'_> {
 /// Checks that separators are no longer than the keys that they separate: the last key of the block before or the first
 /// key of the next.
 #[derive(Default)]
-pub(in crate::sst) struct Lengths {
+pub(in crate::sst) struct SeparatorLengths {
     /// Length of a key for which the next block must have room.
     owed: u64,
 }
 
-impl Lengths {
+impl SeparatorLengths {
     /// Adds a separator, after a block that has room for a key of `room` bytes.
     pub(in crate::sst) fn add(&mut self, separator: usize, room: u64) -> Result<()> {
         if self.owed > room {

@@ -2,16 +2,16 @@
 //!
 //! Index and filter of a large table are partitioned by key range, some hundred blocks each. An index partition names
 //! these blocks, and a filter partition contains their keys. The top level has one entry per range. It is loaded when
-//! the table is opened and stays in memory; partitions are loaded on demand (`guide`).
+//! the table is opened and stays in memory; partitions are loaded on demand (`table::partitions`).
 //!
 //! Holds: ranges ascend, no key is in two of them, and together they cover all blocks of the table. The checksum over
 //!        the CRCs of a range's blocks shows whether a rebuilt index partition equals the lost one.
 
 use std::cmp::Ordering;
 
-use super::index::{Filling, Index};
-use super::range::Range;
-use super::separators::Lengths;
+use super::index::{Index, IndexAssembler};
+use super::range::IndexRange;
+use super::separators::SeparatorLengths;
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -19,16 +19,16 @@ use crate::header::HEADER_BYTES;
 use crate::order::{Order, common_prefix};
 use crate::record::MAX_KEY_BYTES;
 use crate::sst::block::codec::most_unpacked;
-use crate::sst::block::frame::{Handle, LEAST_BLOCK_BYTES};
+use crate::sst::block::frame::{BlockHandle, LEAST_BLOCK_BYTES};
 
 /// Minimum length of an entry: five varints, two CRCs and two words.
 const LEAST_ENTRY_BYTES: usize = 29;
 
 /// One range: its blocks, and their index and filter partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::sst) struct Span {
+pub(in crate::sst) struct PartitionEntry {
     /// Its position in the table.
-    pub(in crate::sst) range: Range,
+    pub(in crate::sst) range: IndexRange,
     /// Its number of blocks.
     pub(in crate::sst) blocks: usize,
     /// End of its last block.
@@ -36,9 +36,9 @@ pub(in crate::sst) struct Span {
     /// At least its last key, and less than the first key of the next range.
     pub(in crate::sst) bound: Vec<u8>,
     /// Its index partition.
-    pub(in crate::sst) index: Handle,
+    pub(in crate::sst) index: BlockHandle,
     /// Its filter partition; absent if the table has no partitioned filter.
-    pub(in crate::sst) filter: Handle,
+    pub(in crate::sst) filter: BlockHandle,
     /// Checksum over the CRCs of its blocks.
     pub(in crate::sst) sum: u64,
 }
@@ -57,7 +57,7 @@ pub(in crate::sst) fn digest(sums: impl Iterator<Item = u64>, crcs: impl Iterato
 }
 
 /// Encodes the body of a top level.
-pub(in crate::sst) fn encode(spans: &[Span]) -> Vec<u8> {
+pub(in crate::sst) fn encode(spans: &[PartitionEntry]) -> Vec<u8> {
     let mut out = (spans.len() as u32).to_le_bytes().to_vec();
     for span in spans {
         let floor = span.range.floor.as_deref().unwrap_or_default();
@@ -80,24 +80,24 @@ pub(in crate::sst) fn encode(spans: &[Span]) -> Vec<u8> {
 
 /// A top level in memory.
 #[derive(Debug)]
-pub(in crate::sst) struct Top {
+pub(in crate::sst) struct TopIndex {
     /// Finds the range of a key, and has checksums of its own. Its "blocks" are the index partitions.
     ranges: Index,
-    spans: Vec<Span>,
+    spans: Vec<PartitionEntry>,
 }
 
-impl Top {
+impl TopIndex {
     /// Reads a body. `behind`: start of the partitions if that is not the end of the data; `limit`: upper limit for
     /// their end.
-    pub(in crate::sst) fn decode(body: &[u8], order: &Order, behind: Option<u64>, limit: u64) -> Result<Top> {
+    pub(in crate::sst) fn decode(body: &[u8], order: &Order, behind: Option<u64>, limit: u64) -> Result<TopIndex> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
         if count == 0 || count > reader.remaining() / LEAST_ENTRY_BYTES {
             return Err(Error::structural("the top of an index claims more entries than it can hold"));
         }
-        let mut spans: Vec<Span> = Vec::with_capacity(count);
-        let (mut range, mut bound) = (Range { is_last: false, ..Range::whole() }, Vec::new());
-        let mut lengths = Lengths::default();
+        let mut spans: Vec<PartitionEntry> = Vec::with_capacity(count);
+        let (mut range, mut bound) = (IndexRange { is_last: false, ..IndexRange::whole() }, Vec::new());
+        let mut lengths = SeparatorLengths::default();
         for at in 0..count {
             let (shared, unshared) = (reader.varint()?, reader.varint_len()?);
             if shared > bound.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {
@@ -117,9 +117,10 @@ impl Top {
             let (blocks, is_last) = (blocks as usize, at + 1 == count);
             let (index, filter) = (part(&mut reader)?, part(&mut reader)?);
             let sum = reader.u64()?;
-            let next = Range { first: range.first + blocks, offset: end, floor: Some(bound.clone()), is_last: false };
-            let here = Range { is_last, ..std::mem::replace(&mut range, next) };
-            spans.push(Span { range: here, blocks, end, bound: bound.clone(), index, filter, sum });
+            let next =
+                IndexRange { first: range.first + blocks, offset: end, floor: Some(bound.clone()), is_last: false };
+            let here = IndexRange { is_last, ..std::mem::replace(&mut range, next) };
+            spans.push(PartitionEntry { range: here, blocks, end, bound: bound.clone(), index, filter, sum });
         }
         if !reader.is_empty() {
             return Err(Error::structural("bytes behind the last entry of the top of an index"));
@@ -134,18 +135,18 @@ impl Top {
             }
         }
         let bytes = spans.iter().map(|span| span.bound.len()).sum();
-        let mut ranges = Filling::new(Range::whole(), order, (count, bytes));
+        let mut ranges = IndexAssembler::new(IndexRange::whole(), order, (count, bytes));
         for span in &spans {
             if span.index.stored_len == 0 {
                 return Err(Error::structural("a range of an index that has no part"));
             }
             ranges.add(&span.bound, span.index)?;
         }
-        Ok(Top { ranges: ranges.finish()?, spans })
+        Ok(TopIndex { ranges: ranges.finish()?, spans })
     }
 
     /// Returns the ranges in order.
-    pub(in crate::sst) fn spans(&self) -> &[Span] {
+    pub(in crate::sst) fn spans(&self) -> &[PartitionEntry] {
         &self.spans
     }
 
@@ -174,12 +175,12 @@ impl Top {
     /// End of the partitions.
     pub(in crate::sst) fn parts_end(&self) -> u64 {
         let last = self.spans.last().map(|span| if span.filter.is_absent() { &span.index } else { &span.filter });
-        last.map_or(HEADER_BYTES as u64, Handle::end)
+        last.map_or(HEADER_BYTES as u64, BlockHandle::end)
     }
 
     /// Returns true if the search structure is consistent with itself and with the ranges.
     pub(in crate::sst) fn is_sound(&self, order: &Order) -> bool {
-        let same = |(at, span): (usize, &Span)| {
+        let same = |(at, span): (usize, &PartitionEntry)| {
             self.ranges.handle(at) == Some(&span.index)
                 && self.ranges.separator(at) == span.bound
                 && (at == 0 || span.range.floor.as_ref() == Some(&self.spans[at - 1].bound))
@@ -189,7 +190,7 @@ impl Top {
 
     /// Its size in memory.
     pub(in crate::sst) fn memory(&self) -> usize {
-        let bytes = |span: &Span| size_of::<Span>() + 2 * span.bound.len();
+        let bytes = |span: &PartitionEntry| size_of::<PartitionEntry>() + 2 * span.bound.len();
         self.ranges.memory() + self.spans.iter().map(bytes).sum::<usize>()
     }
 
@@ -201,14 +202,14 @@ impl Top {
 
 /// Reads a partition's length and CRC; partitions are never compressed. Its offset follows from the partitions before
 /// it.
-fn part(reader: &mut Reader<'_>) -> Result<Handle> {
+fn part(reader: &mut Reader<'_>) -> Result<BlockHandle> {
     let length = reader.varint()?;
     let stored_len = u32::try_from(length).map_err(|_| Error::structural("a part of 4 GiB or more"))?;
     let crc = reader.u32()?;
     Ok(match stored_len {
-        0 if crc == 0 => Handle::default(),
+        0 if crc == 0 => BlockHandle::default(),
         0 => return Err(Error::structural("a part without bytes")),
-        _ => Handle { offset: 0, stored_len, raw_len: stored_len, crc },
+        _ => BlockHandle { offset: 0, stored_len, raw_len: stored_len, crc },
     })
 }
 
@@ -217,16 +218,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn spans(bounds: &[Vec<u8>], has_filter: bool) -> Vec<Span> {
-        let mut range = Range { is_last: false, ..Range::whole() };
+    fn spans(bounds: &[Vec<u8>], has_filter: bool) -> Vec<PartitionEntry> {
+        let mut range = IndexRange { is_last: false, ..IndexRange::whole() };
         let mut spans = Vec::new();
         for (at, bound) in bounds.iter().enumerate() {
             let (blocks, end) = (at + 1, range.offset + 100 * (at as u64 + 1));
-            let next = Range { first: range.first + blocks, offset: end, floor: Some(bound.clone()), is_last: false };
-            let here = Range { is_last: at + 1 == bounds.len(), ..std::mem::replace(&mut range, next) };
-            let part = |stored_len| Handle { offset: 0, stored_len, raw_len: stored_len, crc: 7 };
-            let filter = if has_filter { part(30) } else { Handle::default() };
-            spans.push(Span {
+            let next =
+                IndexRange { first: range.first + blocks, offset: end, floor: Some(bound.clone()), is_last: false };
+            let here = IndexRange { is_last: at + 1 == bounds.len(), ..std::mem::replace(&mut range, next) };
+            let part = |stored_len| BlockHandle { offset: 0, stored_len, raw_len: stored_len, crc: 7 };
+            let filter = if has_filter { part(30) } else { BlockHandle::default() };
+            spans.push(PartitionEntry {
                 range: here,
                 blocks,
                 end,
@@ -255,7 +257,7 @@ mod tests {
         ) {
             let (order, bounds) = (Order::bytewise(), keys.into_iter().collect::<Vec<_>>());
             let wanted = spans(&bounds, has_filter);
-            let top = Top::decode(&encode(&wanted), &order, None, 1 << 30).unwrap();
+            let top = TopIndex::decode(&encode(&wanted), &order, None, 1 << 30).unwrap();
             prop_assert_eq!(top.spans(), &wanted[..]);
             prop_assert!(top.is_sound(&order));
             prop_assert_eq!(top.parts_end(), top.data_end() + wanted.len() as u64 * if has_filter { 60 } else { 25 });
@@ -272,20 +274,21 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            let _ = Top::decode(&bytes, &Order::bytewise(), None, 1 << 20);
+            let _ = TopIndex::decode(&bytes, &Order::bytewise(), None, 1 << 20);
         }
     }
 
     #[test]
     fn ranges_that_cannot_be_are_refused() {
         let order = Order::bytewise();
-        let refused = |spans: &[Span], limit: u64| Top::decode(&encode(spans), &order, None, limit).is_err();
+        let refused =
+            |spans: &[PartitionEntry], limit: u64| TopIndex::decode(&encode(spans), &order, None, limit).is_err();
         let two = spans(&[b"a".to_vec(), b"b".to_vec()], true);
         let end = two[1].filter.end();
         assert!(!refused(&two, end) && refused(&two, end - 1), "a part that reaches out");
         assert!(refused(&[], end));
         assert!(refused(&spans(&[b"b".to_vec(), b"b".to_vec()], true), end), "one key in two ranges");
-        let many = [Span { blocks: 1000, ..two[0].clone() }, two[1].clone()];
+        let many = [PartitionEntry { blocks: 1000, ..two[0].clone() }, two[1].clone()];
         assert!(refused(&many, end), "more blocks than bytes");
     }
 
@@ -302,7 +305,7 @@ mod tests {
                 (span.blocks, span.range.offset, span.end) = (1, at, at + bytes);
                 at += bytes;
             }
-            Top::decode(&encode(&spans), &order, None, 1 << 30).is_ok()
+            TopIndex::decode(&encode(&spans), &order, None, 1 << 30).is_ok()
         };
         assert!(!read(LEAST_BLOCK_BYTES, 500) && !read(256, 1) && read(257, 500));
     }

@@ -15,7 +15,7 @@ use arc_swap::Guard;
 
 use super::partial_cursor::PartialCursor;
 use super::table::{LoadedBlock, Table};
-use super::verify_read::{Checks, Side};
+use super::verify_read::{Checks, NeighborCheck};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
@@ -23,11 +23,11 @@ use crate::options::{KIB, Reading, Verify};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
-use crate::sst::block::block::{Aim, Block};
+use crate::sst::block::block::{Block, HeadPosition};
 use crate::sst::block::entry::Entry;
 use crate::sst::block::key::WholeKey;
 use crate::sst::index::index::Index;
-use crate::sst::index::partitions::Part;
+use crate::sst::index::partitions::IndexPartition;
 use crate::turn::first_turn;
 
 /// Size estimates read a block that represents more bytes than this: the pointers of one block may refer to values of
@@ -59,15 +59,15 @@ pub struct TableCursor {
     /// Checks for a block loaded from the file.
     pub(in crate::sst) loads: Checks,
     /// The table's index was corrupted in memory; the cursor uses the spare one.
-    distrusts: bool,
+    uses_reread_index: bool,
     /// The readable part of the current block, if that is damaged.
     pub(in crate::sst) partial: Option<PartialCursor>,
     /// Starting point of the next seek, if it was prefetched.
-    pub(in crate::sst) aimed: Option<Aimed>,
+    pub(in crate::sst) prefetched: Option<PrefetchedSeek>,
     /// The block of that starting point, if its prefetch is still pending.
-    pub(in crate::sst) asked_for: Option<Guard<Option<Arc<Block>>>>,
+    pub(in crate::sst) prefetched_block: Option<Guard<Option<Arc<Block>>>>,
     /// The farthest block that was prefetched by this walk.
-    pub(in crate::sst) asked_beyond: usize,
+    pub(in crate::sst) prefetched_to: usize,
     /// Number of consecutive blocks read from the file: positive for forward walks, negative for backward ones.
     pub(in crate::sst) streak: i32,
     /// File offset up to which the operating system was advised to read in this direction.
@@ -79,16 +79,16 @@ pub struct TableCursor {
 
 /// The starting point of the next seek of a key.
 #[derive(Clone, Copy)]
-pub(in crate::sst) struct Aimed {
+pub(in crate::sst) struct PrefetchedSeek {
     /// The block that the index returned.
     pub(in crate::sst) number: usize,
     /// The position in that block, if the cursor holds it.
-    pub(in crate::sst) within: Option<Aim>,
+    pub(in crate::sst) within: Option<HeadPosition>,
 }
 
 /// The result of a search in a block.
 #[derive(Clone, Copy)]
-struct Spot {
+struct SeekPosition {
     at: usize,
     /// The entry at that position, if it is a version of the key.
     found: Option<Entry>,
@@ -99,16 +99,16 @@ struct Spot {
 }
 
 /// The result of a repeated search.
-enum Anew {
+enum RepeatedSearch {
     /// A position in the block.
-    Found(Spot),
+    Found(SeekPosition),
     /// Search for the key in this block instead.
     In(usize),
 }
 
 /// The movement by which a cursor reaches its position.
 #[derive(Clone, Copy)]
-enum Arrival<'a> {
+enum CursorMove<'a> {
     First,
     Last,
     /// From the entry at this position in the block to the following one (`Next`) or the preceding one (`Prev`).
@@ -136,7 +136,7 @@ impl Table {
     /// `and_key`. Uses the start of the key's block, unless that block represents more than `COARSE_BYTES`: then it
     /// reads the block.
     pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
-        let index = &self.part_for(key)?.index;
+        let index = &self.partition_for(key)?.index;
         let number = index.find(key, &self.records.order);
         let Some(handle) = index.handle(number) else { return Ok(total) };
         let (begin, end) = (HEADER_BYTES as u64, self.data_end());
@@ -173,11 +173,11 @@ impl TableCursor {
             every: 0,
             asked: 0,
             loads: Checks::NONE,
-            distrusts: false,
+            uses_reread_index: false,
             partial: None,
-            aimed: None,
-            asked_for: None,
-            asked_beyond: 0,
+            prefetched: None,
+            prefetched_block: None,
+            prefetched_to: 0,
             streak: 0,
             advised: 0,
             chunk: Vec::new(),
@@ -193,7 +193,7 @@ impl TableCursor {
             Verify::Sampled(of) => of.max(1),
             Verify::Always => 1,
         };
-        let every = if table.is_judged { asked } else { 0 };
+        let every = if table.is_checkable { asked } else { 0 };
         let loaded = matches!(reading.verify, Verify::OnFill | Verify::Sampled(_));
         let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
         let mut cursor = TableCursor::new(table, true);
@@ -206,15 +206,15 @@ impl TableCursor {
     /// buffers.
     pub(crate) fn moved_to(mut self: Box<Self>, table: &Arc<Table>) -> Box<TableCursor> {
         if !Arc::ptr_eq(&self.table, table) {
-            let every = if table.is_judged { self.asked } else { 0 };
-            self.let_go();
+            let every = if table.is_checkable { self.asked } else { 0 };
+            self.release_block();
             self.table = table.clone();
             if every != self.every {
                 (self.left, self.every) = (first_turn(every), every); // otherwise it continues counting
             }
-            (self.partial, self.entry, self.aimed) = (None, None, None);
-            (self.number, self.at, self.distrusts) = (0, 0, false);
-            (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);
+            (self.partial, self.entry, self.prefetched) = (None, None, None);
+            (self.number, self.at, self.uses_reread_index) = (0, 0, false);
+            (self.streak, self.advised, self.prefetched_to) = (0, 0, 0);
             (self.chunk, self.chunk_at) = (Vec::new(), 0);
         }
         self
@@ -222,19 +222,19 @@ impl TableCursor {
 
     /// Positions the cursor on an entry of the current block, unless the entry's check fails.
     #[inline]
-    fn stand(&mut self, at: usize, arrival: Arrival<'_>) -> Result<()> {
+    fn settle(&mut self, at: usize, arrival: CursorMove<'_>) -> Result<()> {
         let placed = self.place(at);
         self.arrive(placed, arrival)
     }
 
     /// Keeps the position, unless placing failed or the entry's check fails.
     #[inline]
-    fn arrive(&mut self, stood: Result<()>, arrival: Arrival<'_>) -> Result<()> {
+    fn arrive(&mut self, stood: Result<()>, arrival: CursorMove<'_>) -> Result<()> {
         self.left = self.left.wrapping_sub(1);
         if stood.is_ok() && (self.left != 0 || self.is_right()) {
             return Ok(());
         }
-        self.stand_anew(arrival, stood)
+        self.settle_after_repair(arrival, stood)
     }
 
     /// Positions the cursor on an entry of the current block, without a check.
@@ -276,7 +276,7 @@ impl TableCursor {
     /// The block in memory is damaged: reads it from the file again, or takes its readable part.
     #[cold]
     #[inline(never)]
-    fn stand_anew(&mut self, arrival: Arrival<'_>, stood: Result<()>) -> Result<()> {
+    fn settle_after_repair(&mut self, arrival: CursorMove<'_>, stood: Result<()>) -> Result<()> {
         self.entry = None;
         if self.left == 0 {
             self.left = self.every; // the record due for its check could not be read: continue with the next interval
@@ -289,24 +289,24 @@ impl TableCursor {
         }
         self.table.watch.doubted();
         let old = self.block.take();
-        match self.table.restore(number)? {
+        match self.table.repair(number)? {
             LoadedBlock::Whole(block) => {
                 self.hold(block);
                 let last = self.block_len() - 1;
                 match arrival {
-                    Arrival::First => self.place(0),
-                    Arrival::Last => self.place(last),
-                    Arrival::Next(from) => self.place((from + 1).min(last)),
-                    Arrival::Prev(from) => self.place(from.saturating_sub(1)),
+                    CursorMove::First => self.place(0),
+                    CursorMove::Last => self.place(last),
+                    CursorMove::Next(from) => self.place((from + 1).min(last)),
+                    CursorMove::Prev(from) => self.place(from.saturating_sub(1)),
                     // The damage may have misled the search.
-                    Arrival::Seek(key, seqno) => return self.seek_in(key, seqno, true),
-                    Arrival::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
+                    CursorMove::Seek(key, seqno) => return self.seek_in(key, seqno, true),
+                    CursorMove::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
                 }
                 .map_err(|error| self.table.named(error, number))
             }
-            LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
-            LoadedBlock::Partial(remains) => {
-                self.partial = Some(PartialCursor::new(remains));
+            LoadedBlock::Partial(partial) if !self.shows_gaps => Err(self.lost(&partial, number)),
+            LoadedBlock::Partial(partial) => {
+                self.partial = Some(PartialCursor::new(partial));
                 let from = |at: usize| {
                     let block = old.as_deref()?;
                     let mut key = Vec::new();
@@ -314,55 +314,55 @@ impl TableCursor {
                     Some((key, block.seqno(&block.entry(at).ok()?)))
                 };
                 match arrival {
-                    Arrival::First => self.stand_among(0, true, None),
-                    Arrival::Last => self.stand_among(usize::MAX, false, None),
-                    Arrival::Next(at) => match from(at) {
-                        Some((key, seqno)) if seqno > 0 => self.seek_among(&key, seqno - 1),
-                        Some((key, _)) => self.seek_behind(&key),
-                        None => self.stand_among(0, true, None),
+                    CursorMove::First => self.move_to_item(0, true, None),
+                    CursorMove::Last => self.move_to_item(usize::MAX, false, None),
+                    CursorMove::Next(at) => match from(at) {
+                        Some((key, seqno)) if seqno > 0 => self.seek_item(&key, seqno - 1),
+                        Some((key, _)) => self.seek_item_after(&key),
+                        None => self.move_to_item(0, true, None),
                     },
-                    Arrival::Prev(at) => match from(at) {
-                        Some((key, seqno)) => self.seek_back_among(&key, (seqno + 1).min(MAX_SEQNO)),
-                        None => self.stand_among(usize::MAX, false, None),
+                    CursorMove::Prev(at) => match from(at) {
+                        Some((key, seqno)) => self.seek_item_back(&key, (seqno + 1).min(MAX_SEQNO)),
+                        None => self.move_to_item(usize::MAX, false, None),
                     },
-                    Arrival::Seek(key, seqno) => self.seek_among(key, seqno),
-                    Arrival::SeekForPrev(key, seqno) => self.seek_back_among(key, seqno),
+                    CursorMove::Seek(key, seqno) => self.seek_item(key, seqno),
+                    CursorMove::SeekForPrev(key, seqno) => self.seek_item_back(key, seqno),
                 }
             }
         }
     }
 
     /// Moves to the start of a block, or past the end of the table.
-    pub(in crate::sst) fn stand_first(&mut self, number: usize) -> Result<()> {
+    pub(in crate::sst) fn move_to_start_of(&mut self, number: usize) -> Result<()> {
         self.leave();
         if number >= self.table.blocks() {
             return Ok(());
         }
         self.enter(number)?;
         if self.partial.is_some() {
-            return self.stand_among(0, true, None);
+            return self.move_to_item(0, true, None);
         }
-        self.ask_beyond(true);
-        self.stand(0, Arrival::First)
+        self.prefetch_beyond(true);
+        self.settle(0, CursorMove::First)
     }
 
     /// Moves to the end of the block before `number`, or before the start of the table.
-    pub(in crate::sst) fn stand_last_before(&mut self, number: usize) -> Result<()> {
+    pub(in crate::sst) fn move_to_end_before(&mut self, number: usize) -> Result<()> {
         self.leave();
         let Some(number) = number.checked_sub(1) else { return Ok(()) };
         self.enter(number)?;
         if self.partial.is_some() {
-            return self.stand_among(usize::MAX, false, None);
+            return self.move_to_item(usize::MAX, false, None);
         }
-        self.ask_beyond(false);
-        self.stand(self.block_len().saturating_sub(1), Arrival::Last)
+        self.prefetch_beyond(false);
+        self.settle(self.block_len().saturating_sub(1), CursorMove::Last)
     }
 
     /// Makes the cursor not valid; keeps the block.
     pub(in crate::sst) fn leave(&mut self) {
         self.entry = None;
         if !planted::active(Bug::AimOutlivesItsSeek) {
-            self.aimed = None;
+            self.prefetched = None;
         }
         if let Some(partial) = &mut self.partial {
             partial.leave();
@@ -372,31 +372,36 @@ impl TableCursor {
     /// Returns the index for a key.
     #[inline]
     fn index_for(&self, key: &[u8]) -> Result<&Index> {
-        let part = if self.distrusts { self.table.trusted_part_for(key) } else { self.table.part_for(key) };
+        let part =
+            if self.uses_reread_index { self.table.trusted_partition_for(key) } else { self.table.partition_for(key) };
         part.map(|part| &part.index)
     }
 
     /// Returns the index that names a block.
     fn index_of(&self, number: usize) -> Result<&Index> {
-        let part = if self.distrusts { self.table.trusted_part_of(number) } else { self.table.part_of(number) };
+        let part = if self.uses_reread_index {
+            self.table.trusted_partition_of(number)
+        } else {
+            self.table.partition_of(number)
+        };
         part.map(|part| &part.index)
     }
 
     /// Returns the index partition for a key, if it is in memory.
     #[inline]
-    pub(in crate::sst) fn part_in_memory_for(&self, key: &[u8]) -> Option<&Part> {
-        let guide = if self.distrusts { self.table.spare.get()? } else { &self.table.guide };
-        guide.part_in_memory_for(key, &self.table.records.order)
+    pub(in crate::sst) fn partition_in_memory_for(&self, key: &[u8]) -> Option<&IndexPartition> {
+        let table_index = if self.uses_reread_index { self.table.reread.get()? } else { &self.table.table_index };
+        table_index.partition_in_memory_for(key, &self.table.records.order)
     }
 
     /// Enters the block where (`key`, `seqno`) belongs, and returns the position there, which may be one past the last
     /// entry. Returns `None` past the last block, and if the block is damaged (it is entered then).
     #[inline]
-    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
-        let aimed = self.aimed;
+    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<NeighborCheck>) -> Result<Option<SeekPosition>> {
+        let prefetched = self.prefetched;
         self.leave();
-        let mut number = match aimed {
-            Some(aimed) => aimed.number,
+        let mut number = match prefetched {
+            Some(prefetched) => prefetched.number,
             None => {
                 if proof.is_none()
                     && let Some(spot) = self.search_near(key, seqno)
@@ -406,25 +411,26 @@ impl TableCursor {
                 self.index_for(key)?.find(key, &self.table.records.order)
             }
         };
-        if proof.is_some() && number >= self.table.blocks() && self.is_led_beyond(number, key)? {
-            number = self.find_anew(key)?.unwrap_or(number);
+        if proof.is_some() && number >= self.table.blocks() && self.is_placed_past_end(number, key)? {
+            number = self.find_in_reread_index(key)?.unwrap_or(number);
         }
-        let mut aim = aimed.filter(|aimed| aimed.number == number).and_then(|aimed| aimed.within);
+        let mut heads =
+            prefetched.filter(|prefetched| prefetched.number == number).and_then(|prefetched| prefetched.within);
         let mut follows = false;
         while number < self.table.blocks() {
             self.enter(number)?;
             if self.partial.is_some() {
-                if !self.goes_on_among(key, seqno, number) {
+                if !self.continues_after_items(key, seqno, number) {
                     return Ok(None);
                 }
             } else {
-                match self.search(number, (key, seqno), aim.take(), proof, follows) {
+                match self.search(number, (key, seqno), heads.take(), proof, follows) {
                     Ok(Some(spot)) if !spot.spills => return Ok(Some(spot)),
                     Ok(Some(_)) => {}
-                    _ => match self.search_anew(number, key, seqno)? {
-                        Anew::Found(spot) if !spot.spills => return Ok(Some(spot)),
-                        Anew::Found(_) => {}
-                        Anew::In(other) => {
+                    _ => match self.search_after_repair(number, key, seqno)? {
+                        RepeatedSearch::Found(spot) if !spot.spills => return Ok(Some(spot)),
+                        RepeatedSearch::Found(_) => {}
+                        RepeatedSearch::In(other) => {
                             (number, follows) = (other, follows && other == number);
                             continue;
                         }
@@ -439,7 +445,7 @@ impl TableCursor {
 
     /// Returns true if the index places the key past its last block, and its checksum does not prove that.
     #[inline]
-    fn is_led_beyond(&self, number: usize, key: &[u8]) -> Result<bool> {
+    fn is_placed_past_end(&self, number: usize, key: &[u8]) -> Result<bool> {
         let index = self.index_for(key)?;
         Ok(number == index.end() && !index.proves(number, key, false, &self.table.records.order))
     }
@@ -447,7 +453,7 @@ impl TableCursor {
     /// Searches the current block, if the key is certainly between its first and last key. The index is then not
     /// needed.
     #[inline]
-    fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
+    fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<SeekPosition> {
         let block = self.block.as_deref().filter(|block| block.surrounds(key))?;
         let spot = self.search(self.number, (key, seqno), None, None, false).ok()??;
         // A result at an edge contradicts `surrounds`: the heads or the block are damaged.
@@ -461,17 +467,17 @@ impl TableCursor {
         &self,
         number: usize,
         (key, seqno): (&[u8], Seqno),
-        aim: Option<Aim>,
-        proof: Option<Side>,
+        heads: Option<HeadPosition>,
+        proof: Option<NeighborCheck>,
         follows: bool,
-    ) -> Result<Option<Spot>> {
+    ) -> Result<Option<SeekPosition>> {
         let Some(block) = self.block.as_deref() else { return Ok(None) };
         let order = &self.table.records.order;
-        let place = match aim {
-            Some(aim) => block.search_at(aim, key, seqno, order)?,
+        let place = match heads {
+            Some(heads) => block.search_at(heads, key, seqno, order)?,
             None => block.search(key, seqno, order)?,
         };
-        let spot = Spot {
+        let spot = SeekPosition {
             at: place.at,
             found: place.equal,
             is_exact: place.equal.is_some_and(|entry| block.seqno(&entry) == seqno),
@@ -480,9 +486,15 @@ impl TableCursor {
         let is_proved = match proof {
             None => true,
             Some(side) => {
-                let side = if side == Side::Before { side } else { Side::Both(spot.found.is_some()) };
+                let side = if side == NeighborCheck::Before { side } else { NeighborCheck::Both(spot.found.is_some()) };
                 let index = self.index_of(number)?;
-                self.table.records.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
+                self.table.records.verify_position(
+                    block,
+                    (number, spot.at),
+                    (key, seqno),
+                    (index, follows, spot.spills),
+                    side,
+                )
             }
         };
         Ok(is_proved.then_some(spot))
@@ -491,50 +503,50 @@ impl TableCursor {
     /// A search found a contradiction: determines what is damaged, and searches again.
     #[cold]
     #[inline(never)]
-    fn search_anew(&mut self, number: usize, key: &[u8], seqno: Seqno) -> Result<Anew> {
+    fn search_after_repair(&mut self, number: usize, key: &[u8], seqno: Seqno) -> Result<RepeatedSearch> {
         self.table.watch.doubted();
-        if let Some(other) = self.find_anew(key)? {
-            return Ok(Anew::In(other));
+        if let Some(other) = self.find_in_reread_index(key)? {
+            return Ok(RepeatedSearch::In(other));
         }
-        self.let_go();
-        match self.table.restore(number)? {
+        self.release_block();
+        match self.table.repair(number)? {
             LoadedBlock::Whole(block) => {
                 self.hold(block);
                 let found = self.search(number, (key, seqno), None, None, false);
                 match found.map_err(|error| self.table.named(error, number))? {
-                    Some(spot) => Ok(Anew::Found(spot)),
-                    None => Ok(Anew::In(number)),
+                    Some(spot) => Ok(RepeatedSearch::Found(spot)),
+                    None => Ok(RepeatedSearch::In(number)),
                 }
             }
-            LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
-            LoadedBlock::Partial(remains) => {
-                self.partial = Some(PartialCursor::new(remains));
-                Ok(Anew::In(number))
+            LoadedBlock::Partial(partial) if !self.shows_gaps => Err(self.lost(&partial, number)),
+            LoadedBlock::Partial(partial) => {
+                self.partial = Some(PartialCursor::new(partial));
+                Ok(RepeatedSearch::In(number))
             }
         }
     }
 
     /// Finds the block of a key with an undamaged index, if the cursor's own is damaged.
     #[cold]
-    fn find_anew(&mut self, key: &[u8]) -> Result<Option<usize>> {
-        let trusted = &self.table.trusted_part_for(key)?.index;
-        if self.distrusts || std::ptr::eq(trusted, &self.table.part_for(key)?.index) {
+    fn find_in_reread_index(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        let trusted = &self.table.trusted_partition_for(key)?.index;
+        if self.uses_reread_index || std::ptr::eq(trusted, &self.table.partition_for(key)?.index) {
             return Ok(None);
         }
         let number = trusted.find(key, &self.table.records.order);
-        self.distrusts = true;
+        self.uses_reread_index = true;
         Ok(Some(number))
     }
 
     /// `sound`: the block was just repaired, so its records need no check.
     #[inline]
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.proves() && !sound).then_some(Side::Before);
+        let proof = (self.proves() && !sound).then_some(NeighborCheck::Before);
         match self.locate(key, seqno, proof)? {
-            None if self.partial.is_some() => self.seek_among(key, seqno),
+            None if self.partial.is_some() => self.seek_item(key, seqno),
             None => Ok(()),
-            Some(spot) if spot.at >= self.block_len() => self.stand_first(self.number + 1),
-            Some(spot) if sound => self.stand_named(spot.at),
+            Some(spot) if spot.at >= self.block_len() => self.move_to_start_of(self.number + 1),
+            Some(spot) if sound => self.place_repaired(spot.at),
             Some(spot) => {
                 let placed = match spot.found {
                     // The entry has exactly the key that was sought.
@@ -545,7 +557,7 @@ impl TableCursor {
                     }
                     _ => self.place(spot.at),
                 };
-                self.arrive(placed, Arrival::Seek(key, seqno))
+                self.arrive(placed, CursorMove::Seek(key, seqno))
             }
         }
     }
@@ -553,23 +565,23 @@ impl TableCursor {
     /// As `seek_in`, backwards.
     #[inline]
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.proves() && !sound).then_some(Side::Both(false));
+        let proof = (self.proves() && !sound).then_some(NeighborCheck::Both(false));
         match self.locate(key, seqno, proof)? {
-            None if self.partial.is_some() => self.seek_back_among(key, seqno),
+            None if self.partial.is_some() => self.seek_item_back(key, seqno),
             None => self.last(),
             Some(spot) => {
                 let at = if spot.is_exact { Some(spot.at) } else { spot.at.checked_sub(1) };
                 match at {
-                    None => self.stand_last_before(self.number),
-                    Some(at) if sound => self.stand_named(at),
-                    Some(at) => self.stand(at, Arrival::SeekForPrev(key, seqno)),
+                    None => self.move_to_end_before(self.number),
+                    Some(at) if sound => self.place_repaired(at),
+                    Some(at) => self.settle(at, CursorMove::SeekForPrev(key, seqno)),
                 }
             }
         }
     }
 
     /// Positions the cursor on an entry of a block that was just repaired.
-    fn stand_named(&mut self, at: usize) -> Result<()> {
+    fn place_repaired(&mut self, at: usize) -> Result<()> {
         self.place(at).map_err(|error| self.table.named(error, self.number))
     }
 
@@ -578,12 +590,12 @@ impl TableCursor {
         self.block.as_deref().map_or(0, Block::len)
     }
 
-    /// Moves to an item of a damaged block, clamped to the last one. `sought`: the position of a seek, if a gap contains
-    /// it.
-    fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
+    /// Moves to an item of a damaged block, clamped to the last one. `sought`: the position of a seek, if a gap
+    /// contains it.
+    fn move_to_item(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
         self.entry = None;
         let Some(partial) = &mut self.partial else { return Ok(()) };
-        match partial.stand(at, forward, sought, &self.table.records.order) {
+        match partial.settle(at, forward, sought, &self.table.records.order) {
             Some(true) => self.table.watch.gap_met(),
             Some(false) => {}
             // Only an inconsistent comparator leaves neither a record nor a gap.
@@ -593,17 +605,17 @@ impl TableCursor {
     }
 
     /// Moves to the first item at or after a position, or into the next block if there is none.
-    fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    fn seek_item(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let Some(partial) = &self.partial else { return Ok(()) };
         match partial.find(key, seqno, &self.table.records.order) {
-            Some(at) => self.stand_among(at, true, Some((key, seqno))),
-            None => self.stand_first(self.number + 1),
+            Some(at) => self.move_to_item(at, true, Some((key, seqno))),
+            None => self.move_to_start_of(self.number + 1),
         }
     }
 
     /// Moves to the first item after all versions of a key.
-    fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
-        self.seek_among(key, 0)?;
+    fn seek_item_after(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_item(key, 0)?;
         while self.valid()
             && self.table.records.order.compare(self.record().key, key).is_eq()
             && self.record().kind != Kind::Fence
@@ -614,17 +626,17 @@ impl TableCursor {
     }
 
     /// Moves to the last item at or before a position, or into the previous block if there is none.
-    fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    fn seek_item_back(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let Some(partial) = &self.partial else { return Ok(()) };
         match partial.find_back(key, seqno, &self.table.records.order) {
-            Some(at) => self.stand_among(at, false, Some((key, seqno))),
-            None => self.stand_last_before(self.number),
+            Some(at) => self.move_to_item(at, false, Some((key, seqno))),
+            None => self.move_to_end_before(self.number),
         }
     }
 
     /// Returns true if the readable part of a block ends with a newer version of a key, so that older ones may follow
     /// in the next block.
-    fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
+    fn continues_after_items(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
         number + 1 < self.table.blocks()
             && self
                 .partial
@@ -638,13 +650,13 @@ impl TableCursor {
     fn step_out(&mut self, forward: bool) -> Result<()> {
         match &self.partial {
             Some(partial) if partial.is_valid() => match partial.next(forward) {
-                Some(next) => self.stand_among(next, forward, None),
-                None if forward => self.stand_first(self.number + 1),
-                None => self.stand_last_before(self.number),
+                Some(next) => self.move_to_item(next, forward, None),
+                None if forward => self.move_to_start_of(self.number + 1),
+                None => self.move_to_end_before(self.number),
             },
             _ if self.entry.is_none() => Ok(()),
-            _ if forward => self.stand_first(self.number + 1),
-            _ => self.stand_last_before(self.number),
+            _ if forward => self.move_to_start_of(self.number + 1),
+            _ => self.move_to_end_before(self.number),
         }
     }
 }
@@ -659,18 +671,18 @@ impl Cursor for TableCursor {
     }
 
     fn first(&mut self) -> Result<()> {
-        self.stand_first(0)
+        self.move_to_start_of(0)
     }
 
     fn last(&mut self) -> Result<()> {
-        self.stand_last_before(self.table.blocks())
+        self.move_to_end_before(self.table.blocks())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "next on a cursor that stands nowhere");
         if self.entry.is_some() && self.at + 1 < self.block_len() {
-            return self.stand(self.at + 1, Arrival::Next(self.at));
+            return self.settle(self.at + 1, CursorMove::Next(self.at));
         }
         self.step_out(true)
     }
@@ -679,7 +691,7 @@ impl Cursor for TableCursor {
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "prev on a cursor that stands nowhere");
         if self.entry.is_some() && self.at > 0 {
-            return self.stand(self.at - 1, Arrival::Prev(self.at));
+            return self.settle(self.at - 1, CursorMove::Prev(self.at));
         }
         self.step_out(false)
     }
@@ -708,7 +720,7 @@ impl Cursor for TableCursor {
 
 impl Drop for TableCursor {
     fn drop(&mut self) {
-        self.let_go();
+        self.release_block();
     }
 }
 

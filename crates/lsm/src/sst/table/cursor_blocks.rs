@@ -21,7 +21,7 @@ use crate::fence::Fence;
 use crate::options::KIB;
 use crate::sst::block::block::Block;
 use crate::sst::block::frame::read_error;
-use crate::sst::block::partial_block::Remains;
+use crate::sst::block::partial_block::PartialBlock;
 
 /// Read size of a cursor that does not fill the cache.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
@@ -36,24 +36,24 @@ impl TableCursor {
     /// Makes `number` the current block.
     pub(in crate::sst) fn enter(&mut self, number: usize) -> Result<()> {
         self.entry = None;
-        if self.holds(number) || self.takes_cached(number) {
+        if self.is_current_block(number) || self.use_cached(number) {
             return Ok(());
         }
         self.partial = None;
         if let Some(block) = self.table.slots.slot(number).load_full() {
-            self.let_go();
+            self.release_block();
             let block = self.trusted(number, block)?;
             self.hold(block);
         } else {
             self.streak = self.streak_to(number);
             // Release the old block before the next read, which reuses its buffer.
-            self.let_go();
+            self.release_block();
             match self.fetch(number)? {
                 LoadedBlock::Whole(block) => {
                     self.hold(block);
                     self.is_passing = self.fill_cache;
                 }
-                LoadedBlock::Partial(remains) => self.partial = Some(PartialCursor::new(remains)),
+                LoadedBlock::Partial(partial) => self.partial = Some(PartialCursor::new(partial)),
             }
         }
         self.number = number;
@@ -62,14 +62,14 @@ impl TableCursor {
 
     /// Returns true if this block, or its readable part, is the current one.
     #[inline]
-    pub(in crate::sst) fn holds(&self, number: usize) -> bool {
+    pub(in crate::sst) fn is_current_block(&self, number: usize) -> bool {
         self.number == number && (self.block.is_some() || self.partial.is_some())
     }
 
     /// Makes a cached block the current one. Only for users' cursors, which use cached blocks unchecked.
     #[inline]
-    pub(in crate::sst) fn takes_cached(&mut self, number: usize) -> bool {
-        if !self.may_take(number) {
+    pub(in crate::sst) fn use_cached(&mut self, number: usize) -> bool {
+        if !self.may_use_cached(number) {
             return false;
         }
         let slot = self.table.slots.slot(number).load();
@@ -78,19 +78,19 @@ impl TableCursor {
             block.prefetch();
         }
         let Some(block) = Guard::into_inner(slot) else { return false };
-        self.takes(number, block);
+        self.use_block(number, block);
         true
     }
 
     /// Returns true if the block exists, and the cursor may use a cached copy as it is.
     #[inline]
-    pub(in crate::sst) fn may_take(&self, number: usize) -> bool {
+    pub(in crate::sst) fn may_use_cached(&self, number: usize) -> bool {
         self.fill_cache && number < self.table.blocks()
     }
 
     /// Makes a block from the cache the current one.
     #[inline]
-    pub(in crate::sst) fn takes(&mut self, number: usize, block: Arc<Block>) {
+    pub(in crate::sst) fn use_block(&mut self, number: usize, block: Arc<Block>) {
         block.touch();
         self.hold(block);
         (self.number, self.partial) = (number, None);
@@ -111,7 +111,7 @@ impl TableCursor {
     #[inline]
     pub(in crate::sst) fn hold(&mut self, block: Arc<Block>) {
         if self.is_passing {
-            self.let_go();
+            self.release_block();
         }
         self.block = Some(block);
         self.key.forget();
@@ -119,7 +119,7 @@ impl TableCursor {
 
     /// Releases the current block.
     #[inline]
-    pub(in crate::sst) fn let_go(&mut self) {
+    pub(in crate::sst) fn release_block(&mut self) {
         let block = self.block.take();
         if std::mem::take(&mut self.is_passing)
             && let Some(block) = block
@@ -134,7 +134,7 @@ impl TableCursor {
             self.advise(number);
             let passing = self.loads.passing || !self.table.admits(number);
             return match self.table.fetch(number, Checks { passing, ..self.loads })? {
-                LoadedBlock::Partial(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+                LoadedBlock::Partial(partial) if !self.shows_gaps => Err(self.lost(&partial, number)),
                 fetched => Ok(fetched),
             };
         }
@@ -149,7 +149,7 @@ impl TableCursor {
     /// Repairs a block for a job that needs all of it.
     #[cold]
     fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
-        match self.table.restore(number)? {
+        match self.table.repair(number)? {
             LoadedBlock::Whole(block) => Ok(block),
             LoadedBlock::Partial(_) => Err(self.table.named(error, number)),
         }
@@ -157,7 +157,7 @@ impl TableCursor {
 
     /// Returns a cached block for a job, after checking all its records.
     fn trusted(&self, number: usize, block: Arc<Block>) -> Result<Arc<Block>> {
-        if !self.table.is_judged || self.table.serves_all(&block) {
+        if !self.table.is_checkable || self.table.serves_all(&block) {
             return Ok(block);
         }
         self.whole_again(number, Error::structural("a block that does not match its companions"))
@@ -165,9 +165,9 @@ impl TableCursor {
 
     /// Returns the error for a block that cannot be repaired.
     #[cold]
-    pub(in crate::sst) fn lost(&self, remains: &Remains, number: usize) -> Error {
+    pub(in crate::sst) fn lost(&self, partial: &PartialBlock, number: usize) -> Error {
         let whole = || Error::structural("a block is damaged");
-        self.table.named(remains.first_gap().map_or_else(whole, Fence::error), number)
+        self.table.named(partial.first_gap().map_or_else(whole, Fence::error), number)
     }
 
     /// Advises the operating system of the next reads of a scan.

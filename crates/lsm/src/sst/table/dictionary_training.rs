@@ -9,7 +9,7 @@ use crate::checksum::Role;
 use crate::error::Result;
 use crate::options::{Compression, KIB};
 use crate::sst::block::codec::{Dictionary, Packer};
-use crate::sst::block::frame::{Stored, check, read_framed};
+use crate::sst::block::frame::{StoredBlock, check_frame, read_framed};
 
 /// Maximum length of a trained dictionary. Training aims at an eighth of the samples' length.
 #[cfg(feature = "zstd")]
@@ -50,22 +50,22 @@ pub fn train_for<'a>(
             }
         }
     }
-    let lesson = Lesson::of(&samples, &lengths);
+    let lesson = TrainingSamples::of(&samples, &lengths);
     let dictionary = trained(&lesson.samples, &lesson.lengths).map(Arc::new)?;
     let raw = samples.len() as u64 * (all / lengths.len().max(1)).max(1) as u64;
     lesson.pays(compression, &dictionary, raw.min(table_bytes)).then_some(dictionary)
 }
 
 /// Training samples. Every eighth block is kept back to evaluate the result.
-struct Lesson<'a> {
+struct TrainingSamples<'a> {
     samples: Vec<u8>,
     lengths: Vec<usize>,
     kept_back: Vec<&'a [u8]>,
 }
 
-impl<'a> Lesson<'a> {
-    fn of(all: &'a [u8], lengths: &[usize]) -> Lesson<'a> {
-        let mut lesson = Lesson { samples: Vec::new(), lengths: Vec::new(), kept_back: Vec::new() };
+impl<'a> TrainingSamples<'a> {
+    fn of(all: &'a [u8], lengths: &[usize]) -> TrainingSamples<'a> {
+        let mut lesson = TrainingSamples { samples: Vec::new(), lengths: Vec::new(), kept_back: Vec::new() };
         let mut rest = all;
         for (place, length) in lengths.iter().enumerate() {
             let Some((one, behind)) = rest.split_at_checked(*length) else { break };
@@ -124,9 +124,9 @@ fn train(_: &[u8], _: &[usize]) -> Option<Vec<u8>> {
 fn sample(table: &Table, number: usize, out: &mut Vec<u8>) -> Result<()> {
     let handle = table.handle(number)?;
     let framed = read_framed(table.name(), &*table.file, &handle)?;
-    let (stored, codec) = check(&framed, &table.expected.uid, Role::Data, &handle)?;
+    let (stored, codec) = check_frame(&framed, &table.expected.uid, Role::Data, &handle)?;
     let mut scratch = Vec::new();
-    let body = Stored::split(stored, codec)?.body(handle.raw_len, &mut scratch, table.dictionary.as_deref())?;
+    let body = StoredBlock::split(stored, codec)?.body(handle.raw_len, &mut scratch, table.dictionary.as_deref())?;
     out.extend_from_slice(body);
     Ok(())
 }

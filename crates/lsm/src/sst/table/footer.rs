@@ -3,7 +3,7 @@
 use crate::checksum::{Uid, hash};
 use crate::codec::Reader;
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::sst::block::frame::Handle;
+use crate::sst::block::frame::BlockHandle;
 
 /// Length of the footer.
 pub(in crate::sst) const FOOTER_BYTES: usize = 136;
@@ -14,11 +14,11 @@ const MAGIC: &[u8; 8] = b"WAXTABLE";
 /// The footer of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::sst) struct Footer {
-    pub(in crate::sst) index: Handle,
-    pub(in crate::sst) filter: Handle,
-    pub(in crate::sst) properties: Handle,
-    pub(in crate::sst) range_deletes: Handle,
-    pub(in crate::sst) side: Handle,
+    pub(in crate::sst) index: BlockHandle,
+    pub(in crate::sst) filter: BlockHandle,
+    pub(in crate::sst) properties: BlockHandle,
+    pub(in crate::sst) range_deletes: BlockHandle,
+    pub(in crate::sst) side: BlockHandle,
     /// The base that seqnos in blocks are relative to.
     pub(in crate::sst) base_seqno: u64,
     /// Hash of the CRCs of all blocks; the manifest stores it too.
@@ -27,7 +27,7 @@ pub(in crate::sst) struct Footer {
 
 impl Footer {
     /// Returns the blocks after the data blocks, in file order.
-    pub(in crate::sst) fn sides(&self) -> [&Handle; 4] {
+    pub(in crate::sst) fn sides(&self) -> [&BlockHandle; 4] {
         [&self.side, &self.filter, &self.properties, &self.index]
     }
 
@@ -60,11 +60,11 @@ impl Footer {
         }
         let mut reader = Reader::new(covered);
         let [index, filter, properties, range_deletes, side] = [
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
-            Handle::take(&mut reader)?,
+            BlockHandle::take(&mut reader)?,
+            BlockHandle::take(&mut reader)?,
+            BlockHandle::take(&mut reader)?,
+            BlockHandle::take(&mut reader)?,
+            BlockHandle::take(&mut reader)?,
         ];
         reader.u32()?;
         let (base_seqno, digest) = (reader.u64()?, reader.u64()?);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn footers_come_back_and_no_flipped_bit_passes() {
-        let handle = Handle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
+        let handle = BlockHandle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
         let footer = Footer { index: handle, properties: handle, base_seqno: 5, digest: 6, ..Footer::default() };
         let bytes = footer.encode(&UID);
         assert_eq!(Footer::decode(&bytes, &UID).unwrap(), footer);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
-use crate::sst::block::partial_block::{Item, Remains};
+use crate::sst::block::partial_block::{PartialBlock, PartialItem};
 
 /// A position in the readable part of a block.
 pub(in crate::sst) struct PartialCursor {
-    remains: Arc<Remains>,
+    block: Arc<PartialBlock>,
     at: usize,
     is_valid: bool,
     /// The position at which the cursor entered a gap, and the encoded fence.
@@ -22,8 +22,8 @@ pub(in crate::sst) struct PartialCursor {
 }
 
 impl PartialCursor {
-    pub(in crate::sst) fn new(remains: Arc<Remains>) -> PartialCursor {
-        PartialCursor { remains, at: 0, is_valid: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
+    pub(in crate::sst) fn new(block: Arc<PartialBlock>) -> PartialCursor {
+        PartialCursor { block, at: 0, is_valid: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
     }
 
     /// Returns true if the cursor is on an item.
@@ -39,10 +39,10 @@ impl PartialCursor {
     }
 
     pub(in crate::sst) fn record(&self) -> Option<Record<'_>> {
-        match self.remains.items.get(self.at)? {
+        match self.block.items.get(self.at)? {
             _ if !self.is_valid => None,
-            Item::Whole(kept) => Some(kept.record()),
-            Item::Gap(_) => Some(Record {
+            PartialItem::Record(kept) => Some(kept.record()),
+            PartialItem::Lost(_) => Some(Record {
                 key: &self.key,
                 seqno: self.seqno,
                 kind: Kind::Fence,
@@ -54,7 +54,7 @@ impl PartialCursor {
 
     /// Moves to an item, clamped to the last one. `sought`: the position of a seek, if a gap contains it. Returns
     /// whether the item is a gap; `None` if there is no item at all.
-    pub(in crate::sst) fn stand(
+    pub(in crate::sst) fn settle(
         &mut self,
         at: usize,
         forward: bool,
@@ -62,10 +62,10 @@ impl PartialCursor {
         order: &Order,
     ) -> Option<bool> {
         self.is_valid = false;
-        let last = self.remains.items.len().checked_sub(1)?;
+        let last = self.block.items.len().checked_sub(1)?;
         self.at = at.min(last);
         self.is_valid = true;
-        let Item::Gap(fence) = &self.remains.items[self.at] else { return Some(false) };
+        let PartialItem::Lost(fence) = &self.block.items[self.at] else { return Some(false) };
         let end = if forward { &fence.from } else { &fence.to };
         let beyond = if forward { Ordering::Greater } else { Ordering::Less };
         let (key, seqno) = match sought {
@@ -86,46 +86,46 @@ impl PartialCursor {
     /// Returns the next item in a direction, if there is one.
     pub(in crate::sst) fn next(&self, forward: bool) -> Option<usize> {
         let next = if forward { Some(self.at + 1) } else { self.at.checked_sub(1) };
-        next.filter(|next| *next < self.remains.items.len())
+        next.filter(|next| *next < self.block.items.len())
     }
 
     /// Returns the first item at or after a position.
     pub(in crate::sst) fn find(&self, key: &[u8], seqno: Seqno, order: &Order) -> Option<usize> {
-        let is_before = |item: &Item| match item {
-            Item::Whole(kept) => {
+        let is_before = |item: &PartialItem| match item {
+            PartialItem::Record(kept) => {
                 let record = kept.record();
                 order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
             }
             // A gap lost no record above its bound.
-            Item::Gap(fence) => {
+            PartialItem::Lost(fence) => {
                 let newest = (key, seqno.min(fence.bound));
                 order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
             }
         };
-        self.remains.items.iter().position(|item| !is_before(item))
+        self.block.items.iter().position(|item| !is_before(item))
     }
 
     /// Returns the last item at or before a position.
     pub(in crate::sst) fn find_back(&self, key: &[u8], seqno: Seqno, order: &Order) -> Option<usize> {
-        let begins = |item: &Item| {
+        let begins = |item: &PartialItem| {
             let place = match item {
-                Item::Whole(kept) => (kept.record().key, kept.record().seqno),
-                Item::Gap(fence) => (&fence.from.0[..], fence.from.1),
+                PartialItem::Record(kept) => (kept.record().key, kept.record().seqno),
+                PartialItem::Lost(fence) => (&fence.from.0[..], fence.from.1),
             };
             order.compare_internal(place, (key, seqno)) != Ordering::Greater
         };
-        self.remains.items.iter().rposition(begins)
+        self.block.items.iter().rposition(begins)
     }
 
     /// Returns true if the last item is a version of `key` newer than `seqno`, so that older ones may follow in the
     /// next block. The cursor must return a gap first.
     pub(in crate::sst) fn ends_with_newer(&self, key: &[u8], seqno: Seqno, order: &Order) -> bool {
-        match self.remains.items.last() {
-            Some(Item::Whole(kept)) => {
+        match self.block.items.last() {
+            Some(PartialItem::Record(kept)) => {
                 let record = kept.record();
                 order.compare(record.key, key).is_eq() && record.seqno > seqno
             }
-            Some(Item::Gap(_)) | None => false,
+            Some(PartialItem::Lost(_)) | None => false,
         }
     }
 }

@@ -8,7 +8,7 @@
 //!        block that fails is left to the first reader that requests it. No cached block is evicted for it.
 //! Costs: one read of each block, by a job. Nothing if no block of the input tables is cached.
 
-use super::partitions::Passing;
+use super::partitions::PassingPartition;
 use super::table::Table;
 use crate::error::Result;
 use crate::planted::{self, Bug};
@@ -22,7 +22,7 @@ impl Table {
 
     /// Returns true if the block of a key is in the cache. Reads nothing from the file.
     pub fn is_warm_at(&self, key: &[u8]) -> bool {
-        self.guide.part_in_memory_for(key, &self.records.order).is_some_and(|part| {
+        self.table_index.partition_in_memory_for(key, &self.records.order).is_some_and(|part| {
             let number = part.index.find(key, &self.records.order);
             number < part.index.end() && self.slots.slot(number).load().is_some()
         })
@@ -32,10 +32,10 @@ impl Table {
     pub fn blocks_where(&self, is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> Result<Vec<usize>> {
         let (mut blocks, mut number) = (Vec::new(), 0);
         while number < self.blocks() {
-            let passing = self.part_passing(number)?;
+            let passing = self.partition_passing(number)?;
             let index = match &passing {
-                Passing::Kept(part) => &part.index,
-                Passing::Own(part) => &part.index,
+                PassingPartition::Kept(part) => &part.index,
+                PassingPartition::Own(part) => &part.index,
             };
             blocks.extend((number..index.end()).filter(|number| is_wanted(&index.separator(*number))));
             number = index.end().max(number + 1);
@@ -55,7 +55,7 @@ impl Table {
                 return;
             }
             if let Ok(block) = self.read_block(number, true)
-                && (!self.is_judged || self.serves_all(&block))
+                && (!self.is_checkable || self.serves_all(&block))
                 && !self.slots.keep_unasked(slot_of(number), block)
             {
                 return;

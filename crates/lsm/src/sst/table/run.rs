@@ -21,7 +21,7 @@ impl TableCursor {
     /// `limit`, or the cursor is not in a block.
     ///
     /// A backward run ends before the first entry of a block: the block before may hold a newer version of its key.
-    pub(crate) fn reach(&self, forward: bool, limit: Option<&[u8]>) -> Option<usize> {
+    pub(crate) fn run_end(&self, forward: bool, limit: Option<&[u8]>) -> Option<usize> {
         let block = self.block.as_deref().filter(|block| self.entry.is_some() && !block.has_versions)?;
         let limit = limit.filter(|_| !planted::active(Bug::ScanOverrunsItsReach));
         let farthest = match limit {
@@ -49,7 +49,7 @@ impl TableCursor {
 
     /// Returns key and seqno of the record under the cursor.
     #[inline]
-    pub(crate) fn standing_place(&self) -> (&[u8], Seqno) {
+    pub(crate) fn current_position(&self) -> (&[u8], Seqno) {
         match (self.block.as_deref(), &self.entry) {
             (Some(block), Some(entry)) => (self.key.get(), block.seqno(entry)),
             _ => {
@@ -116,7 +116,7 @@ impl TableCursor {
         if self.left == 0 {
             let record = block.record_to(at, &entry, end, self.key.get());
             if !self.table.records.passes(&record) || !block.ends_at(end) {
-                self.step_back_to_standing();
+                self.restore_key();
                 return false;
             }
             self.left = self.every;
@@ -129,7 +129,7 @@ impl TableCursor {
     /// Handles an entry that failed its check: restores the previous key, and makes the next entry be checked.
     #[cold]
     #[inline(never)]
-    fn step_back_to_standing(&mut self) {
+    fn restore_key(&mut self) {
         self.left = 1;
         if let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) {
             // Cannot fail: the key was assembled from the same bytes before.
@@ -139,13 +139,13 @@ impl TableCursor {
 
     /// Returns the key under the cursor, which must be in a block.
     #[inline]
-    pub(crate) fn standing_key(&self) -> &[u8] {
+    pub(crate) fn current_key(&self) -> &[u8] {
         self.key.get()
     }
 
     /// Returns the value under the cursor, which must be in a block.
     #[inline]
-    pub(crate) fn standing_value(&self) -> &[u8] {
+    pub(crate) fn current_value(&self) -> &[u8] {
         match (self.block.as_deref(), &self.entry) {
             (Some(block), Some(entry)) => block.value(entry),
             _ => &[],

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::TableCursor;
-use super::partitions::Passing;
+use super::partitions::PassingPartition;
 use super::table::Table;
 use crate::checksum::Role;
 use crate::cursor::Cursor;
@@ -22,9 +22,9 @@ use crate::options::KIB;
 use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
-use crate::sst::block::frame::{COMPANION_BYTES, Handle, Stored, check, companion_of, read_error};
-use crate::sst::block::scan::{Keys, Step, Steps};
-use crate::sst::index::partitions::Part;
+use crate::sst::block::frame::{BlockHandle, COMPANION_BYTES, StoredBlock, check_frame, companion_of, read_error};
+use crate::sst::block::scan::{EntryScan, KeyBuffer, ScannedEntry};
+use crate::sst::index::partitions::IndexPartition;
 
 /// Bytes per read.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
@@ -33,13 +33,13 @@ const CHUNK_BYTES: u64 = 256 * KIB as u64;
 pub struct TableStream {
     table: Arc<Table>,
     /// The current index partition, if the table does not keep it in memory.
-    part: Option<Box<Part>>,
+    part: Option<Box<IndexPartition>>,
     /// The current block.
     number: usize,
-    steps: Option<Steps>,
+    scan: Option<EntryScan>,
     /// The current entry.
-    here: Option<Step>,
-    keys: Keys,
+    here: Option<ScannedEntry>,
+    keys: KeyBuffer,
     body: Vec<u8>,
     scratch: Vec<u8>,
     /// The block's companions, if they are in a column, and the companion of the current entry.
@@ -66,9 +66,9 @@ impl TableStream {
             table,
             part: None,
             number: 0,
-            steps: None,
+            scan: None,
             here: None,
-            keys: Keys::default(),
+            keys: KeyBuffer::default(),
             body: Vec::new(),
             scratch: Vec::new(),
             column: None,
@@ -81,14 +81,14 @@ impl TableStream {
 
     /// Moves to the first record of a block, or past the end.
     fn enter(&mut self, number: usize) -> Result<()> {
-        (self.steps, self.here, self.cursor) = (None, None, None);
+        (self.scan, self.here, self.cursor) = (None, None, None);
         self.number = number;
         let Some(handle) = self.handle(number)? else { return Ok(()) };
         match self.load(&handle) {
             Ok(()) => self.step(),
             Err(error) if error.is_corruption() => {
                 let mut cursor = Box::new(self.table.cursor(false));
-                cursor.stand_first(number)?;
+                cursor.move_to_start_of(number)?;
                 self.cursor = Some(cursor);
                 Ok(())
             }
@@ -97,18 +97,18 @@ impl TableStream {
     }
 
     /// Returns the handle of a block; `None` past the last one.
-    fn handle(&mut self, number: usize) -> Result<Option<Handle>> {
+    fn handle(&mut self, number: usize) -> Result<Option<BlockHandle>> {
         if number >= self.table.blocks() {
             return Ok(None);
         }
-        let named = |part: &Part| part.index.handle(number).copied();
+        let named = |part: &IndexPartition| part.index.handle(number).copied();
         if let Some(handle) = self.part.as_deref().and_then(named) {
             return Ok(Some(handle));
         }
         self.part = None; // freed before the next one is read
-        match self.table.part_passing(number)? {
-            Passing::Kept(part) => Ok(named(part)),
-            Passing::Own(part) => {
+        match self.table.partition_passing(number)? {
+            PassingPartition::Kept(part) => Ok(named(part)),
+            PassingPartition::Own(part) => {
                 let handle = named(&part);
                 self.part = Some(part);
                 Ok(handle)
@@ -117,11 +117,11 @@ impl TableStream {
     }
 
     /// Takes a block from the readahead buffer, refilling that if needed, and checks it.
-    fn load(&mut self, handle: &Handle) -> Result<()> {
+    fn load(&mut self, handle: &BlockHandle) -> Result<()> {
         let from = self.read(handle)?;
         let TableStream { table, chunk, body, scratch, column, .. } = self;
-        let (stored, codec) = check(&chunk[from], &table.expected.uid, Role::Data, handle)?;
-        let stored = Stored::split(stored, codec)?;
+        let (stored, codec) = check_frame(&chunk[from], &table.expected.uid, Role::Data, handle)?;
+        let stored = StoredBlock::split(stored, codec)?;
         body.clear();
         body.extend_from_slice(stored.body(handle.raw_len, scratch, table.dictionary.as_deref())?);
         match (stored.column, &mut *column) {
@@ -132,12 +132,12 @@ impl TableStream {
             }
             (words, column) => *column = words.map(<[u8]>::to_vec),
         }
-        self.steps = Some(Steps::new(&self.body, self.column.as_ref().map(Vec::len), &mut self.keys)?);
+        self.scan = Some(EntryScan::new(&self.body, self.column.as_ref().map(Vec::len), &mut self.keys)?);
         Ok(())
     }
 
     /// Returns the block's range in the readahead buffer.
-    fn read(&mut self, handle: &Handle) -> Result<Range<usize>> {
+    fn read(&mut self, handle: &BlockHandle) -> Result<Range<usize>> {
         let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
         if !held {
             let left = self.table.data_end().saturating_sub(handle.offset);
@@ -164,8 +164,8 @@ impl TableStream {
     /// Steps to the next entry, or to the first entry of the next block.
     #[inline]
     fn step(&mut self) -> Result<()> {
-        let Some(steps) = &mut self.steps else { return Ok(()) };
-        match steps.next(&self.body, self.table.base, &self.table.records.order, &mut self.keys) {
+        let Some(scan) = &mut self.scan else { return Ok(()) };
+        match scan.next(&self.body, self.table.base, &self.table.records.order, &mut self.keys) {
             Ok(Some(step)) => {
                 if let Some(word) =
                     self.column.as_ref().and_then(|column| column.get(step.index * 8..step.index * 8 + 8))
@@ -177,7 +177,7 @@ impl TableStream {
             }
             Ok(None) => self.enter(self.number + 1),
             Err(error) => {
-                (self.steps, self.here) = (None, None);
+                (self.scan, self.here) = (None, None);
                 Err(error.in_file(&self.table.name, self.source().offset))
             }
         }
@@ -186,7 +186,7 @@ impl TableStream {
     /// Replaces the stream by a cursor, and moves that.
     fn hand_over(&mut self, to: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
         let mut cursor = self.cursor.take().unwrap_or_else(|| Box::new(self.table.cursor(false)));
-        (self.steps, self.here) = (None, None);
+        (self.scan, self.here) = (None, None);
         to(&mut cursor)?;
         self.cursor = Some(cursor);
         Ok(())
@@ -195,7 +195,7 @@ impl TableStream {
 
 impl Cursor for TableStream {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let number = self.table.part_for(key)?.index.find(key, &self.table.records.order);
+        let number = self.table.partition_for(key)?.index.find(key, &self.table.records.order);
         self.enter(number)?;
         let is_before = |record: &Record<'_>, table: &Table| {
             table.records.order.compare_internal((record.key, record.seqno), (key, seqno)).is_lt()
@@ -247,7 +247,7 @@ impl Cursor for TableStream {
     #[inline]
     fn record(&self) -> Record<'_> {
         match (&self.here, &self.cursor) {
-            (Some(Step { entry, seqno, companion, .. }), _) => {
+            (Some(ScannedEntry { entry, seqno, companion, .. }), _) => {
                 let value = &self.body[entry.value_at..entry.value_end];
                 let companion = if self.column.is_some() { &self.word[..] } else { &self.body[companion.clone()] };
                 Record { key: &self.keys.last, seqno: *seqno, kind: entry.kind, value, companion }

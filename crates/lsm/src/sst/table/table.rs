@@ -2,7 +2,7 @@
 //!
 //! In:    a file and its entry in the manifest.
 //! Out:   point reads and cursors. Index and filter are pinned at open, or loaded partition by partition on demand
-//!        (`guide`); data blocks are read through the cache.
+//!        (`partitions`); data blocks are read through the cache.
 //! Holds: no bytes are used before their checksum is verified, and no length before it is checked against the file's
 //!        (I10). A corruption error names the file and the offset of the damaged block; the rest of the table stays
 //!        readable.
@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::bad_blocks::BadBlocks;
 use super::properties::Properties;
-use super::tail::{Expected, Parts, Tail, read_ends, read_parts, read_properties};
-use super::verify_read::{Checks, RecordChecker, Wanted};
+use super::tail::{Expected, TableMetadata, TableTail, read_ends, read_parts, read_properties};
+use super::verify_read::{Checks, PointRead, RecordChecker};
 use super::watch::Watch;
 use crate::checksum::{Role, hash_key};
 use crate::env::{File, check_room, read_into};
@@ -28,37 +28,37 @@ use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 use crate::sst::block::block::Block;
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::frame::{Handle, check, read_error};
-use crate::sst::block::partial_block::{Answer, Remains};
-use crate::sst::cache::cache::{Cache, Slots};
-use crate::sst::index::filter::{self, Filter};
+use crate::sst::block::frame::{BlockHandle, check_frame, read_error};
+use crate::sst::block::partial_block::{PartialAnswer, PartialBlock};
+use crate::sst::cache::cache::{Cache, CacheSlots};
+use crate::sst::index::filter::{self, BloomFilter};
 use crate::sst::index::index::Index;
-use crate::sst::index::partitions::{Guide, PartSource};
-use crate::sst::index::policy_filter::Policed;
-use crate::sst::index::top_index::Span;
+use crate::sst::index::partitions::{PartitionReader, TableIndex};
+use crate::sst::index::policy_filter::PolicyFilter;
+use crate::sst::index::top_index::PartitionEntry;
 
 /// One open table: its index and filter in memory, and its file. Shared by all readers.
 pub struct Table {
     pub(in crate::sst) name: String,
     pub(in crate::sst) file: Arc<dyn File>,
-    pub(in crate::sst) slots: Arc<Slots>,
+    pub(in crate::sst) slots: Arc<CacheSlots>,
     /// The order of its records, and their checks.
     pub(in crate::sst) records: RecordChecker,
     /// Index and filter.
-    pub(in crate::sst) guide: Guide,
+    pub(in crate::sst) table_index: TableIndex,
     /// The filter is the engine's own, and equal keys have equal hashes.
     pub(in crate::sst) has_own_filter: bool,
     /// A filter made by a user's policy.
-    policed: Option<Policed>,
+    policy_filter: Option<PolicyFilter>,
     /// The dictionary for zstd blocks.
     pub(in crate::sst) dictionary: Option<Arc<Dictionary>>,
     pub(in crate::sst) expected: Expected,
     pub(in crate::sst) base: Seqno,
     pub(in crate::sst) properties: Properties,
     /// Records can be checked: some have companions, and the protector knows their algorithm.
-    pub(in crate::sst) is_judged: bool,
-    /// Index and filter read again from the file, after memory corruption in `guide`.
-    pub(in crate::sst) spare: OnceLock<Guide>,
+    pub(in crate::sst) is_checkable: bool,
+    /// Index and filter read again from the file, after memory corruption in `table_index`.
+    pub(in crate::sst) reread: OnceLock<TableIndex>,
     /// Bytes of index and filter partitions loaded since open.
     pub(in crate::sst) loaded_bytes: AtomicUsize,
     pub(in crate::sst) bad_blocks: BadBlocks,
@@ -83,7 +83,7 @@ pub enum Approach {
 }
 
 /// The result of a point read in one block.
-pub(in crate::sst) enum Outcome {
+pub(in crate::sst) enum ReadOutcome {
     Found,
     Absent,
     /// The block ends with newer versions of the key; older ones may follow in the next block.
@@ -92,13 +92,13 @@ pub(in crate::sst) enum Outcome {
     Doubtful,
 }
 
-impl Outcome {
+impl ReadOutcome {
     /// Converts a corruption error in a cached block to `Doubtful`. The block was valid when it was loaded, so its
     /// memory is damaged, and the caller reads it from the file again.
     #[inline]
-    pub(in crate::sst) fn in_memory(looked: Result<Outcome>) -> Result<Outcome> {
+    pub(in crate::sst) fn in_memory(looked: Result<ReadOutcome>) -> Result<ReadOutcome> {
         match looked {
-            Err(error) if error.is_corruption() => Ok(Outcome::Doubtful),
+            Err(error) if error.is_corruption() => Ok(ReadOutcome::Doubtful),
             outcome => outcome,
         }
     }
@@ -119,15 +119,20 @@ pub(in crate::sst) enum LoadedBlock {
     /// The whole block.
     Whole(Arc<Block>),
     /// The readable part of a damaged block.
-    Partial(Arc<Remains>),
+    Partial(Arc<PartialBlock>),
 }
 
 /// Handles the damage that reads of a table find. `damage` implements it and passes it to the table at open. Only cold
 /// paths call it.
 pub(in crate::sst) trait DamageHandler: Send + Sync {
     /// Repeats a point read.
-    fn get(&self, table: &Table, wanted: &Wanted<'_>, doubt: Doubt, visit: &mut dyn FnMut(&Record<'_>))
-    -> Result<bool>;
+    fn get(
+        &self,
+        table: &Table,
+        wanted: &PointRead<'_>,
+        doubt: Doubt,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool>;
 
     /// Reads a damaged block again and repairs it, or salvages its readable part.
     fn repair_block(&self, table: &Table, number: usize) -> Result<LoadedBlock>;
@@ -136,8 +141,8 @@ pub(in crate::sst) trait DamageHandler: Send + Sync {
     /// a device error.
     fn rebuild_index(
         &self,
-        from: &PartSource<'_>,
-        span: &Span,
+        from: &PartitionReader<'_>,
+        span: &PartitionEntry,
         dictionary: Option<&Dictionary>,
     ) -> Result<(Index, bool, Option<Error>)>;
 }
@@ -150,12 +155,12 @@ impl Table {
         (expected, order): (Expected, Order),
         cache: Arc<Cache>,
         (keeper, watch, damage): Handlers,
-        parts: Parts,
+        parts: TableMetadata,
     ) -> Arc<Table> {
-        let Parts { base, properties, guide, policed, dictionary } = parts;
-        let slots = Arc::new(Slots::new(guide.blocks(), cache));
+        let TableMetadata { base, properties, table_index, policy_filter, dictionary } = parts;
+        let slots = Arc::new(CacheSlots::new(table_index.blocks(), cache));
         let protection = promised(&properties, &*keeper);
-        let is_judged =
+        let is_checkable =
             keeper.protection() != Protection::None && matches!(protection, Protection::Partial | Protection::Complete);
         let has_own_filter = properties.filter.as_deref() == Some(filter::NAME) && order.is_hashable();
         let table = Table {
@@ -163,15 +168,15 @@ impl Table {
             file,
             slots,
             records: RecordChecker { order, keeper, protection },
-            guide,
+            table_index,
             has_own_filter,
-            policed,
+            policy_filter,
             dictionary,
             expected,
             base,
             properties,
-            is_judged,
-            spare: OnceLock::new(),
+            is_checkable,
+            reread: OnceLock::new(),
             loaded_bytes: AtomicUsize::new(0),
             bad_blocks: BadBlocks::default(),
             damage,
@@ -183,9 +188,9 @@ impl Table {
     }
 
     /// Opens the same table again, and applies `change` to its index and filter.
-    pub(in crate::sst) fn opened_anew(&self, change: impl FnOnce(&mut Guide) -> Result<()>) -> Result<Arc<Table>> {
+    pub(in crate::sst) fn opened_anew(&self, change: impl FnOnce(&mut TableIndex) -> Result<()>) -> Result<Arc<Table>> {
         let mut parts = self.read_parts()?;
-        change(&mut parts.guide)?;
+        change(&mut parts.table_index)?;
         let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
         let handlers = (self.records.keeper.clone(), self.watch.clone(), self.damage);
         Ok(Table::assembled(name, file, (expected, self.records.order.clone()), self.slots.cache(), handlers, parts))
@@ -227,7 +232,7 @@ impl Table {
     /// are checked.
     pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
         let size = file.len().map_err(|error| read_error(name, 0, error))?;
-        let (header, footer) = read_ends(name, file, size, &Tail::read(file, size))?;
+        let (header, footer) = read_ends(name, file, size, &TableTail::read(file, size))?;
         Ok(Expected { uid: header.uid, size, digest: footer.digest })
     }
 
@@ -250,10 +255,10 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        let part = self.part_for(key)?;
+        let part = self.partition_for(key)?;
         if !part.may_contain(key_hash) {
             return match checks.each
-                && self.is_judged
+                && self.is_checkable
                 && !part.index.is_whole()
                 && !part.index.holds(key, &self.records.order)
             {
@@ -279,8 +284,8 @@ impl Table {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let part = match number < self.blocks() {
-            true => self.part_of(number)?,
-            false => self.part_for(key.0)?,
+            true => self.partition_of(number)?,
+            false => self.partition_for(key.0)?,
         };
         self.get_in(&part.index, number, key, seqno, checks, visit)
     }
@@ -292,8 +297,8 @@ impl Table {
         (key, key_hash): (&'a [u8], u64),
         seqno: Seqno,
         checks: Checks,
-    ) -> Wanted<'a> {
-        Wanted { key, key_hash, seqno, each: checks.each && self.is_judged, index, follows: false }
+    ) -> PointRead<'a> {
+        PointRead { key, key_hash, seqno, each: checks.each && self.is_checkable, index, follows: false }
     }
 
     /// As `get_from`, with the index that names the block.
@@ -318,19 +323,19 @@ impl Table {
                 Some(block) => {
                     block.touch();
                     wanted.each &= !planted::active(Bug::CachedBlockNotVerified);
-                    Outcome::in_memory(self.look(block, number, &wanted, visit))
+                    ReadOutcome::in_memory(self.search_block(block, number, &wanted, visit))
                 }
                 None => {
                     drop(cached);
-                    self.look_up(number, &wanted, checks, visit)
+                    self.read_and_search(number, &wanted, checks, visit)
                 }
             };
             match outcome {
-                Ok(Outcome::Found) => return Ok(true),
-                Ok(Outcome::Absent) => return Ok(false),
-                Ok(Outcome::Further) => number += 1,
+                Ok(ReadOutcome::Found) => return Ok(true),
+                Ok(ReadOutcome::Absent) => return Ok(false),
+                Ok(ReadOutcome::Further) => number += 1,
                 Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
-                Ok(Outcome::Doubtful) => return self.get_again(&wanted, Doubt::Block(number), visit),
+                Ok(ReadOutcome::Doubtful) => return self.get_again(&wanted, Doubt::Block(number), visit),
                 // A file error: everything possible was tried.
                 Err(error) => return Err(self.named(error, number)),
             }
@@ -352,22 +357,22 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Option<bool> {
-        let part = self.guide.part_in_memory_for(key, &self.records.order)?;
-        let (index, each) = (&part.index, checks.each && self.is_judged);
+        let part = self.table_index.partition_in_memory_for(key, &self.records.order)?;
+        let (index, each) = (&part.index, checks.each && self.is_checkable);
         if !part.may_contain(key_hash) {
             return (!each || index.is_whole() || index.holds(key, &self.records.order)).then_some(false);
         }
-        let mut wanted = Wanted { key, key_hash, seqno, each, index, follows: false };
+        let mut wanted = PointRead { key, key_hash, seqno, each, index, follows: false };
         let mut number = index.find(key, &self.records.order);
         while number < index.end() {
             let cached = self.slots.slot(number).load();
             let block = cached.as_ref()?;
             block.touch();
-            match self.look(block, number, &wanted, visit) {
-                Ok(Outcome::Found) => return Some(true),
-                Ok(Outcome::Absent) => return Some(false),
-                Ok(Outcome::Further) => number += 1,
-                Ok(Outcome::Doubtful) | Err(_) => return None,
+            match self.search_block(block, number, &wanted, visit) {
+                Ok(ReadOutcome::Found) => return Some(true),
+                Ok(ReadOutcome::Absent) => return Some(false),
+                Ok(ReadOutcome::Further) => number += 1,
+                Ok(ReadOutcome::Doubtful) | Err(_) => return None,
             }
             wanted.follows = true;
         }
@@ -380,11 +385,11 @@ impl Table {
     #[inline(never)]
     pub(in crate::sst) fn get_again(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
         doubt: Doubt,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        let Wanted { key, index, .. } = *wanted;
+        let PointRead { key, index, .. } = *wanted;
         if matches!(doubt, Doubt::End) && index.proves(index.end(), key, false, &self.records.order) {
             return Ok(false);
         }
@@ -396,22 +401,22 @@ impl Table {
     /// without the key.
     #[inline]
     pub fn may_contain(&self, key_hash: u64) -> bool {
-        match &self.guide {
-            Guide::Whole(part) => part.may_contain(key_hash),
-            Guide::Cut(_) => true,
+        match &self.table_index {
+            TableIndex::Whole(part) => part.may_contain(key_hash),
+            TableIndex::Partitioned(_) => true,
         }
     }
 
     /// Returns true if the policy's filter excludes this key.
     #[inline]
     pub(in crate::sst) fn is_denied(&self, key: &[u8]) -> bool {
-        self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.records.order))
+        self.policy_filter.as_ref().is_some_and(|policy_filter| !policy_filter.may_contain(key, &self.records.order))
     }
 
     /// Prefetches the filter line of a key.
     #[inline]
     pub fn prefetch_filter(&self, key: &[u8], key_hash: u64) {
-        if let Some(part) = self.guide.part_in_memory_for(key, &self.records.order)
+        if let Some(part) = self.table_index.partition_in_memory_for(key, &self.records.order)
             && let Some(filter) = &part.filter
         {
             filter.prefetch(key_hash);
@@ -421,7 +426,9 @@ impl Table {
     /// Finds the block of a key, and prefetches its slot.
     #[inline]
     pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Approach {
-        let Some(part) = self.guide.part_in_memory_for(key, &self.records.order) else { return Approach::Unknown };
+        let Some(part) = self.table_index.partition_in_memory_for(key, &self.records.order) else {
+            return Approach::Unknown;
+        };
         if !part.may_contain(key_hash) && (part.index.is_whole() || part.index.holds(key, &self.records.order)) {
             return Approach::Denied;
         }
@@ -451,14 +458,14 @@ impl Table {
         }
     }
 
-    pub(in crate::sst) fn read_parts(&self) -> Result<Parts> {
-        let policy = self.policed.as_ref().map(Policed::policy);
+    pub(in crate::sst) fn read_parts(&self) -> Result<TableMetadata> {
+        let policy = self.policy_filter.as_ref().map(PolicyFilter::policy);
         read_parts(&self.name, &*self.file, self.expected, &self.records.order, policy)
     }
 
     /// Returns the approximate number of file bytes before a key.
     pub fn approximate_offset(&self, key: &[u8]) -> u64 {
-        let Ok(part) = self.part_for(key) else { return self.guide.data_end() };
+        let Ok(part) = self.partition_for(key) else { return self.table_index.data_end() };
         let number = part.index.find(key, &self.records.order);
         part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
     }
@@ -470,9 +477,9 @@ impl Table {
         if block >= self.blocks() {
             return None;
         }
-        match &self.guide {
-            Guide::Whole(part) => Some(part.index.separator(block)),
-            Guide::Cut(cut) => cut.top.range_of(block).map(|at| cut.top.spans()[at].bound.clone()),
+        match &self.table_index {
+            TableIndex::Whole(part) => Some(part.index.separator(block)),
+            TableIndex::Partitioned(cut) => cut.top.range_of(block).map(|at| cut.top.spans()[at].bound.clone()),
         }
     }
 
@@ -484,7 +491,7 @@ impl Table {
 
     /// End of the data blocks.
     pub(in crate::sst) fn data_end(&self) -> u64 {
-        self.guide.data_end()
+        self.table_index.data_end()
     }
 
     /// Returns the table's properties.
@@ -515,33 +522,33 @@ impl Table {
     /// Size of index, filter and slots, which stay in memory while the table is open. They are outside of the cache.
     /// Partitions of a partitioned index are added on demand (`Watch::grew`).
     pub fn pinned_bytes(&self) -> usize {
-        self.guide.memory()
+        self.table_index.memory()
             + self.slots.memory()
-            + self.policed.as_ref().map_or(0, Policed::memory)
+            + self.policy_filter.as_ref().map_or(0, PolicyFilter::memory)
             + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
     }
 
     /// Returns how often a damaged filter line was read; such a line never hides a record.
     pub fn damaged_filter_lines(&self) -> u64 {
-        self.guide.loaded().filter_map(|part| part.filter.as_ref()).map(Filter::damaged).sum()
+        self.table_index.loaded().filter_map(|part| part.filter.as_ref()).map(BloomFilter::damaged).sum()
     }
 
     #[inline]
-    pub(in crate::sst) fn look(
+    pub(in crate::sst) fn search_block(
         &self,
         block: &Block,
         number: usize,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Outcome> {
+    ) -> Result<ReadOutcome> {
         let place = block.search(wanted.key, wanted.seqno, &self.records.order)?;
         let Some(entry) = place.equal else {
             return self.missed(block, (number, place.at), wanted);
         };
         if self.records.order.is_hashable() {
             let record = block.record(place.at, &entry, wanted.key);
-            if wanted.each && !self.records.believes(block, (number, place.at), &record, wanted) {
-                return Ok(Outcome::Doubtful);
+            if wanted.each && !self.records.verify_hit(block, (number, place.at), &record, wanted) {
+                return Ok(ReadOutcome::Doubtful);
             }
             visit(&record);
         } else {
@@ -549,82 +556,82 @@ impl Table {
             let mut stored = Vec::new();
             block.key_into(place.at, &mut stored)?;
             let record = block.record(place.at, &entry, &stored);
-            let stored = Wanted { key_hash: if wanted.each { hash_key(&stored) } else { 0 }, ..*wanted };
-            if wanted.each && !self.records.believes(block, (number, place.at), &record, &stored) {
-                return Ok(Outcome::Doubtful);
+            let stored = PointRead { key_hash: if wanted.each { hash_key(&stored) } else { 0 }, ..*wanted };
+            if wanted.each && !self.records.verify_hit(block, (number, place.at), &record, &stored) {
+                return Ok(ReadOutcome::Doubtful);
             }
             visit(&record);
         }
-        Ok(Outcome::Found)
+        Ok(ReadOutcome::Found)
     }
 
     /// Handles a search that did not find the key in a block.
     #[inline]
-    fn missed(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> Result<Outcome> {
+    fn missed(&self, block: &Block, (number, at): (usize, usize), wanted: &PointRead<'_>) -> Result<ReadOutcome> {
         if at == block.len() && block.ends_with(wanted.key, &self.records.order)? {
-            return Ok(if !wanted.each || self.records.goes_on(block, wanted) {
-                Outcome::Further
+            return Ok(if !wanted.each || self.records.verify_continuation(block, wanted) {
+                ReadOutcome::Further
             } else {
-                Outcome::Doubtful
+                ReadOutcome::Doubtful
             });
         }
         let believed = !wanted.each
             || planted::active(Bug::AbsenceNotProved)
-            || self.records.proves_absence(block, (number, at), wanted);
-        Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
+            || self.records.verify_absence(block, (number, at), wanted);
+        Ok(if believed { ReadOutcome::Absent } else { ReadOutcome::Doubtful })
     }
 
     /// Performs a point read in a block that is not in memory.
     #[inline(never)]
-    pub(in crate::sst) fn look_up(
+    pub(in crate::sst) fn read_and_search(
         &self,
         number: usize,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Outcome> {
+    ) -> Result<ReadOutcome> {
         let passing = checks.passing || !(checks.again || self.admits(number));
         let checks = Checks { passing, ..checks };
         let fetched = self.fetch(number, checks)?;
-        self.look_at(fetched, number, wanted, visit)
+        self.search_loaded(fetched, number, wanted, visit)
     }
 
     /// Performs a point read in a block that was just loaded, and releases it afterwards.
-    pub(in crate::sst) fn look_at(
+    pub(in crate::sst) fn search_loaded(
         &self,
         fetched: LoadedBlock,
         number: usize,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Outcome> {
+    ) -> Result<ReadOutcome> {
         match fetched {
             LoadedBlock::Whole(block) => {
-                let outcome = Outcome::in_memory(self.look(&block, number, wanted, visit));
+                let outcome = ReadOutcome::in_memory(self.search_block(&block, number, wanted, visit));
                 self.slots.passed(block);
                 outcome
             }
-            LoadedBlock::Partial(remains) => self.look_among(&remains, wanted, visit),
+            LoadedBlock::Partial(partial) => self.search_partial(&partial, wanted, visit),
         }
     }
 
     /// Answers a point read from the readable part of a block.
-    pub(in crate::sst) fn look_among(
+    pub(in crate::sst) fn search_partial(
         &self,
-        remains: &Remains,
-        wanted: &Wanted<'_>,
+        partial: &PartialBlock,
+        wanted: &PointRead<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Outcome> {
-        Ok(match remains.get(&self.records.order, wanted.key, wanted.seqno) {
-            Answer::Found(kept) => {
+    ) -> Result<ReadOutcome> {
+        Ok(match partial.get(&self.records.order, wanted.key, wanted.seqno) {
+            PartialAnswer::Found(kept) => {
                 visit(&kept.record());
-                Outcome::Found
+                ReadOutcome::Found
             }
-            Answer::Lost(fence) => {
+            PartialAnswer::Lost(fence) => {
                 self.watch.gap_met();
                 return Err(fence.error().in_family(self.watch.family(), None));
             }
-            Answer::Absent => Outcome::Absent,
-            Answer::Further => Outcome::Further,
+            PartialAnswer::Absent => ReadOutcome::Absent,
+            PartialAnswer::Further => ReadOutcome::Further,
         })
     }
 
@@ -637,11 +644,11 @@ impl Table {
     /// Loads a block that is not in memory, or its readable part.
     #[cold]
     pub(in crate::sst) fn fetch(&self, number: usize, checks: Checks) -> Result<LoadedBlock> {
-        if let Some(remains) = self.bad_blocks.find(number) {
-            return Ok(LoadedBlock::Partial(remains));
+        if let Some(partial) = self.bad_blocks.find(number) {
+            return Ok(LoadedBlock::Partial(partial));
         }
         match self.read_block(number, true) {
-            Ok(block) if !(checks.loaded && self.is_judged) || self.serves_all(&block) => {
+            Ok(block) if !(checks.loaded && self.is_checkable) || self.serves_all(&block) => {
                 Ok(LoadedBlock::Whole(if checks.passing {
                     self.slots.pass(block)
                 } else {
@@ -651,14 +658,14 @@ impl Table {
             Err(error) if !error.is_corruption() => Err(error),
             _ => {
                 self.watch.doubted();
-                self.restore(number)
+                self.repair(number)
             }
         }
     }
 
     /// Replaces an untrusted block in memory by a repaired one, or by its readable part.
     #[cold]
-    pub(in crate::sst) fn restore(&self, number: usize) -> Result<LoadedBlock> {
+    pub(in crate::sst) fn repair(&self, number: usize) -> Result<LoadedBlock> {
         match self.bad_blocks.find(number) {
             Some(partial) => Ok(LoadedBlock::Partial(partial)),
             None => self.damage.repair_block(self, number),
@@ -680,8 +687,8 @@ impl Table {
     }
 
     /// Checks a framed block and builds its search structure.
-    pub(in crate::sst) fn load(&self, buffer: Vec<u8>, handle: &Handle, searched: bool) -> Result<Block> {
-        let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
+    pub(in crate::sst) fn load(&self, buffer: Vec<u8>, handle: &BlockHandle, searched: bool) -> Result<Block> {
+        let codec = check_frame(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
             .and_then(|codec| {
                 check_room(handle.raw_len as usize).during(|| format!("loading a block of {}", self.name))?;

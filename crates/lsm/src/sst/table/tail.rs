@@ -23,12 +23,12 @@ use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::record::Seqno;
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::frame::{Handle, Stored, check, read_error};
-use crate::sst::index::filter::{self, Filter};
+use crate::sst::block::frame::{BlockHandle, StoredBlock, check_frame, read_error};
+use crate::sst::index::filter::{self, BloomFilter};
 use crate::sst::index::index::Index;
-use crate::sst::index::partitions::{Cut, Guide, Part};
-use crate::sst::index::policy_filter::{self, Policed};
-use crate::sst::index::top_index::{self, Top};
+use crate::sst::index::partitions::{IndexPartition, PartitionedIndex, TableIndex};
+use crate::sst::index::policy_filter::{self, PolicyFilter};
+use crate::sst::index::top_index::{self, TopIndex};
 
 /// Length of the tail that is read at once: footer, properties, and the index and filter of a small table.
 const TAIL_BYTES: u64 = 16 * 1024;
@@ -45,15 +45,15 @@ pub struct Expected {
 }
 
 /// All of a table except its records.
-pub(in crate::sst) struct Parts {
+pub(in crate::sst) struct TableMetadata {
     pub(in crate::sst) base: Seqno,
     pub(in crate::sst) properties: Properties,
-    pub(in crate::sst) guide: Guide,
-    pub(in crate::sst) policed: Option<Policed>,
+    pub(in crate::sst) table_index: TableIndex,
+    pub(in crate::sst) policy_filter: Option<PolicyFilter>,
     pub(in crate::sst) dictionary: Option<Arc<Dictionary>>,
 }
 
-impl Parts {
+impl TableMetadata {
     /// Returns true if the table has a dictionary but it cannot be read.
     pub(in crate::sst) fn lacks_dictionary(&self) -> bool {
         self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole())
@@ -61,20 +61,20 @@ impl Parts {
 }
 
 /// The last bytes of a file, read at once and not yet checked.
-pub(in crate::sst) struct Tail {
+pub(in crate::sst) struct TableTail {
     from: u64,
     bytes: Vec<u8>,
 }
 
-impl Tail {
+impl TableTail {
     /// Reads the tail. If that fails, the tail is empty.
-    pub(in crate::sst) fn read(file: &dyn File, size: u64) -> Tail {
+    pub(in crate::sst) fn read(file: &dyn File, size: u64) -> TableTail {
         let from = size - size.min(TAIL_BYTES);
         if from > 0 {
             // The header is read next: let a disk fetch both in one pass.
             file.advise(0, HEADER_BYTES as u64, true);
         }
-        Tail { from, bytes: read_exact(file, from, (size - from) as usize).unwrap_or_default() }
+        TableTail { from, bytes: read_exact(file, from, (size - from) as usize).unwrap_or_default() }
     }
 
     /// Returns bytes of the file, from the tail or by a read.
@@ -86,7 +86,7 @@ impl Tail {
 }
 
 /// Reads and checks header and footer.
-pub(in crate::sst) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &Tail) -> Result<(Header, Footer)> {
+pub(in crate::sst) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &TableTail) -> Result<(Header, Footer)> {
     let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
         return Err(Error::structural("the file is too short for a table").in_file(name, 0));
     };
@@ -99,9 +99,9 @@ pub(in crate::sst) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &T
 /// Reads and checks the properties alone, whatever the order of the keys.
 pub(in crate::sst) fn read_properties(name: &str, file: &dyn File) -> Result<Properties> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
-    let tail = Tail::read(file, size);
+    let tail = TableTail::read(file, size);
     let (Header { uid, .. }, footer) = read_ends(name, file, size, &tail)?;
-    let blocks = Blocks { name, file, uid, end: size - FOOTER_BYTES as u64, tail: &tail };
+    let blocks = MetadataReader { name, file, uid, end: size - FOOTER_BYTES as u64, tail: &tail };
     blocks.read(&footer.properties, Role::Properties, Properties::decode)
 }
 
@@ -112,13 +112,13 @@ pub(in crate::sst) fn read_parts(
     expected: Expected,
     order: &Order,
     policy: Option<&Arc<dyn FilterPolicy>>,
-) -> Result<Parts> {
+) -> Result<TableMetadata> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
     if size != expected.size {
         let message = format!("the file has {size} bytes, not {}", expected.size);
         return Err(Error::corruption(Damage::default(), message).in_file(name, size.min(expected.size)));
     }
-    let tail = Tail::read(file, size);
+    let tail = TableTail::read(file, size);
     let (Header { uid, incompatible, .. }, footer) = read_ends(name, file, size, &tail)?;
     let footer_at = size - FOOTER_BYTES as u64;
     if uid != expected.uid {
@@ -133,45 +133,46 @@ pub(in crate::sst) fn read_parts(
             format!("{name} has range deletes, which this version cannot read"),
         ));
     }
-    let blocks = Blocks { name, file, uid, end: footer_at, tail: &tail };
+    let blocks = MetadataReader { name, file, uid, end: footer_at, tail: &tail };
     let properties = blocks.read(&footer.properties, Role::Properties, Properties::decode)?;
     if properties.comparator != order.name() {
         let (kept, given) = (&properties.comparator, order.name());
         return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
     }
     let in_index = |what: &str| Error::structural(what).in_file(name, footer.index.offset);
-    let mut policed = None;
+    let mut policy_filter = None;
     if let (Some(kept), Some(policy)) = (properties.filter.as_deref(), policy)
         && kept == policy_filter::name_of(&**policy)
     {
-        policed = Some(blocks.read(&footer.filter, Role::Filter, |body| Policed::decode(body, policy.clone()))?);
+        policy_filter =
+            Some(blocks.read(&footer.filter, Role::Filter, |body| PolicyFilter::decode(body, policy.clone()))?);
     }
-    let guide = match incompatible & CUT_INDEX != 0 {
-        false => Guide::Whole(blocks.read_whole(&footer, &properties, order)?),
-        true => Guide::Cut(Cut::new(blocks.read_top(&footer, order)?)),
+    let table_index = match incompatible & CUT_INDEX != 0 {
+        false => TableIndex::Whole(blocks.read_whole(&footer, &properties, order)?),
+        true => TableIndex::Partitioned(PartitionedIndex::new(blocks.read_top(&footer, order)?)),
     };
-    if properties.data_blocks != guide.blocks() as u64 {
+    if properties.data_blocks != table_index.blocks() as u64 {
         return Err(in_index("the index does not name the blocks that are there"));
     }
     let dictionary = match footer.side.is_absent() {
         true => None,
         false => Some(Arc::new(Dictionary::or_lost(blocks.read(&footer.side, Role::Side, Dictionary::of))?)),
     };
-    let found = match &guide {
-        Guide::Whole(part) => {
+    let found = match &table_index {
+        TableIndex::Whole(part) => {
             let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
             digest(part.index.handles().iter().chain(sides).map(|handle| handle.crc))
         }
-        Guide::Cut(cut) => digest_of_cut(&cut.top, &footer),
+        TableIndex::Partitioned(cut) => digest_of_cut(&cut.top, &footer),
     };
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(Parts { base: footer.base_seqno, properties, guide, policed, dictionary })
+    Ok(TableMetadata { base: footer.base_seqno, properties, table_index, policy_filter, dictionary })
 }
 
 /// Computes the digest of a partitioned table.
-fn digest_of_cut(top: &Top, footer: &Footer) -> u64 {
+fn digest_of_cut(top: &TopIndex, footer: &Footer) -> u64 {
     let parts = top.spans().iter().flat_map(|span| [&span.index, &span.filter]);
     let sides = [&footer.side].into_iter().chain(parts).chain([&footer.filter, &footer.properties, &footer.index]);
     let crcs = sides.filter(|handle| !handle.is_absent()).map(|handle| handle.crc);
@@ -179,17 +180,17 @@ fn digest_of_cut(top: &Top, footer: &Footer) -> u64 {
 }
 
 /// Reads the blocks of a file that are not data blocks.
-struct Blocks<'a> {
+struct MetadataReader<'a> {
     name: &'a str,
     file: &'a dyn File,
     uid: Uid,
     end: u64,
-    tail: &'a Tail,
+    tail: &'a TableTail,
 }
 
-impl Blocks<'_> {
+impl MetadataReader<'_> {
     /// Reads index and filter of a table that is not partitioned.
-    fn read_whole(&self, footer: &Footer, properties: &Properties, order: &Order) -> Result<Part> {
+    fn read_whole(&self, footer: &Footer, properties: &Properties, order: &Order) -> Result<IndexPartition> {
         let data_end = footer.sides().map(|handle| handle.offset).into_iter();
         let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(self.end);
         let index = self.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
@@ -199,18 +200,18 @@ impl Blocks<'_> {
         }
         let mut filter = None;
         if properties.filter.as_deref() == Some(filter::NAME) {
-            let own = self.read(&footer.filter, Role::Filter, Filter::decode)?;
+            let own = self.read(&footer.filter, Role::Filter, BloomFilter::decode)?;
             filter = order.is_hashable().then_some(own);
         }
-        Ok(Part { index, filter })
+        Ok(IndexPartition { index, filter })
     }
 
     /// Reads the top level of a partitioned index. The partitions are between the data blocks and the rest.
-    fn read_top(&self, footer: &Footer, order: &Order) -> Result<Top> {
+    fn read_top(&self, footer: &Footer, order: &Order) -> Result<TopIndex> {
         let behind = (!footer.side.is_absent()).then(|| footer.side.end());
         let next = if footer.filter.is_absent() { footer.properties.offset } else { footer.filter.offset };
         let limit = next.min(self.end);
-        let top = self.read(&footer.index, Role::Top, |body| Top::decode(body, order, behind, limit))?;
+        let top = self.read(&footer.index, Role::Top, |body| TopIndex::decode(body, order, behind, limit))?;
         if top.parts_end() != next || !(footer.side.is_absent() || footer.side.offset == top.data_end()) {
             let what = Error::structural("the top of the index does not name the parts that are there");
             return Err(what.in_file(self.name, footer.index.offset));
@@ -218,12 +219,12 @@ impl Blocks<'_> {
         Ok(top)
     }
 
-    fn read<T>(&self, handle: &Handle, role: Role, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, handle: &BlockHandle, role: Role, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let decoded = handle.check_within(self.end).and_then(|()| {
             let block = self.tail.or_read(self.file, handle.offset, handle.bytes());
             let block = block.map_err(|error| read_error(self.name, handle.offset, error))?;
-            let (stored, codec) = check(&block, &self.uid, role, handle)?;
-            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?)
+            let (stored, codec) = check_frame(&block, &self.uid, role, handle)?;
+            decode(StoredBlock::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?)
         });
         decoded.map_err(|error| error.in_file(self.name, handle.offset))
     }

@@ -47,7 +47,7 @@ impl Checks {
 
 /// The target of a point read in a block.
 #[derive(Clone, Copy)]
-pub(in crate::sst) struct Wanted<'a> {
+pub(in crate::sst) struct PointRead<'a> {
     pub(in crate::sst) key: &'a [u8],
     pub(in crate::sst) key_hash: u64,
     pub(in crate::sst) seqno: Seqno,
@@ -59,7 +59,7 @@ pub(in crate::sst) struct Wanted<'a> {
     pub(in crate::sst) follows: bool,
 }
 
-impl Wanted<'_> {
+impl PointRead<'_> {
     #[inline]
     fn place(&self) -> (&[u8], Seqno) {
         (self.key, self.seqno)
@@ -68,7 +68,7 @@ impl Wanted<'_> {
 
 /// The neighbors of a search position that are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::sst) enum Side {
+pub(in crate::sst) enum NeighborCheck {
     /// Check the record before the position, and the order of the record at the position. The caller checks the latter
     /// when it moves there.
     Before,
@@ -99,12 +99,12 @@ impl RecordChecker {
     /// Returns true if a found record may be returned: it passes its check, and no newer version of its key was
     /// skipped.
     #[inline]
-    pub(in crate::sst) fn believes(
+    pub(in crate::sst) fn verify_hit(
         &self,
         block: &Block,
         (number, at): (usize, usize),
         record: &Record<'_>,
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
     ) -> bool {
         self.serves(record, wanted.key_hash)
             && block.ends_beside(at)
@@ -113,7 +113,7 @@ impl RecordChecker {
 
     /// Returns true if no version newer than the one found at this position was skipped.
     #[inline(never)]
-    fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
+    fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &PointRead<'_>) -> bool {
         let left = match at.checked_sub(1) {
             Some(left) => self.is_before(block, left, wanted.place()) && block.meet(left),
             None => wanted.follows || wanted.index.begins_at(number, wanted.key, &self.order),
@@ -123,7 +123,7 @@ impl RecordChecker {
     }
 
     /// Returns true if a block ends with a version of the key that is newer than the one sought.
-    pub(in crate::sst) fn goes_on(&self, block: &Block, wanted: &Wanted<'_>) -> bool {
+    pub(in crate::sst) fn verify_continuation(&self, block: &Block, wanted: &PointRead<'_>) -> bool {
         let last = block.len() - 1;
         block.ends_behind(last)
             && self
@@ -132,13 +132,13 @@ impl RecordChecker {
 
     /// Returns true if the neighbors of an unsuccessful search's position show that no record is missing there.
     #[inline(never)]
-    pub(in crate::sst) fn proves_absence(
+    pub(in crate::sst) fn verify_absence(
         &self,
         block: &Block,
         (number, at): (usize, usize),
-        wanted: &Wanted<'_>,
+        wanted: &PointRead<'_>,
     ) -> bool {
-        let Wanted { key, seqno, follows, .. } = *wanted;
+        let PointRead { key, seqno, follows, .. } = *wanted;
         let left = at.checked_sub(1).is_none_or(|left| {
             self.is_before(block, left, (key, seqno))
                 && if at == block.len() { block.ends_behind(left) } else { block.meet(left) }
@@ -155,13 +155,13 @@ impl RecordChecker {
 
     /// Returns true if a search ended at the right position in internal order: the record before it is less. `spills`:
     /// the block ends with versions of the key, and the search continues.
-    pub(in crate::sst) fn places(
+    pub(in crate::sst) fn verify_position(
         &self,
         block: &Block,
         (number, at): (usize, usize),
         place: (&[u8], Seqno),
         (index, follows, spills): (&Index, bool, bool),
-        side: Side,
+        side: NeighborCheck,
     ) -> bool {
         let left = match at.checked_sub(1) {
             Some(left) => self.is_before(block, left, place),
@@ -169,9 +169,9 @@ impl RecordChecker {
         };
         let right = at == block.len()
             || match side {
-                Side::Before => block.is_not_before(at, place, &self.order),
+                NeighborCheck::Before => block.is_not_before(at, place, &self.order),
                 // A search that found no version of the key has found a greater key.
-                Side::Both(found) => self.is_whole(block, at, |key, seqno| match found {
+                NeighborCheck::Both(found) => self.is_whole(block, at, |key, seqno| match found {
                     true => self.order.compare_internal((key, seqno), place) != Ordering::Less,
                     false => self.order.compare(key, place.0) == Ordering::Greater,
                 }),

@@ -16,21 +16,21 @@ use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
-use crate::sst::block::frame::{Handle, Stored, check, read_framed};
-use crate::sst::block::scan::{Keys, walk};
-use crate::sst::index::filter::Filter;
-use crate::sst::index::partitions::{Guide, Part};
-use crate::sst::index::policy_filter::Policed;
+use crate::sst::block::frame::{BlockHandle, StoredBlock, check_frame, read_framed};
+use crate::sst::block::scan::{KeyBuffer, scan_entries};
+use crate::sst::index::filter::BloomFilter;
+use crate::sst::index::partitions::{IndexPartition, TableIndex};
+use crate::sst::index::policy_filter::PolicyFilter;
 
 /// A verification scan of all data blocks.
-pub(in crate::sst) struct Walked<'a> {
+pub(in crate::sst) struct VerifyScan<'a> {
     table: &'a Table,
     keeper: &'a dyn Companions,
-    policed: Option<&'a Policed>,
+    policy_filter: Option<&'a PolicyFilter>,
     /// Number of blocks scanned.
     pub(in crate::sst) blocks: usize,
     pub(in crate::sst) ledger: Ledger,
-    keys: Keys,
+    keys: KeyBuffer,
     scratch: Vec<u8>,
     first: Option<Vec<u8>>,
     /// Last key and seqno of the previous block, and its separator.
@@ -38,19 +38,19 @@ pub(in crate::sst) struct Walked<'a> {
     seqnos: (Seqno, Seqno),
 }
 
-impl<'a> Walked<'a> {
+impl<'a> VerifyScan<'a> {
     pub(in crate::sst) fn new(
         table: &'a Table,
         keeper: &'a dyn Companions,
-        policed: Option<&'a Policed>,
-    ) -> Walked<'a> {
-        Walked {
+        policy_filter: Option<&'a PolicyFilter>,
+    ) -> VerifyScan<'a> {
+        VerifyScan {
             table,
             keeper,
-            policed,
+            policy_filter,
             blocks: 0,
             ledger: Ledger::default(),
-            keys: Keys::default(),
+            keys: KeyBuffer::default(),
             scratch: Vec::new(),
             first: None,
             before: None,
@@ -59,19 +59,24 @@ impl<'a> Walked<'a> {
     }
 
     /// Scans the next block; `own`: the engine's filter for its keys.
-    pub(in crate::sst) fn block(&mut self, handle: &Handle, separator: &[u8], own: Option<&Filter>) -> Result<()> {
+    pub(in crate::sst) fn block(
+        &mut self,
+        handle: &BlockHandle,
+        separator: &[u8],
+        own: Option<&BloomFilter>,
+    ) -> Result<()> {
         self.blocks += 1;
         let Table { name, file, records, expected, base, .. } = self.table;
         let (order, protection) = (&records.order, records.protection);
         let framed = read_framed(name, &**file, handle)?;
-        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
-        let stored = Stored::split(stored, codec)?;
+        let (stored, codec) = check_frame(&framed, &expected.uid, Role::Data, handle)?;
+        let stored = StoredBlock::split(stored, codec)?;
         let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
         let (before, first) = (self.before.take(), &mut self.first);
         let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
-        let policed = self.policed;
+        let policy_filter = self.policy_filter;
         let mut last_seqno = None;
-        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
+        scan_entries(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {
                 first.get_or_insert_with(|| record.key.to_vec());
                 follows(order, before.as_ref(), record)?;
@@ -79,7 +84,7 @@ impl<'a> Walked<'a> {
             last_seqno = Some(record.seqno);
             *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
             if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
-                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
+                || policy_filter.is_some_and(|policy_filter| !policy_filter.may_contain(record.key, order))
             {
                 return Err(Error::structural("the filter denies a key of the table"));
             }
@@ -121,10 +126,12 @@ impl Table {
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
         if parts.lacks_dictionary() {
-            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.guide.data_end()));
+            return Err(
+                Error::structural("the dictionary is damaged").in_file(&self.name, parts.table_index.data_end())
+            );
         }
-        let mut walked = Walked::new(self, keeper, parts.policed.as_ref());
-        let mut walk = |part: &Part| -> Result<()> {
+        let mut walked = VerifyScan::new(self, keeper, parts.policy_filter.as_ref());
+        let mut walk = |part: &IndexPartition| -> Result<()> {
             for handle in part.index.handles() {
                 let number = walked.blocks;
                 walked
@@ -134,12 +141,14 @@ impl Table {
             }
             Ok(())
         };
-        match &parts.guide {
-            Guide::Whole(part) => walk(part)?,
-            Guide::Cut(cut) => cut.top.spans().iter().try_for_each(|span| walk(&self.check_part(span)?))?,
+        match &parts.table_index {
+            TableIndex::Whole(part) => walk(part)?,
+            TableIndex::Partitioned(cut) => {
+                cut.top.spans().iter().try_for_each(|span| walk(&self.check_partition(span)?))?
+            }
         }
         walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
-        progress(self.expected.size.saturating_sub(parts.guide.data_end()))?;
+        progress(self.expected.size.saturating_sub(parts.table_index.data_end()))?;
         Ok(walked.ledger)
     }
 }

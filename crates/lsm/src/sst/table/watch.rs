@@ -24,6 +24,6 @@ pub trait Watch: Send + Sync {
 }
 
 /// A `Watch` that ignores all notifications.
-pub(in crate::sst) struct Unwatched;
+pub(in crate::sst) struct NoWatch;
 
-impl Watch for Unwatched {}
+impl Watch for NoWatch {}

@@ -1,7 +1,8 @@
 //! The writer: turns records in internal order into a table file.
 //!
 //! Path:  records -> block body -> compression, CRC -> verifying pass over the same bytes -> large writes -> filter,
-//!        properties, index, footer. A large table's filter and index are partitioned (`cut`), and its header rewritten.
+//!        properties, index, footer. The filter and index of a large table are partitioned (`partition_builder`),
+//!        and its header is rewritten.
 //! Holds: a record and its companions are never separated (I07). The CRC of a block is computed first; then its records
 //!        are checked in the bytes that the CRC covers, decompressed again if necessary. Damage before the CRC is found
 //!        by this check, damage after it by the CRC. The ledger (I11), the filter's hashes and the promised protection
@@ -30,13 +31,15 @@ use crate::policy::FilterPolicy;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::{Dictionary, Packer};
-use crate::sst::block::entry;
-use crate::sst::block::frame::{Handle, Stored, put_block, put_packed, word_of};
-use crate::sst::block::scan::{Keys, walk};
-use crate::sst::index::filter::Hashes;
-use crate::sst::index::partition_builder::{Cutter, End, Ranges};
-use crate::sst::index::top_index::{self, Span};
-use crate::sst::index::{filter, index, policy_filter};
+use crate::sst::block::entry::BlockBuilder;
+use crate::sst::block::frame::{BlockHandle, StoredBlock, put_block, put_packed, word_of};
+use crate::sst::block::scan::{KeyBuffer, scan_entries};
+use crate::sst::index::filter::KeyHashes;
+use crate::sst::index::index::IndexBuilder;
+use crate::sst::index::partition_builder::{PartitionBuilder, PartitionEnd, PartitionRanges};
+use crate::sst::index::policy_filter::PolicyFilterBuilder;
+use crate::sst::index::top_index::{self, PartitionEntry};
+use crate::sst::index::{filter, policy_filter};
 
 /// Finished blocks are buffered up to this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -110,24 +113,24 @@ pub struct Writer {
     /// Number of bytes already written to the file; `out` follows them.
     written: u64,
     out: Vec<u8>,
-    block: entry::Builder,
+    block: BlockBuilder,
     /// Companions of the current block, if each is one word and a column is wanted.
     column: Option<Vec<u8>>,
-    index: index::Builder,
+    index: IndexBuilder,
     /// Possible partition ends of index and filter.
-    cutter: Cutter,
+    cutter: PartitionBuilder,
     /// The previous block, whose separator is determined by the next key.
-    pending: Option<Handle>,
+    pending: Option<BlockHandle>,
     crcs: Vec<u32>,
     /// The records that were added.
     added: Ledger,
-    seen: Seen,
-    checked: Checked,
+    seen: AddedRecords,
+    checked: VerifyingPass,
 }
 
 /// Facts about the added records.
 #[derive(Debug, Default)]
-struct Seen {
+struct AddedRecords {
     smallest: Vec<u8>,
     least_seqno: Seqno,
     greatest_seqno: Seqno,
@@ -136,12 +139,12 @@ struct Seen {
 }
 
 /// The verifying pass: its results and its buffers.
-struct Checked {
+struct VerifyingPass {
     ledger: Ledger,
     /// Hashes of the distinct keys, if needed for a filter.
-    hashes: Option<Hashes>,
+    hashes: Option<KeyHashes>,
     /// The keys, for a filter policy.
-    policed: Option<policy_filter::Builder>,
+    policy_filter: Option<PolicyFilterBuilder>,
     with_companion: u64,
     /// Number of records whose companion is more than one word.
     more_than_a_word: u64,
@@ -159,7 +162,7 @@ struct Checked {
     /// The last record of the blocks so far.
     last_key: Vec<u8>,
     last_seqno: Seqno,
-    keys: Keys,
+    keys: KeyBuffer,
     scratch: Vec<u8>,
 }
 
@@ -169,9 +172,9 @@ impl Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         let packer = Packer::new(settings.compression);
         out.extend_from_slice(&Header::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
-        let policed = settings.filter_policy.clone().map(policy_filter::Builder::new);
-        let hashes = policed.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
-        let hashes = hashes.then(Hashes::default);
+        let policy_filter = settings.filter_policy.clone().map(PolicyFilterBuilder::new);
+        let hashes = policy_filter.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
+        let hashes = hashes.then(KeyHashes::default);
         Writer {
             file,
             uid,
@@ -183,18 +186,18 @@ impl Writer {
             creator: CREATOR,
             written: 0,
             out,
-            block: entry::Builder::new(settings.restart_interval, settings.base_seqno),
+            block: BlockBuilder::new(settings.restart_interval, settings.base_seqno),
             column: settings.seal_column.then(Vec::new),
-            index: index::Builder::new(),
-            cutter: Cutter::new(PART_BLOCKS),
+            index: IndexBuilder::new(),
+            cutter: PartitionBuilder::new(PART_BLOCKS),
             pending: None,
             crcs: Vec::new(),
             added: Ledger::default(),
-            seen: Seen::default(),
-            checked: Checked {
+            seen: AddedRecords::default(),
+            checked: VerifyingPass {
                 ledger: Ledger::default(),
                 hashes,
-                policed,
+                policy_filter,
                 with_companion: 0,
                 more_than_a_word: 0,
                 validated: 0,
@@ -207,7 +210,7 @@ impl Writer {
                 greatest_seqno: 0,
                 last_key: Vec::new(),
                 last_seqno: MAX_SEQNO,
-                keys: Keys::default(),
+                keys: KeyBuffer::default(),
                 scratch: Vec::new(),
             },
             settings,
@@ -240,7 +243,7 @@ impl Writer {
     /// before the first record.
     #[must_use]
     pub fn cut_into(mut self, part_blocks: usize) -> Writer {
-        self.cutter = Cutter::new(part_blocks);
+        self.cutter = PartitionBuilder::new(part_blocks);
         self
     }
 
@@ -253,7 +256,7 @@ impl Writer {
     pub fn add_promised(&mut self, record: &Record<'_>, promise: Protection) -> Result<()> {
         self.check(record)?;
         let seal = if word_of(record.companion).is_some() { record.companion.len() } else { 0 };
-        let grown = self.block.bytes_beside_seals() + entry::Builder::grows_by(record) - seal;
+        let grown = self.block.bytes_beside_seals() + BlockBuilder::grows_by(record) - seal;
         if self.block.count() > 0 && grown > self.settings.block_bytes {
             self.end_block()?;
         }
@@ -280,7 +283,7 @@ impl Writer {
 
     /// Ends the block if these records, which belong together, fit into one block but not into the rest of this one.
     pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
-        let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
+        let bytes: usize = records.map(|record| BlockBuilder::grows_by(&record)).sum();
         let block = self.settings.block_bytes;
         let split = self.block.count() > 0 && bytes <= block && self.block.bytes() + bytes > block;
         if split { self.end_block() } else { Ok(()) }
@@ -310,7 +313,7 @@ impl Writer {
         let last = self.end_here(self.checked.last_key.clone());
         let side = match self.packer.dictionary().cloned() {
             Some(dictionary) => self.put_side(dictionary.to_bring(), Role::Side)?,
-            None => Handle::default(),
+            None => BlockHandle::default(),
         };
         let data_blocks = self.index.count() as usize;
         let spans = self.put_parts(last)?;
@@ -318,7 +321,7 @@ impl Writer {
         let has_filter = !filter.is_absent() || spans.iter().any(|span| !span.filter.is_absent());
         let properties = self.properties(has_filter).encode();
         let properties = self.put_side(&properties, Role::Properties)?;
-        let index = std::mem::replace(&mut self.index, index::Builder::new());
+        let index = std::mem::replace(&mut self.index, IndexBuilder::new());
         let (index, digest) = match spans.is_empty() {
             true => (self.put_side(&index.finish(), Role::Index)?, digest(self.crcs.iter().copied())),
             false => {
@@ -399,8 +402,8 @@ impl Writer {
             return Ok(());
         }
         let WriterSettings { restart_interval, base_seqno, ref order, .. } = self.settings;
-        let mut inline = entry::Builder::new(restart_interval, base_seqno);
-        walk(self.block.finish(), Some(&column), base_seqno, order, &mut self.checked.keys, |_, record| {
+        let mut inline = BlockBuilder::new(restart_interval, base_seqno);
+        scan_entries(self.block.finish(), Some(&column), base_seqno, order, &mut self.checked.keys, |_, record| {
             inline.add(record, record.companion);
             Ok(())
         })?;
@@ -433,19 +436,19 @@ impl Writer {
     }
 
     /// Returns the end of a partition after the previous block.
-    fn end_here(&self, bound: Vec<u8>) -> End {
-        let hashes = self.checked.hashes.as_ref().map_or(0, Hashes::len);
-        End { mark: self.index.mark(), hashes, offset: self.offset(), bound }
+    fn end_here(&self, bound: Vec<u8>) -> PartitionEnd {
+        let hashes = self.checked.hashes.as_ref().map_or(0, KeyHashes::len);
+        PartitionEnd { mark: self.index.mark(), hashes, offset: self.offset(), bound }
     }
 
     /// Writes the partitions of a large table: index and filter side by side. A policy's filter is not partitioned.
-    fn put_parts(&mut self, last: End) -> Result<Vec<Span>> {
+    fn put_parts(&mut self, last: PartitionEnd) -> Result<Vec<PartitionEntry>> {
         let ends = self.cutter.finish(last);
         if ends.is_empty() {
             return Ok(Vec::new());
         }
         let (hashes, crcs, count) = (self.checked.hashes.take(), self.crcs.clone(), ends.len());
-        let (mut ranges, mut spans) = (Ranges::new(&crcs), Vec::with_capacity(count));
+        let (mut ranges, mut spans) = (PartitionRanges::new(&crcs), Vec::with_capacity(count));
         for (at, end) in ends.into_iter().enumerate() {
             let (mut span, (from, to), hashed) = ranges.next(end, at + 1 == count);
             span.index = self.put_side(&self.index.part(from, to), Role::Index)?;
@@ -469,17 +472,17 @@ impl Writer {
         Ok(())
     }
 
-    fn put_filter(&mut self) -> Result<Handle> {
-        let own = |hashes: Hashes| filter::build(hashes.range(0..hashes.len()), self.settings.filter_bits);
-        let body = match self.checked.policed.take() {
-            Some(policed) => policed.finish(),
+    fn put_filter(&mut self) -> Result<BlockHandle> {
+        let own = |hashes: KeyHashes| filter::build(hashes.range(0..hashes.len()), self.settings.filter_bits);
+        let body = match self.checked.policy_filter.take() {
+            Some(policy_filter) => policy_filter.finish(),
             None => self.checked.hashes.take().map(own),
         };
-        body.map_or(Ok(Handle::default()), |body| self.put_side(&body, Role::Filter))
+        body.map_or(Ok(BlockHandle::default()), |body| self.put_side(&body, Role::Filter))
     }
 
     /// Writes a block other than a data block, without compression.
-    fn put_side(&mut self, body: &[u8], role: Role) -> Result<Handle> {
+    fn put_side(&mut self, body: &[u8], role: Role) -> Result<BlockHandle> {
         let at = self.offset();
         let handle = put_block(&mut self.out, body, None, Compression::None, (&self.uid, role), at)?;
         self.crcs.push(handle.crc);
@@ -501,7 +504,7 @@ impl Writer {
         if count(&self.added) != count(&self.checked.ledger) {
             return Err(internal("a table holds other records than reached it"));
         }
-        let (Seen { smallest, least_seqno, greatest_seqno, .. }, checked) = (&self.seen, &self.checked);
+        let (AddedRecords { smallest, least_seqno, greatest_seqno, .. }, checked) = (&self.seen, &self.checked);
         let came_in = (smallest, *least_seqno, *greatest_seqno);
         if came_in != (&checked.first_key, checked.least_seqno, checked.greatest_seqno) {
             return Err(internal("a table has other bounds than the records that reached it"));
@@ -547,24 +550,24 @@ impl Writer {
     }
 }
 
-impl Checked {
+impl VerifyingPass {
     /// Performs the verifying pass over one framed block.
     fn pass(
         &mut self,
         block: &[u8],
-        handle: &Handle,
+        handle: &BlockHandle,
         (settings, dictionary): (&WriterSettings, Option<&Dictionary>),
         keeper: &dyn Companions,
         promises: &[(Protection, u32)],
     ) -> Result<()> {
         let (stored, behind) = block.split_at(handle.stored_len as usize);
-        let stored = Stored::split(stored, behind[0])?;
+        let stored = StoredBlock::split(stored, behind[0])?;
         // Both are put back unless the pass fails, which makes the writer unusable.
         let (mut keys, mut scratch) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.scratch));
         let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let (mut promises, mut promise, mut promised) = (promises.iter().copied(), Protection::default(), 0);
         let (order, mut is_first, mut last_seqno) = (&settings.order, true, 0);
-        walk(body, stored.column, settings.base_seqno, order, &mut keys, |_, record| {
+        scan_entries(body, stored.column, settings.base_seqno, order, &mut keys, |_, record| {
             if promised == 0 {
                 (promise, promised) = promises.next().unwrap_or((Protection::default(), u32::MAX));
                 if promise == Protection::Complete && active(Bug::MissingSealAccepted) {
@@ -625,8 +628,8 @@ impl Checked {
         if let Some(hashes) = &mut self.hashes {
             hashes.add(key_hash);
         }
-        if let Some(policed) = &mut self.policed {
-            policed.add(record.key, order);
+        if let Some(policy_filter) = &mut self.policy_filter {
+            policy_filter.add(record.key, order);
         }
         if record.kind == Kind::BlobPointer {
             let pointer = Pointer::decode(record.value)?;
@@ -638,7 +641,7 @@ impl Checked {
     }
 }
 
-impl Checked {
+impl VerifyingPass {
     /// Returns the table's promised protection. It is complete if every record matches its companion. If no protector
     /// can check them, it is complete if every record has a companion and all inputs promised complete protection.
     fn protection(&self, judged: bool, complete: bool) -> u8 {

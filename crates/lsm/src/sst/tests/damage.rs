@@ -4,7 +4,7 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
 use crate::sst::block::block::Block;
-use crate::sst::block::frame::Handle;
+use crate::sst::block::frame::BlockHandle;
 use crate::sst::fuzzing::{fuzz_block, fuzz_properties, fuzz_table};
 use proptest::prelude::*;
 
@@ -134,8 +134,8 @@ fn first_block() -> Vec<u8> {
 #[test]
 fn an_untouched_block_passes_the_fuzzer_whole() {
     let (_, bytes, finished) = small(Compression::None, false);
-    let handle = Handle { offset: 64, stored_len: first_block().len() as u32 - 1, ..Handle::default() };
-    let handle = Handle { raw_len: handle.stored_len, ..handle };
+    let handle = BlockHandle { offset: 64, stored_len: first_block().len() as u32 - 1, ..BlockHandle::default() };
+    let handle = BlockHandle { raw_len: handle.stored_len, ..handle };
     let load = |block: &[u8]| {
         Block::load((block[1..].to_vec(), Vec::with_capacity), 0, &handle, (0, None), &Order::bytewise(), true)
     };

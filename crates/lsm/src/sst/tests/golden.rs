@@ -22,17 +22,17 @@ fn dump(bytes: &[u8], table: &Table) -> String {
         section(&format!("data block {number}"), handle.offset, handle.end() - 5);
         section("codec and crc", handle.end() - 5, handle.end());
     }
-    for (number, span) in table.guide.spans().iter().enumerate() {
+    for (number, span) in table.table_index.spans().iter().enumerate() {
         section(&format!("index part {number}, with codec and crc"), span.index.offset, span.index.end());
         section(&format!("filter part {number}, with codec and crc"), span.filter.offset, span.filter.end());
     }
     let size = bytes.len() as u64;
     let handle = |at: u64| u64::from_le_bytes(bytes[(size - 136 + at) as usize..][..8].try_into().unwrap());
-    if table.guide.spans().is_empty() {
+    if table.table_index.spans().is_empty() {
         section("filter, with codec and crc", handle(20), handle(40));
     }
     section("properties, with codec and crc", handle(40), handle(0));
-    let last = if table.guide.spans().is_empty() { "index" } else { "top" };
+    let last = if table.table_index.spans().is_empty() { "index" } else { "top" };
     section(&format!("{last}, with codec and crc"), handle(0), size - 136);
     section("handles: index, filter, properties, range deletes, side", size - 136, size - 36);
     section("zero, base seqno, digest", size - 36, size - 16);
@@ -85,7 +85,7 @@ fn the_bytes_of_a_cut_table() {
     small().iter().for_each(|record| writer.add(&record.borrow()).unwrap());
     let finished = writer.finish().unwrap();
     let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
-    assert!(table.guide.spans().len() > 2);
+    assert!(table.table_index.spans().len() > 2);
     compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/cut.txt"));
 }
 

@@ -34,7 +34,7 @@ mod with_zstd {
     use crate::options::{KIB, MIB};
     use crate::record::MAX_SEQNO;
     use crate::sst::block::codec::unpack_zstd;
-    use crate::sst::block::frame::{Stored, check, put_block};
+    use crate::sst::block::frame::{StoredBlock, check_frame, put_block};
     use crate::sst::train_for;
     use proptest::prelude::*;
     use std::fmt::Write;
@@ -234,8 +234,8 @@ mod with_zstd {
             let mut out = Vec::new();
             let handle = put_block(&mut out, &body, None, Compression::Zstd(19), (&UID, Role::Data), 64).unwrap();
             handle.check_within(handle.end()).unwrap();
-            let (stored, codec) = check(&out, &UID, Role::Data, &handle).unwrap();
-            let stored = Stored::split(stored, codec).unwrap();
+            let (stored, codec) = check_frame(&out, &UID, Role::Data, &handle).unwrap();
+            let stored = StoredBlock::split(stored, codec).unwrap();
             assert!(stored.body(handle.raw_len, &mut Vec::new(), None).unwrap() == body);
         }
     }

@@ -540,8 +540,8 @@ fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
 
 #[test]
 fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
-    use crate::sst::block::partial_block::Item;
-    use crate::sst::damage::block_salvage::{Site, glean};
+    use crate::sst::block::partial_block::PartialItem;
+    use crate::sst::damage::block_salvage::{SalvageContext, salvage};
     // Before the CRC was computed, a record's kind became a companion's, or the value of a record without a seal became
     // shorter.
     for unsealed in [false, true] {
@@ -556,7 +556,7 @@ fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
             false => framed[to - handle.offset as usize] = companion::WORD4,
         }
         let order = Order::bytewise();
-        let site = Site {
+        let site = SalvageContext {
             order: &order,
             base: stage.table.base,
             keeper: &Sealer,
@@ -573,14 +573,14 @@ fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
             dictionary: None,
         };
         let (mut gaps, mut shown) = (0, 0);
-        for item in glean(&framed, &handle, &site).items {
+        for item in salvage(&framed, &handle, &site).items {
             match item {
-                Item::Whole(kept) => {
+                PartialItem::Record(kept) => {
                     let record = Owned::of(&kept.record());
                     assert!(all.contains(&record), "{record:?} was never written");
                     shown += 1;
                 }
-                Item::Gap(_) => gaps += 1,
+                PartialItem::Lost(_) => gaps += 1,
             }
         }
         assert!(gaps > 0 && shown > 10, "{gaps}, {shown}");

@@ -7,7 +7,7 @@ use super::*;
 use crate::checksum::hash_key;
 use crate::policy::FilterPolicy;
 use crate::seam::Plain;
-use crate::sst::table::watch::Unwatched;
+use crate::sst::table::watch::NoWatch;
 
 /// Its filter is the number of keys; the test sets its answers.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ fn policy(name: &'static str) -> Arc<Policy> {
 fn reopened(file: &Arc<Memory>, finished: &Finished, policy: Arc<Policy>) -> Arc<Table> {
     let seen_by = (expected(finished), Order::bytewise(), Some(policy as Arc<dyn FilterPolicy>));
     let cache = Arc::new(Cache::new(1 << 20));
-    Table::open_watched("table".into(), file.clone(), seen_by, cache, Arc::new(Plain), Arc::new(Unwatched)).unwrap()
+    Table::open_watched("table".into(), file.clone(), seen_by, cache, Arc::new(Plain), Arc::new(NoWatch)).unwrap()
 }
 
 #[test]

@@ -8,8 +8,8 @@ fn pointer(number: u64) -> Pointer {
     Pointer { uid: UID, offset: 64 + number * 1000, value_hash: mix(number), ..Pointer::default() }
 }
 
-fn kept(values: &LargeValues, number: u64, length: usize) -> Arc<Large> {
-    values.keep(Large::new(pointer(number), vec![number as u8; length], length))
+fn kept(values: &LargeValues, number: u64, length: usize) -> Arc<LargeValue> {
+    values.keep(LargeValue::new(pointer(number), vec![number as u8; length], length))
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn a_value_is_found_by_the_whole_of_its_pointer() {
     let cache = Arc::new(Cache::new(1 << 20));
     let values = LargeValues::of(cache.clone());
     assert!(values.find(&pointer(1)).is_none());
-    let value = values.keep(Large::new(pointer(1), b"value and more".to_vec(), 5));
+    let value = values.keep(LargeValue::new(pointer(1), b"value and more".to_vec(), 5));
     assert_eq!(value.value(), b"value");
     assert!(Arc::ptr_eq(&value, &values.find(&pointer(1)).unwrap()));
     for other in [

@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
 use crate::sst::fuzzing::Site;
-use crate::sst::table::table::{Doubt, LoadedBlock, Outcome};
+use crate::sst::table::table::{Doubt, LoadedBlock, ReadOutcome};
 
 /// Keys with long and short common prefixes, a gap after each, some in several versions.
 fn records() -> Vec<Owned> {
@@ -123,15 +123,15 @@ fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
     for byte in 0..whole.hits() {
         for n in [0, 1, 20, 31, 46] {
             let key = numbered(n);
-            let part = table.part_for(&key).unwrap();
+            let part = table.partition_for(&key).unwrap();
             let wanted = table.wanted(&part.index, (&key, hash(&key)), MAX_SEQNO, Checks::EACH);
             let mut seen = None;
             let mut visit = |record: &Record<'_>| seen = Some(record.value.to_vec());
             let block = LoadedBlock::Whole(Arc::new(whole.hit(byte, 1 << (byte % 8))));
-            let found = match table.look_at(block, 0, &wanted, &mut visit).unwrap() {
-                Outcome::Found => true,
-                Outcome::Absent | Outcome::Further => false,
-                Outcome::Doubtful => {
+            let found = match table.search_loaded(block, 0, &wanted, &mut visit).unwrap() {
+                ReadOutcome::Found => true,
+                ReadOutcome::Absent | ReadOutcome::Further => false,
+                ReadOutcome::Doubtful => {
                     doubts += 1;
                     table.get_again(&wanted, Doubt::Block(0), &mut visit).unwrap()
                 }

@@ -1,6 +1,6 @@
 //! Cache prepopulation: the choice of output blocks, and their unrequested load into the cache.
 
-use super::remains::spoilt;
+use super::partial_block::spoilt;
 use super::*;
 use crate::record::MAX_SEQNO;
 

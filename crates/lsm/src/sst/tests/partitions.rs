@@ -38,7 +38,7 @@ fn open(bytes: Vec<u8>, finished: &Finished) -> Result<Arc<Table>> {
 }
 
 fn ranges(table: &Table) -> usize {
-    table.guide.spans().len()
+    table.table_index.spans().len()
 }
 
 /// Returns all records that a cursor or a stream yields.
@@ -76,7 +76,7 @@ fn a_table_is_cut_where_it_is_large_and_never_within_a_key() {
         let table = open(file.bytes(), &finished).unwrap();
         assert_eq!(ranges(&table) > 0, table.blocks() > 2 * part_blocks, "{part_blocks} of {}", table.blocks());
         let mut floor: Option<Vec<u8>> = None;
-        for span in table.guide.spans() {
+        for span in table.table_index.spans() {
             assert!(span.range.is_last || span.blocks >= part_blocks);
             let first = table.read_block(span.range.first, false).unwrap();
             let mut key = Vec::new();
@@ -107,13 +107,13 @@ fn parts_come_when_they_are_asked_and_are_charged() {
     assert_eq!((resident(&here), resident(&away)), (Some(true), None));
     assert!(got(&table, &beside, MAX_SEQNO).unwrap().is_none());
     let one = cache.metrics().charged_bytes - open;
-    assert!(one > 0 && table.guide.loaded().count() == 1);
+    assert!(one > 0 && table.table_index.loaded().count() == 1);
     // A stream keeps no partition in memory; a cursor keeps all that it used.
     assert_eq!(walk(&mut table.stream(), true).unwrap(), records);
     assert_eq!(cache.metrics().charged_bytes - open, one);
     assert_eq!(walk(&mut table.cursor(true), true).unwrap(), records);
-    assert_eq!(table.guide.loaded().count(), ranges(&table));
-    let parts: usize = table.guide.loaded().map(|part| part.memory()).sum();
+    assert_eq!(table.table_index.loaded().count(), ranges(&table));
+    let parts: usize = table.table_index.loaded().map(|part| part.memory()).sum();
     assert_eq!(cache.metrics().charged_bytes - open, parts as u64);
     assert_eq!(table.pinned_bytes(), pinned, "what was weighed when it was opened");
     drop(table);
@@ -152,7 +152,7 @@ proptest! {
         let back: Vec<Owned> = records.iter().rev().cloned().collect();
         prop_assert_eq!(walk(&mut table.cursor(true), false).unwrap(), back);
         // Present keys, absent keys between them, and the partition bounds.
-        let bounds: Vec<Vec<u8>> = table.guide.spans().iter().map(|span| span.bound.clone()).collect();
+        let bounds: Vec<Vec<u8>> = table.table_index.spans().iter().map(|span| span.bound.clone()).collect();
         let all = probes.iter().chain(keys.iter().map(|(key, _)| key)).chain(&bounds);
         let fresh = opened(file, &finished, &order, &cache);
         let mut cursors = [fresh.cursor_checked(crate::options::Verify::Always), whole.cursor_checked(crate::options::Verify::Always)];
@@ -184,7 +184,7 @@ fn no_flipped_bit_of_a_cut_file_passes_and_those_of_its_parts_cost_nothing() {
     let (file, finished) = cut(&records, &small(), 2);
     let bytes = file.bytes();
     let table = open(bytes.clone(), &finished).unwrap();
-    let parts = (table.data_end() as usize, table.guide.spans().last().unwrap().filter.end() as usize);
+    let parts = (table.data_end() as usize, table.table_index.spans().last().unwrap().filter.end() as usize);
     assert!(ranges(&table) > 2);
     let tried = |bit: &usize| (parts.0..parts.1).contains(&(bit / 8)) || bit.is_multiple_of(7);
     for bit in (0..bytes.len() * 8).filter(tried) {
@@ -212,7 +212,7 @@ fn a_part_that_is_lost_is_made_anew_and_what_is_lost_with_it_is_a_gap() {
     let (file, finished) = cut(&records, &small(), 4);
     let bytes = file.bytes();
     let table = open(bytes.clone(), &finished).unwrap();
-    let spans = table.guide.spans().to_vec();
+    let spans = table.table_index.spans().to_vec();
     for span in &spans {
         // Destroy index and filter of one partition, and none, one, two or all of its blocks.
         for lost in [0, 1, 2, span.blocks] {
@@ -268,7 +268,7 @@ fn a_block_that_was_hit_beside_its_part_hides_nothing() {
     let records = records(60);
     let (file, finished) = cut(&records, &small(), 4);
     let table = open(file.bytes(), &finished).unwrap();
-    let span = table.guide.spans()[1].clone();
+    let span = table.table_index.spans()[1].clone();
     for block in 0..span.blocks {
         let mut bytes = file.bytes();
         bytes[span.index.offset as usize + 3] ^= 0x10;
@@ -278,7 +278,9 @@ fn a_block_that_was_hit_beside_its_part_hides_nothing() {
             let expected = records.iter().find(|record| record.key == numbered(n));
             match got(&hurt, &numbered(n), MAX_SEQNO) {
                 Ok(found) => assert_eq!(found.as_ref(), expected, "{n}"),
-                Err(error) => assert!(error.is_corruption() && table.guide.spans()[1].bound >= numbered(n), "{error}"),
+                Err(error) => {
+                    assert!(error.is_corruption() && table.table_index.spans()[1].bound >= numbered(n), "{error}")
+                }
             }
         }
     }
@@ -317,7 +319,7 @@ fn a_cut_table_is_rebuilt_whole() {
     for base_seqno in [0, 20] {
         let (file, finished) = cut(&records, &WriterSettings { base_seqno, ..small() }, 4);
         let bytes = file.bytes();
-        let spans = open(bytes.clone(), &finished).unwrap().guide.spans().to_vec();
+        let spans = open(bytes.clone(), &finished).unwrap().table_index.spans().to_vec();
         let (first, last) = (&spans[0], &spans[spans.len() - 1]);
         let known = Known {
             uid: Some(UID),
@@ -371,7 +373,7 @@ fn a_filter_of_others_is_not_cut() {
     let (file, finished) = cut(&records, &settings, 4);
     for given in [Some(policy), None] {
         let (cache, read_by) = (Arc::new(Cache::new(1 << 20)), (expected(&finished), Order::bytewise(), given));
-        let watch = Arc::new(table::watch::Unwatched);
+        let watch = Arc::new(table::watch::NoWatch);
         let table = Table::open_watched(NAME.into(), file.clone(), read_by, cache, Arc::new(Sealer), watch).unwrap();
         assert!(ranges(&table) > 2);
         check(&table, &records, "a filter of others");
@@ -385,7 +387,7 @@ fn an_untouched_cut_table_passes_the_fuzzers_whole() {
     fuzz_table(&file.bytes());
     let table = open(file.bytes(), &finished).unwrap();
     let bytes = file.bytes();
-    for span in table.guide.spans() {
+    for span in table.table_index.spans() {
         fuzz_properties(&bytes[span.index.offset as usize..span.index.end() as usize - 5]);
     }
     for at in (0..bytes.len()).step_by(5) {
