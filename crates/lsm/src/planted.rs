@@ -1,6 +1,7 @@
 //! Planted bugs: deliberate bugs that the test suite must find, selected one at a time at run time.
 //!
-//! Only in builds with the feature `planted`; in other builds `active` is the constant `false`, and no code remains.
+//! Only in builds with the feature `planted`. In other builds `planted!` leaves the right code alone, so that production
+//! code has one meaning.
 
 /// A deliberate bug in the engine. The code tests each bug at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -308,6 +309,34 @@ impl Bug {
         Bug::UsersEventTakenForEngines,
         Bug::LiveTablesEventsExpire,
     ];
+}
+
+/// The point at which a planted bug acts. A build without the feature `planted` has only the right code: neither the bug
+/// nor its condition is compiled.
+///
+/// ```ignore
+/// planted!(ClockForgetsRestart => return);                  // wrong code in front of the right one
+/// let is_over = planted!(ExpiryIgnored, false, end <= now); // wrong value, right value
+/// ```
+#[cfg(feature = "planted")]
+#[macro_export]
+macro_rules! planted {
+    ($bug:ident => $($wrong:tt)*) => {
+        if $crate::planted::active($crate::planted::Bug::$bug) { $($wrong)* }
+    };
+    ($bug:ident, $wrong:expr, $right:expr) => {
+        if $crate::planted::active($crate::planted::Bug::$bug) { $wrong } else { $right }
+    };
+}
+
+/// The point at which a planted bug acts: in this build the right code.
+#[cfg(not(feature = "planted"))]
+#[macro_export]
+macro_rules! planted {
+    ($bug:ident => $($wrong:tt)*) => {};
+    ($bug:ident, $wrong:expr, $right:expr) => {
+        $right
+    };
 }
 
 #[cfg(feature = "planted")]

@@ -22,7 +22,7 @@
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, hash_key, hash_short_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
-use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::planted;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{
@@ -289,7 +289,7 @@ impl Sealer {
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
         if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
-            return !active(Bug::StampNotChecked);
+            return planted!(StampNotChecked, false, true);
         }
         if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
             return true;
@@ -340,12 +340,11 @@ impl Sealer {
                 return Build::Keep;
             }
             (SealPoint::Flush, _, _) => (Count::Computed, &[]),
-            (_, Adoption::BySource, Protection::Complete) if !active(Bug::AdoptionInCompleteFile) => {
+            (_, Adoption::BySource, Protection::Complete) if planted!(AdoptionInCompleteFile, false, true) => {
                 self.tally.add(Count::Unsealed);
                 return Build::Keep; // lost: build verification reports it
             }
-            _ if active(Bug::AdoptionUnmarked) => (Count::Adopted, &[]),
-            _ => (Count::Adopted, &ADOPTED_BYTES),
+            _ => (Count::Adopted, planted!(AdoptionUnmarked, &[], &ADOPTED_BYTES)),
         };
         let Ok(seal) = seal_of(record.kind, hash_key(record.key), record.value, beside) else { return Build::Keep };
         out.extend_from_slice(&seal_bytes(seal.at(record.seqno)));
@@ -415,21 +414,20 @@ impl Companions for Sealer {
     }
 
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        if !active(Bug::RekeyForgotten) {
-            rekey(companion, old_key, new_key);
-        }
+        planted!(RekeyForgotten => return);
+        rekey(companion, old_key, new_key);
     }
 
     #[inline]
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        if active(Bug::SealRecomputedInCompaction) && only_word(record.companion).is_some() {
+        planted!(SealRecomputedInCompaction => if only_word(record.companion).is_some() {
             out.extend_from_slice(&seal_bytes(Seal::of_record(record).at(record.seqno)));
             return Build::Derive;
-        }
-        if active(Bug::StampDroppedInCompaction) && word_and_stamp(record.companion).is_some() {
+        });
+        planted!(StampDroppedInCompaction => if word_and_stamp(record.companion).is_some() {
             out.extend_from_slice(&record.companion[..SEAL_BYTES]);
             return Build::Set;
-        }
+        });
         if usual_word(record.companion).is_some() && self.hits.is_empty() && !self.providers.wants().every_build {
             return Build::Keep;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use waxseal_lsm::codec::put_varint;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_meta::Seal;
 use waxseal_meta::beside::{Beside, may_have_entries};
@@ -125,7 +125,7 @@ pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
 pub(crate) fn old_image(record: &Record<'_>, how: u64, time: Time) -> Image {
     let is_over = end_of(record.companion).is_some_and(|end| end <= time.micros());
     match (record.kind, how) {
-        (Kind::Put, _) if is_over && !planted::active(Bug::OldValueBeyondItsTime) => Image::Absent,
+        (Kind::Put, _) if planted!(OldValueBeyondItsTime, false, is_over) => Image::Absent,
         (Kind::Put, OLD_SEAL) => Image::Seal(Seal::of(record.key, record.value)),
         (Kind::Put, _) => Image::of(record.key, record.value),
         _ => Image::Absent,

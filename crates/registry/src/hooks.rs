@@ -27,7 +27,7 @@ use waxseal_lsm::env::work::{Mode as Work, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
@@ -146,7 +146,7 @@ impl Hooks {
     /// Returns true if the rules word names this snapshot. Otherwise a change is being published, and the call waits
     /// until publication ends.
     pub(crate) fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
-        let holds = rules as u32 == rules_of(snapshot) || planted::active(Bug::RegistrationSeenLate);
+        let holds = planted!(RegistrationSeenLate, true, rules as u32 == rules_of(snapshot));
         if !holds {
             drop(lock(&self.change));
         }
@@ -227,11 +227,9 @@ impl Hooks {
         (who, rules): (Option<&Session>, u64),
         exclusive: bool,
     ) -> Result<Option<Seqno>> {
-        let late = planted::active(Bug::SessionRowLate);
         let session = match room.found.is_empty() {
             true => 0,
-            false if late => who.map_or(0, |who| who.id().max(1)),
-            false => self.number(who)?,
+            false => planted!(SessionRowLate, who.map_or(0, |who| who.id().max(1)), self.number(who)?),
         };
         let time = self.witness.clock.next();
         for found in &mut room.found {
@@ -242,9 +240,7 @@ impl Hooks {
         }
         self.encode(room, batch, who)?;
         let last = self.db.commit_timed(&mut room.out, durability, rules, time.0)?;
-        if late {
-            self.number(who)?;
-        }
+        planted!(SessionRowLate => self.number(who).map(drop)?);
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
 
@@ -286,7 +282,7 @@ impl Hooks {
     ) -> Result<()> {
         let (key, value) = row.split_at_mut(key_end);
         let back = out.len() as u64 - at;
-        let back = if planted::active(Bug::RowOfAnotherOperation) { back - 1 } else { back };
+        let back = planted!(RowOfAnotherOperation, back - 1, back);
         end_in(key, back);
         push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }
@@ -333,7 +329,7 @@ impl Hooks {
                 && found.reads
             {
                 found.old = Some(match (own.get(&(family, key)), &found.family) {
-                    (Some(image), _) if !planted::active(Bug::OldValueOfOwnBatchMissed) => image.clone(),
+                    (Some(image), _) if planted!(OldValueOfOwnBatchMissed, false, true) => image.clone(),
                     (_, Some(name)) => self.read(name, key, time)?,
                     (_, None) => Image::Absent,
                 });

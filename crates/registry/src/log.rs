@@ -18,7 +18,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
@@ -143,7 +143,6 @@ impl<'a> Reading<'a> {
     /// Returns the latest event of a query.
     pub(crate) fn latest(&self, query: &Query) -> Result<Option<Event>> {
         let unstored = match &query.target {
-            _ if planted::active(Bug::LatestForgetsMemory) => None,
             Target::Key { family, key } => match self.db.family(family) {
                 Some(of) => Some(pending::of_key(self.db, &of, key, self.at(), self.making)?),
                 None => None,
@@ -151,6 +150,7 @@ impl<'a> Reading<'a> {
             Target::TableFile(_) | Target::Engine(_) => Some(self.chronicle(Some(&query.target))?),
             _ => None,
         };
+        let unstored = planted!(LatestForgetsMemory, None, unstored);
         let unstored = unstored.map(|rows| rows.latest(query.latest()?)).transpose()?.flatten();
         let stored = match self.stored()? {
             Some(mut stored) => stored.latest(query.latest()?)?,
@@ -175,7 +175,7 @@ impl<'a> Reading<'a> {
             waits = true;
             Ok(false)
         })?;
-        if waits && !planted::active(Bug::DeletedEventBornAgain) {
+        if planted!(DeletedEventBornAgain, false, waits) {
             self.db.flush()?; // otherwise a later flush would write the deleted rows again
         }
         let mut keys: Vec<Vec<u8>> = Vec::new();

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use waxseal_lsm::env::work::{Bell, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 
 /// The policy for events of mode async while the ring is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -150,7 +150,7 @@ impl Claimed<'_> {
 
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
-        if self.events > 0 && !planted::active(Bug::RoomOfRefusedWriteKept) {
+        if planted!(RoomOfRefusedWriteKept, false, self.events > 0) {
             self.queue.free(self.events, 0);
         }
     }
@@ -359,7 +359,7 @@ impl Queue {
         let is_over = |kind: &ErrorKind| matches!(kind, ErrorKind::Closed | ErrorKind::Halted | ErrorKind::ReadOnly);
         if outcome.as_ref().err().is_none_or(|error| is_over(error.kind())) {
             let (count, bytes) = (until - *written, rows.end(until) - rows.end(*written));
-            *written = if planted::active(Bug::WaitingRowsForgotten) { rows.len() } else { until };
+            *written = planted!(WaitingRowsForgotten, rows.len(), until);
             self.free(count, bytes);
         }
         outcome.map(|()| true)

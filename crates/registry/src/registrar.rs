@@ -14,7 +14,7 @@ use waxseal_lsm::env;
 use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Chronicle, Draft};
@@ -191,10 +191,7 @@ fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
         true => (Vec::new(), false),
         false => quarantine::make_up(db, &witness.clock)?,
     };
-    let telling: &[&str] = match planted::active(Bug::QuarantineTrustedWithoutItsRows) {
-        true => &[SESSIONS],
-        false => &[SESSIONS, QUARANTINE],
-    };
+    let telling: &[&str] = planted!(QuarantineTrustedWithoutItsRows, &[SESSIONS], &[SESSIONS, QUARANTINE]);
     let lost = cases.iter().filter(|case| telling.contains(&case.family.as_str()));
     lost.for_each(|case| witness.sessions.leap(case.until.as_ref().map_or(case.since, |(until, _)| *until)));
     let damaged = readable_rows(db, SESSIONS, &mut |key, value| {

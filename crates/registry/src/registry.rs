@@ -21,7 +21,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Durability};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::Kind;
 
 use crate::emission::expires;
@@ -164,7 +164,7 @@ impl Hooks {
             _ => false,
         };
         let is_named = before.registrations().iter().any(|registration| names(&registration.target));
-        if !is_named || planted::active(Bug::FamilyMadeAnewNotWatched) {
+        if planted!(FamilyMadeAnewNotWatched, true, !is_named) {
             return self.db.create_family(name, options);
         }
         self.db.create_family_with(name, options, &mut |id| {
@@ -182,13 +182,11 @@ impl Hooks {
         let _change = lock(&self.change);
         let _turn = self.turns.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
-            if !planted::active(Bug::DropOvertaken) {
-                self.db.renew_rules()?; // earlier commits are rejected for retry, and wait
-            }
+            planted!(DropOvertaken, Ok(()), self.db.renew_rules())?; // earlier commits are rejected for retry, and wait
             self.write_claimed()?; // rows in the ring may refer to old values, too
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             match self.db.family(name) {
-                Some(family) if !planted::active(Bug::OldValueReadTooEarly) => self.db.flush_ordered(&family)?,
+                Some(family) if planted!(OldValueReadTooEarly, false, true) => self.db.flush_ordered(&family)?,
                 _ => self.db.flush()?,
             }
             Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
@@ -237,9 +235,8 @@ impl Hooks {
         let version = self.matching.load().version() + 1;
         let next = snapshot(&self.db, version, next);
         let (low, mut next) = (rules_of(&next), Some(next));
-        let late = planted::active(Bug::RegistrationSeenLate);
         self.db.commit_with_rules(batch, Durability::Sync, low, &mut |_| {
-            if let Some(next) = next.take_if(|_| !late) {
+            if let Some(next) = planted!(RegistrationSeenLate, None, next.take()) {
                 self.matching.replace(next);
             }
         })?;

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Emitted, EventRetention, EventStore};
 use waxseal_meta::beside::Beside;
@@ -278,9 +278,7 @@ fn each_row(store: &dyn EventStore, see: &mut dyn FnMut(&Record<'_>, &LogKey) ->
 
 /// Returns true for a row that was made from a line.
 fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
-    if planted::active(Bug::UsersEventTakenForEngines) {
-        return true;
-    }
+    planted!(UsersEventTakenForEngines => return true);
     let is_target = match &key.target {
         Target::TableFile(_) => true,
         target => *target == part_of(key.operation),
@@ -299,9 +297,8 @@ fn is_protected(event: &Event, store: &dyn EventStore) -> bool {
     match &event.key.target {
         Target::TableFile(uid) if operation == Operation::ENGINE_QUARANTINE => store.is_barred(*uid),
         Target::TableFile(uid) => {
-            store.is_live(*uid)
-                && written_files(payload).any(|written| written == *uid)
-                && !planted::active(Bug::LiveTablesEventsExpire)
+            let is_own = store.is_live(*uid) && written_files(payload).any(|written| written == *uid);
+            planted!(LiveTablesEventsExpire, false, is_own)
         }
         _ if operation == Operation::ENGINE_QUARANTINE => {
             let barred = |field: &Field| matches!(field, Field::Input(file) if store.is_barred(file.uid));

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use waxseal_lsm::codec::{Reader, put_bytes};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 
 use crate::clock::Time;
 use crate::key::{ANONYMOUS, MAX_CLIENT_BYTES};
@@ -220,9 +220,8 @@ impl Sessions {
     /// Handles the possible loss of rows up to this time: new numbers start above its microseconds, which exceed all
     /// numbers assigned so far.
     pub(crate) fn leap(&self, time: Time) {
-        if !planted::active(Bug::SessionNumberGivenAgain) {
-            self.met(time.micros());
-        }
+        planted!(SessionNumberGivenAgain => return);
+        self.met(time.micros());
     }
 
     /// Loads a row.

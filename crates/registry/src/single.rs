@@ -28,7 +28,7 @@ use waxseal_lsm::batch::{Batch, SystemPass};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::Durability;
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft};
 use waxseal_meta::Seal;
@@ -85,7 +85,7 @@ impl Usual {
     #[inline]
     fn stamp_of(&self, single: &Single<'_>, store: u64, rules: u64) -> Option<Blank> {
         let Draft { family, kind, key, .. } = &single.draft;
-        let is_ruled = self.rules.get() == rules || planted::active(Bug::AnswerOutlivesItsRules);
+        let is_ruled = planted!(AnswerOutlivesItsRules, true, self.rules.get() == rules);
         let is_like = self.family.get() == *family && self.kind.get() == *kind && self.verb.get() == single.verb;
         let holds = is_ruled && self.store.get() == store && is_like && key.len() <= SHORT_KEY;
         if holds { Some(self.stamp.get()) } else { None }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
 
 use waxseal_lsm::env::work::lock;
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 
 /// A commit that was rejected more often than this takes the gate.
 const PATIENCE: u32 = 2;
@@ -57,8 +57,8 @@ impl Turns {
     /// Enters a commit that was rejected `handed_back` times. Takes the gate if the commit must be `alone` or was
     /// rejected too often; otherwise waits for its holder.
     pub(crate) fn enter(&self, alone: bool, handed_back: u32) -> Option<Turn<'_>> {
+        planted!(TurnNotHeld => return None);
         match alone || handed_back > PATIENCE {
-            _ if planted::active(Bug::TurnNotHeld) => None,
             true => Some(self.take()),
             false => self.give_way(),
         }

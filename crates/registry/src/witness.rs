@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{
     Chronicle, Companions, Draft, Emitted, Emitting, EventRetention, EventStore, Lookup, Quarantine, Work,
@@ -63,9 +63,8 @@ impl Witness {
 
     /// Makes later times follow this one. A time that no clock produced is ignored: damage must not stop the clock.
     pub(crate) fn meet(&self, time: Time) {
-        if !planted::active(Bug::ClockForgetsRestart) {
-            let _ = self.clock.observe(time);
-        }
+        planted!(ClockForgetsRestart => return);
+        let _ = self.clock.observe(time);
     }
 
     /// Returns the session with a number: a loaded one, or one whose row `find` reads. If the row is missing or
@@ -82,7 +81,7 @@ impl Witness {
         let found = find(&session_key(id), &mut |value| identity = Some(Identity::read(value)));
         match (found, identity) {
             (Ok(_), Some(Ok(identity))) => self.sessions.load(id, identity),
-            (Err(error), _) if !error.is_corruption() || planted::active(Bug::DamagedSessionStopsFlush) => Err(error),
+            (Err(error), _) if planted!(DamagedSessionStopsFlush, true, !error.is_corruption()) => Err(error),
             _ => Ok(Session::unknown(id)),
         }
     }
@@ -95,7 +94,7 @@ impl Witness {
             return Ok(session);
         }
         match self.session(id, |key, visit| lookup.get(SESSIONS_ID, key, visit)) {
-            Err(error) if self.refusals.load(Relaxed) < PATIENCE || planted::active(Bug::DamagedSessionStopsFlush) => {
+            Err(error) if planted!(DamagedSessionStopsFlush, true, self.refusals.load(Relaxed) < PATIENCE) => {
                 self.refusals.fetch_add(1, Relaxed);
                 Err(error)
             }

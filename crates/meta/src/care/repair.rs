@@ -23,7 +23,7 @@ use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replaceme
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Companions, Protection};
 use waxseal_lsm::sst::Table;
@@ -505,7 +505,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             expected: self.ledger,
             summed: self.summed(),
             base_seqno,
-            fenced: if self.options.accept_loss || active(Bug::LossNotFencedByRepair) { Vec::new() } else { gaps },
+            fenced: if planted!(LossNotFencedByRepair, true, self.options.accept_loss) { Vec::new() } else { gaps },
             lifted: own_fences(self.db, self.table),
             records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
         };
