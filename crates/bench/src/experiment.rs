@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Arguments of every experiment.
 #[derive(Args, Debug)]
-pub(crate) struct Ask {
+pub struct Ask {
     /// Ends within one minute; timings may be inconclusive.
     #[arg(long)]
     quick: bool,
@@ -30,22 +30,28 @@ pub(crate) struct Ask {
 
 /// Name and requirements of an experiment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Needs {
-    pub(crate) id: &'static str,
+pub struct Needs {
+    /// Name in all output lines.
+    pub id: &'static str,
     /// Scale without arguments, and scale with `--quick`.
-    pub(crate) scales: (f64, f64),
+    pub scales: (f64, f64),
     /// Bytes of disk at scale 1, and the minimum.
-    pub(crate) disk: (u64, u64),
+    pub disk: (u64, u64),
 }
 
 /// One run of an experiment.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) id: &'static str,
-    pub(crate) scale: f64,
-    pub(crate) seed: u64,
-    pub(crate) dir: PathBuf,
-    pub(crate) until: Instant,
+pub struct Run {
+    /// Name in all output lines.
+    pub id: &'static str,
+    /// Size; 1 is the paper's.
+    pub scale: f64,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Directory of the run, deleted at its end.
+    pub dir: PathBuf,
+    /// Time at which no further round begins.
+    pub until: Instant,
 }
 
 /// Maximum durations, with room for a round in progress.
@@ -54,7 +60,7 @@ const QUICK: Duration = Duration::from_secs(40);
 
 /// Runs an experiment in its own directory, prints its lines and returns the exit code. With an explicit scale there is
 /// no time limit.
-pub(crate) fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
+pub fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
     let scale = ask.scale.unwrap_or(if ask.quick { needs.scales.1 } else { needs.scales.0 });
     if !(scale.is_finite() && scale > 0.0) {
         return Err("a scale is a number above 0".into());
@@ -76,27 +82,27 @@ pub(crate) fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome
 
 impl Run {
     /// Returns a size that is `full` at scale 1, and at least `least`.
-    pub(crate) fn size(&self, full: u64, least: u64) -> u64 {
+    pub fn size(&self, full: u64, least: u64) -> u64 {
         ((full as f64 * self.scale) as u64).max(least)
     }
 
     /// Returns true once no further round should begin.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }
 
     /// Returns the remaining time.
-    pub(crate) fn left(&self) -> Duration {
+    pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
     /// Returns this run with a share of the remaining time.
-    pub(crate) fn within(&self, share: f64) -> Run {
+    pub fn within(&self, share: f64) -> Run {
         Run { until: Instant::now() + self.left().mul_f64(share), dir: self.dir.clone(), ..*self }
     }
 
     /// Makes a gate such as `table1.put more ns`: the upper bound is at most `threshold`.
-    pub(crate) fn at_most(
+    pub fn at_most(
         &self,
         what: &str,
         metric: &str,
@@ -109,7 +115,7 @@ impl Run {
     }
 
     /// Makes a gate whose lower bound is at least `threshold`.
-    pub(crate) fn at_least(
+    pub fn at_least(
         &self,
         what: &str,
         metric: &str,
@@ -122,20 +128,20 @@ impl Run {
     }
 
     /// Makes a gate for a count that must be zero in this number of trials.
-    pub(crate) fn none(&self, what: &str, metric: &str, count: u64, trials: u64, enough: u64) -> Gate {
+    pub fn none(&self, what: &str, metric: &str, count: u64, trials: u64, enough: u64) -> Gate {
         let id = format!("{}.{what}", self.id);
         let gate = Gate::none_allowed(&id, metric, count, trials as usize, enough as usize, self.seed);
         Gate { scale: self.scale, ..gate }
     }
 
     /// Makes a gate for a counted (not estimated) share of trials, in percent.
-    pub(crate) fn counted_share(&self, what: &str, metric: &str, count: u64, trials: u64, at_least: f64) -> Gate {
+    pub fn counted_share(&self, what: &str, metric: &str, count: u64, trials: u64, at_least: f64) -> Gate {
         let exact = (trials > 0).then(|| exactly(count as f64 * 100.0 / trials as f64, trials));
         self.at_least(what, metric, "%", exact, at_least)
     }
 
     /// Returns an empty directory of this run.
-    pub(crate) fn fresh(&self, name: &str) -> Outcome<PathBuf> {
+    pub fn fresh(&self, name: &str) -> Outcome<PathBuf> {
         let dir = self.dir.join(name);
         match std::fs::remove_dir_all(&dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -147,7 +153,7 @@ impl Run {
 }
 
 /// Returns the interval of a counted number: both bounds equal it.
-pub(crate) fn exactly(value: f64, n: u64) -> Interval {
+pub fn exactly(value: f64, n: u64) -> Interval {
     Interval { mean: value, low: value, high: value, n: n as usize }
 }
 
@@ -161,7 +167,7 @@ impl Drop for Removed<'_> {
 }
 
 /// Describes the machine and its load.
-pub(crate) fn machine() -> String {
+pub fn machine() -> String {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model = text("/proc/cpuinfo");

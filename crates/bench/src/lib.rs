@@ -3,15 +3,16 @@
 //! ```text
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
 //! run      flip     killloop   steps in sequence | one flipped bit in a copy | one killed process
-//! metahive    wasef    tasks   one experiment per claim about seals | about registry and log | about async code
-//! experiment  rounds  node  content    size, directory, output lines | alternating sides | a bare engine | records
-//!    \       |        /
+//! tasks                        what async code costs
+//! experiment  rounds           size, directory, output lines | alternating sides
+//!    \       |
 //!      engine                one small trait, one adapter per store
 //!    /       |        \
 //! workload  measure  probe  heap  stats   keys and values | clocks and counters | raw disk | allocations | intervals
 //! ```
 //!
-//! The engine imports nothing from here. All numbers come from outside the stores (the process's own clocks and
+//! The papers' experiments (`crates/papers`) share `experiment`, `rounds`, `stats` and `gate`. The engine imports
+//! nothing from here. All numbers come from outside the stores (the process's own clocks and
 //! counters), so that no store can report better results than it had.
 #![expect(
     clippy::disallowed_methods,
@@ -19,23 +20,19 @@
 )]
 
 pub mod child;
-mod content;
 pub mod engine;
-mod experiment;
+pub mod experiment;
 pub mod flip;
 pub mod gate;
 pub mod heap;
 pub mod killloop;
 pub mod measure;
-pub mod metahive;
-mod node;
 pub mod peers;
 pub mod probe;
 pub mod rounds;
 pub mod run;
 pub mod stats;
 pub mod tasks;
-pub mod wasef;
 pub mod workload;
 
 /// An error of the driver, as text for the user.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use waxseal_bench::engine::{File, Name, Settings};
 use waxseal_bench::run::{Plan, Span, Step, run};
-use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, tasks, wasef};
+use waxseal_bench::{Outcome, flip, heap, killloop, peers, tasks};
 
 #[global_allocator]
 static ALLOCATOR: heap::Watched = heap::Watched;
@@ -29,10 +29,6 @@ enum Experiment {
     Flip(flip::Line),
     /// Kills a writing process repeatedly and checks that all acknowledged writes exist.
     Killloop(killloop::Line),
-    /// Tests the claims about seals, one by one, next to the paper's.
-    Metahive(metahive::Line),
-    /// Tests the claims about registry and log, one by one, next to the paper's.
-    Wasef(wasef::Line),
     /// Measures a thousand tasks with durable writes, and the cost of a cached read in a task.
     Async(tasks::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
@@ -152,8 +148,6 @@ fn main() -> ExitCode {
         Experiment::Peers(line) => peers::peers(&line),
         Experiment::Flip(line) => flip::flip(&line),
         Experiment::Killloop(line) => killloop::killloop(&line),
-        Experiment::Metahive(line) => metahive::metahive(&line),
-        Experiment::Wasef(line) => wasef::wasef(&line),
         Experiment::Async(line) => tasks::tasks(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),

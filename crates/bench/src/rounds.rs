@@ -32,17 +32,17 @@ pub fn main_of(name: &str, compare: impl FnOnce(u64, &Path) -> Outcome<String>) 
 }
 
 /// Nanoseconds per operation, by round and side.
-pub(crate) struct Rounds {
+pub struct Rounds {
     times: Vec<Vec<f64>>,
     seed: u64,
 }
 
 /// Minimum number of rounds for an interval.
-pub(crate) const LEAST: usize = MEDIAN_SAMPLES;
+pub const LEAST: usize = MEDIAN_SAMPLES;
 
 /// Measures `sides` sides in turn, `rounds` times or until the run's time is over. `measure` returns nanoseconds per
 /// operation.
-pub(crate) fn alternate(
+pub fn alternate(
     run: &Run,
     sides: usize,
     rounds: usize,
@@ -54,7 +54,7 @@ pub(crate) fn alternate(
 }
 
 /// Like `alternate`, for measurements with several numbers.
-pub(crate) fn alternate_many<const N: usize>(
+pub fn alternate_many<const N: usize>(
     run: &Run,
     sides: usize,
     rounds: usize,
@@ -82,28 +82,28 @@ pub(crate) fn alternate_many<const N: usize>(
 
 impl Rounds {
     /// Returns the number of completed rounds.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.times.len()
     }
 
     /// Returns the median time of a side.
-    pub(crate) fn of(&self, side: usize) -> f64 {
+    pub fn of(&self, side: usize) -> f64 {
         median(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>())
     }
 
     /// Returns the bounds of a side's time.
-    pub(crate) fn interval_of(&self, side: usize) -> Option<Interval> {
+    pub fn interval_of(&self, side: usize) -> Option<Interval> {
         median_interval(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>(), self.seed)
     }
 
     /// Returns how many nanoseconds `side` took more than `base`.
-    pub(crate) fn more(&self, side: usize, base: usize) -> Option<Interval> {
+    pub fn more(&self, side: usize, base: usize) -> Option<Interval> {
         let more: Vec<f64> = self.times.iter().map(|round| round[side] - round[base]).collect();
         median_interval(&more, self.seed)
     }
 
     /// Returns how much more `side` took than `base`, in percent of `base` minus the driver's own time.
-    pub(crate) fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
+    pub fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
         let more: Vec<f64> = self
             .times
             .iter()
@@ -114,7 +114,7 @@ impl Rounds {
 }
 
 /// Formats an interval.
-pub(crate) fn shown(interval: Option<Interval>) -> String {
+pub fn shown(interval: Option<Interval>) -> String {
     match interval {
         Some(Interval { mean, low, high, .. }) => format!("{mean:+.2} ({low:+.2} .. {high:+.2})"),
         None => "undecided".into(),

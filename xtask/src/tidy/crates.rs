@@ -10,7 +10,7 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-table"],
     &["waxseal"],
     &["waxseal-cli", "waxseal-ffi", "waxseal-leveldb", "waxseal-python", "waxseal-bench", "waxseal-abi", "xtask"],
-    &["waxseal-fuzz"],
+    &["waxseal-papers", "waxseal-fuzz"],
 ];
 
 /// What the tests of a package may import although it is above: the simulation of the engine runs sealed stores too, and the seals

@@ -38,6 +38,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/leveldb/", opaque: 100, starts: 0 },
     Part { name: "crates/lsm/", opaque: 100, starts: 0 },
     Part { name: "crates/meta/", opaque: 100, starts: 3 },
+    Part { name: "crates/papers/", opaque: 100, starts: 0 },
     Part { name: "crates/registry/", opaque: 100, starts: 2 },
     Part { name: "crates/waxseal/", opaque: 100, starts: 1 },
     Part { name: "python/", opaque: 100, starts: 2 },
