@@ -38,7 +38,7 @@ part sweep env WAXSEAL_SWEEP=$((seconds * 2)) \
 part flips env WAXSEAL_FLIPS=all \
     cargo test -p waxseal-lsm --test simulation no_flipped_bit -- --nocapture
 part operations env WAXSEAL_FUZZ_OPS=$((seconds * 200)) \
-    cargo test -p waxseal-lsm --lib db::fuzzing -- --nocapture
+    cargo test -p waxseal-lab --lib fuzz::ops -- --nocapture
 
 if ((${#found[@]})); then
     printf 'found something: %s\n' "${found[@]}" >&2

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::sst::fuzzing::fuzz_block(data);
+    waxseal_lab::fuzz::fuzz_block(data);
 });

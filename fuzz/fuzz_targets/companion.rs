@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    waxseal_meta::fuzzing::fuzz_companion(data);
+    waxseal_lab::fuzz::fuzz_companion(data);
 });

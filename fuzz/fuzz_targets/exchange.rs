@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    waxseal_meta::exchange::fuzzing::fuzz_exchange(data);
+    waxseal_lab::fuzz::fuzz_exchange(data);
 });

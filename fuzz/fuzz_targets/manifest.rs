@@ -5,7 +5,7 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::version::fuzzing::manifest(data);
+    waxseal_lab::fuzz::manifest(data);
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::db::fuzzing::ops(data);
+    waxseal_lab::fuzz::ops(data);
 });

@@ -5,7 +5,7 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::sst::fuzzing::fuzz_table(data);
+    waxseal_lab::fuzz::fuzz_table(data);
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {

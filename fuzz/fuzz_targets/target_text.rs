@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    waxseal_registry::fuzzing::target_text(data);
+    waxseal_lab::fuzz::target_text(data);
 });

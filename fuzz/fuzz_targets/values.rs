@@ -5,9 +5,9 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::values::fuzzing::pointer(data);
-    waxseal_lsm::values::fuzzing::file(data);
-    waxseal_lsm::values::fuzzing::frame(data);
+    waxseal_lab::fuzz::pointer(data);
+    waxseal_lab::fuzz::file(data);
+    waxseal_lab::fuzz::frame(data);
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::wal::fuzzing::log(data);
+    waxseal_lab::fuzz::log(data);
 });

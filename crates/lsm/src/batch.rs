@@ -156,7 +156,6 @@ impl Batch {
     }
 
     /// Returns the encoded operations for fault injection.
-    #[cfg(any(feature = "faults", feature = "planted"))]
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.held = true; // damage is possible only while a batch is held

@@ -20,7 +20,6 @@
 //! rekey      pure: moves companions to the complete key once its seqno is known
 //! stamp      pure: session and time of a write to a watched key, and how its event row is formed
 //! exchange   export and import of table files for other nodes, with seals, without, or in the paper's form
-//! paper      the store exactly as the paper describes it, for comparison
 //! seal       the algebra: moves a checksum from seqno to seqno without the record
 //! ```
 //!
@@ -33,14 +32,9 @@ pub mod care;
 pub mod correct;
 mod counts;
 pub mod exchange;
-#[cfg(feature = "faults")]
-pub mod faults;
-#[doc(hidden)]
-pub mod fuzzing;
 mod hits;
 pub mod keeper;
 pub mod mend;
-pub mod paper;
 pub mod provider;
 pub mod reading;
 mod rekey;

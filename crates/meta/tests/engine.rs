@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use waxseal_lab::above::{Above, Over};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
@@ -391,17 +392,17 @@ struct Mangler {
 }
 
 impl Mangler {
-    fn new(fault: Fault) -> Arc<Mangler> {
-        Arc::new(Mangler { sealer: Sealer::new(), fault, strikes: AtomicUsize::new(0) })
+    fn new(fault: Fault) -> Arc<Over<Mangler>> {
+        Arc::new(Over(Mangler { sealer: Sealer::new(), fault, strikes: AtomicUsize::new(0) }))
     }
     fn strike(&self) -> bool {
         self.strikes.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
 
-impl Companions for Mangler {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.sealer)
+impl Above for Mangler {
+    fn beneath(&self) -> &dyn Companions {
+        &self.sealer
     }
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
         self.sealer.bind(companion, old, new);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nodes::{Model, Node};
+use waxseal_lab::paper::{self, Paper};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Bounds};
 use waxseal_lsm::env::sim::SimFs;
@@ -20,7 +21,6 @@ use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::exchange::header::{File, Manifest, NAME};
 use waxseal_meta::exchange::{Export, Form, Policy, Versions, export, import, import_tables};
-use waxseal_meta::paper::{self, Paper};
 use waxseal_meta::provider::{Descriptor, MetadataProvider};
 use waxseal_meta::{Providers, Seal, Sealer};
 

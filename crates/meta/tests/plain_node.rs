@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use waxseal_lab::paper::Paper;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{Db, Parts};
 use waxseal_lsm::env::{Env, Fs, RealFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::Kind;
+use waxseal_meta::Sealer;
 use waxseal_meta::exchange::{Export, Policy, Versions, export};
-use waxseal_meta::{Sealer, paper::Paper};
 
 /// Runs a program to its end and gives what it said.
 fn say(command: &mut Command) -> String {

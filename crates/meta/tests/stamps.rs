@@ -7,6 +7,7 @@ mod watched;
 use std::path::Path;
 use std::sync::Arc;
 
+use waxseal_lab::above::Over;
 use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::{hash, keys_hashed};
 use waxseal_lsm::db::At;
@@ -275,7 +276,7 @@ fn fill_twenty(world: &Watched) {
 #[test]
 fn a_stamp_hit_in_a_table_is_reported_and_a_repair_leaves_out_it_alone() {
     let sim = SimFs::new(1);
-    let striker = Arc::new(Striker::new(b"key 7"));
+    let striker = Arc::new(Over(Striker::new(b"key 7")));
     let world = Watched::open_by(&sim, striker.clone(), sealer());
     fill_twenty(&world);
     assert!(striker.has_struck());
@@ -327,7 +328,7 @@ fn has_all_but_the_stamp(world: &Watched) {
 #[test]
 fn a_salvage_leaves_behind_a_stamp_that_was_hit_and_nothing_else() {
     let sim = SimFs::new(1);
-    let world = Watched::open_by(&sim, Arc::new(Striker::new(b"key 7")), sealer());
+    let world = Watched::open_by(&sim, Arc::new(Over(Striker::new(b"key 7"))), sealer());
     fill_twenty(&world);
     world.db.close().unwrap();
     let (to, parts) = (Path::new("/salvaged"), watched::parts(&sim, Arc::new(sealer())));

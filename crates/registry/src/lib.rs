@@ -15,7 +15,6 @@
 //! witness, sources                     callbacks of the engine; the sources of events, and their merge
 //! matching, rights, turns              registration lookup for writes; authorization; the commit gate
 //! emission                             conversion of an operation to an event
-//! fuzzing                              entry points for fuzzers
 //! quarantine, retention                quarantined tables and lost ranges; retention of the engine's events
 //! sessions, chronicle, modes, families    sessions; the engine event log; mode async; the system families
 //! occurrence                           the targets on which an operation can occur
@@ -32,7 +31,6 @@ pub mod clock;
 mod emission;
 pub mod event;
 pub mod families;
-pub mod fuzzing;
 mod hooks;
 pub mod key;
 pub mod log;

@@ -9,13 +9,24 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-registry"],
     &["waxseal-table"],
     &["waxseal"],
-    &["waxseal-cli", "waxseal-ffi", "waxseal-leveldb", "waxseal-python", "waxseal-bench", "waxseal-abi", "xtask"],
+    &[
+        "waxseal-cli",
+        "waxseal-ffi",
+        "waxseal-lab",
+        "waxseal-leveldb",
+        "waxseal-python",
+        "waxseal-bench",
+        "waxseal-abi",
+        "xtask",
+    ],
     &["waxseal-papers", "waxseal-fuzz"],
 ];
 
 /// What the tests of a package may import although it is above: the simulation of the engine runs sealed stores too, and the seals
-/// that it runs are to be the real ones. The library is built without them.
-const FOR_TESTS: &[(&str, &str)] = &[("waxseal-lsm", "waxseal-meta")];
+/// that it runs are to be the real ones; fault injection and the paper's store are in the laboratory. The libraries are built
+/// without them.
+const FOR_TESTS: &[(&str, &str)] =
+    &[("waxseal-lsm", "waxseal-meta"), ("waxseal-lsm", "waxseal-lab"), ("waxseal-meta", "waxseal-lab")];
 
 /// Dependencies that do not lead down, and packages that stand on no storey.
 pub(super) fn upward(root: &Path) -> Vec<String> {

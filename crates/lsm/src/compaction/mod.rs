@@ -18,8 +18,6 @@ pub mod collect;
 pub mod debt;
 pub mod expired;
 pub mod lean;
-#[cfg(test)]
-mod life;
 pub mod output;
 pub mod pace;
 pub mod packing;

@@ -71,6 +71,17 @@ impl Generation {
         })
     }
 
+    /// Returns the same with another memtable.
+    fn holding(&self, memtable: Memtable) -> Generation {
+        Generation {
+            memtable: Arc::new(memtable),
+            first_offset: self.first_offset().into(),
+            through: self.through().into(),
+            values: Mutex::new(lock(&self.values).clone()),
+            value_bytes: self.value_bytes.load(Ordering::Relaxed).into(),
+        }
+    }
+
     /// Keeps the blob file alive that a record to be inserted points into. Only the applying thread calls this; the
     /// committing thread holds the file meanwhile. Fails with `Corruption` if no holder of the file exists or the
     /// record is not a pointer.
@@ -314,6 +325,11 @@ impl Family {
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
             View { active: Generation::new(self.order(), self.0.shape), frozen, ..view.clone() }
         });
+    }
+
+    /// Replaces the active memtable by one that claims to be the same, while nobody writes.
+    pub(super) fn exchange_active(&self, memtable: Memtable) {
+        self.change(|view| View { active: Arc::new(view.active.holding(memtable)), ..view.clone() });
     }
 
     /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.

@@ -45,8 +45,6 @@ mod expire;
 mod family;
 mod faults;
 mod flush;
-#[doc(hidden)]
-pub mod fuzzing;
 mod ingest;
 mod install;
 mod leftovers;

@@ -152,11 +152,17 @@ impl Arena {
 }
 
 impl Appender {
-    /// Appends a record. Returns its place and its size in bytes, or `None` if the arena is full.
-    pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
+    /// Appends a record; `strike` may change its kind and its lengths of value and companions in memory. Returns its
+    /// place and its size in bytes, or `None` if the arena is full.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        record: &Record<'_>,
+        strike: impl FnOnce(&mut u8, &mut [u8]),
+    ) -> Option<(u32, usize)> {
         let mut header = Header::of(record)?.encode();
         let (word, lengths) = header.split_at_mut(8);
-        crate::inject::header(&mut word[0], &mut lengths[..8]);
+        strike(&mut word[0], &mut lengths[..8]);
         let parts = [&header, record.key, record.value, record.companion];
         let bytes = parts.iter().map(|part| part.len()).sum::<usize>().next_multiple_of(WORD_BYTES);
         let (number, from) = self.room(bytes)?;
@@ -258,6 +264,10 @@ impl Header {
 mod tests {
     use super::*;
 
+    fn append(appender: &mut Appender, record: &Record<'_>) -> Option<(u32, usize)> {
+        appender.append(record, |_, _| ())
+    }
+
     fn record<'a>(key: &'a [u8], seqno: Seqno, value: &'a [u8]) -> Record<'a> {
         Record { key, seqno, kind: Kind::Put, value, companion: b"seal" }
     }
@@ -271,7 +281,7 @@ mod tests {
             (0..400usize).map(|n| vec![n as u8; if n % 50 == 7 { 5000 + n } else { n % 60 }]).collect();
         for (n, value) in values.iter().enumerate() {
             let key = n.to_le_bytes();
-            places.push(appender.append(&record(&key, n as u64, value)).unwrap().0);
+            places.push(append(&mut appender, &record(&key, n as u64, value)).unwrap().0);
         }
         for ((n, value), place) in values.iter().enumerate().zip(&places) {
             assert_eq!(arena.record(*place), Some(record(&n.to_le_bytes(), n as u64, value)));
@@ -288,7 +298,7 @@ mod tests {
     #[test]
     fn a_record_whose_header_was_hit_is_a_fence_in_its_place() {
         let (arena, mut appender) = Arena::new(4096);
-        let (place, bytes) = appender.append(&record(b"key", 7, b"value")).unwrap();
+        let (place, bytes) = append(&mut appender, &record(b"key", 7, b"value")).unwrap();
         for bit in 0..8 * HEADER_BYTES {
             let chunk = arena.chunks.get(0).unwrap();
             // SAFETY: this test has the only handle to the arena, and no reference into it is alive.
@@ -315,8 +325,8 @@ mod tests {
             let beside = [&seal[..], &[other, 14], &[9; 14]].concat();
             let (arena, mut appender) = Arena::new(4096);
             let whole = Record { companion: &beside, ..record(b"key", 7, b"value") };
-            let (place, _) = appender.append(&whole).unwrap();
-            appender.append(&whole).unwrap();
+            let (place, _) = append(&mut appender, &whole).unwrap();
+            append(&mut appender, &whole).unwrap();
             assert_eq!(arena.record(place), Some(whole));
             let chunk = arena.chunks.get(0).unwrap();
             // SAFETY: this test has the only handle to the arena, and no reference into it is alive.
@@ -331,7 +341,7 @@ mod tests {
         let (arena, mut appender) = Arena::new(4096);
         assert_eq!(arena.reach(), 0);
         let long = vec![7; (1 << arena.log2) / 4];
-        let bytes: usize = (0..100).map(|n| appender.append(&record(b"key", n, &long)).unwrap().1).sum();
+        let bytes: usize = (0..100).map(|n| append(&mut appender, &record(b"key", n, &long)).unwrap().1).sum();
         assert_eq!(arena.reach(), 100 << arena.log2);
         assert!(bytes as u64 * 3 < arena.reach());
     }
@@ -340,9 +350,9 @@ mod tests {
     fn a_long_record_leaves_the_open_chunk_to_short_ones() {
         let (arena, mut appender) = Arena::new(64 << 10);
         let long = vec![7; 10_000];
-        let (a, _) = appender.append(&record(b"a", 1, b"short")).unwrap();
-        let (b, bytes) = appender.append(&record(b"b", 2, &long)).unwrap();
-        let (c, _) = appender.append(&record(b"c", 3, b"short")).unwrap();
+        let (a, _) = append(&mut appender, &record(b"a", 1, b"short")).unwrap();
+        let (b, bytes) = append(&mut appender, &record(b"b", 2, &long)).unwrap();
+        let (c, _) = append(&mut appender, &record(b"c", 3, b"short")).unwrap();
         assert!(bytes < 10_100);
         assert_eq!(c, a + 4, "behind the first one, in the same chunk");
         assert_eq!(arena.record(b).unwrap().value, long);
@@ -357,7 +367,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for n in 0..count {
-                    let place = appender.append(&record(&[n as u8; 9], n, &[n as u8; 40])).unwrap().0;
+                    let place = append(&mut appender, &record(&[n as u8; 9], n, &[n as u8; 40])).unwrap().0;
                     send.send((n, place)).unwrap();
                 }
             });

@@ -42,7 +42,9 @@ use self::filter::Filter;
 use self::skiplist::Skiplist;
 use self::tree::{Probe, Tree};
 use crate::checksum::hash_key;
+use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::inject::{Fate, Passing, Strike};
 use crate::ledger::{Entry, Ledger};
 use crate::options::{MIB, MemtableKind, Verify};
 use crate::order::Order;
@@ -124,15 +126,38 @@ impl Memtable {
         let forgets = planted::active(Bug::MemtableFilterForgetsTombstones) && record.kind == Kind::Delete;
         let page = self.filter.as_ref().filter(|_| !forgets).map_or(0, |filter| filter.add(key_hash()));
         let mut is_taken = true;
-        let bytes = crate::inject::inserted(record, |record| match &self.list {
+        let bytes = match &self.list {
             List::Arena(tree) => tree.insert(record).unwrap_or_else(|| {
                 is_taken = false;
                 0
             }),
             List::Skiplist(list) => list.insert(record),
-        });
+        };
         self.totals.add(record, term, bytes + page);
         if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
+    }
+
+    /// Returns a memtable in the arena that claims to hold the same records, and holds what `strike` makes of them.
+    #[doc(hidden)]
+    pub fn struck(self: &Arc<Self>, strike: &mut dyn Strike) -> Result<Memtable> {
+        let budget = self.bytes();
+        let struck = Memtable::of_kind(MemtableKind::Arena, self.order.clone(), budget);
+        let mut cursor = self.cursor();
+        cursor.first()?;
+        while cursor.valid() {
+            let record = cursor.record();
+            if let Some(filter) = &struck.filter {
+                filter.add(hash_key(record.key));
+            }
+            let mut passing = Passing::of(&record);
+            if let List::Arena(tree) = &struck.list
+                && strike.insert(&mut passing) != Fate::Lost
+            {
+                tree.insert_struck(&passing.record(), |kind, lengths| strike.header(kind, lengths));
+            }
+            cursor.next()?;
+        }
+        Ok(Memtable { totals: self.totals.clone(), ..struck })
     }
 
     /// Returns which protection the records' companions have, given that the protector guarantees `kept` for the
@@ -249,6 +274,22 @@ impl Default for Totals {
             puts: Total::default(),
             deletes: Total::default(),
             others: Total::default(),
+        }
+    }
+}
+
+impl Clone for Totals {
+    fn clone(&self) -> Totals {
+        let of = |total: &Total| Total { count: total.count.load(Relaxed).into(), sum: total.sum.load(Relaxed).into() };
+        Totals {
+            records: self.records.load(Relaxed).into(),
+            bytes: self.bytes.load(Relaxed).into(),
+            least: self.least.load(Relaxed).into(),
+            greatest: self.greatest.load(Relaxed).into(),
+            sealed: self.sealed.load(Relaxed).into(),
+            puts: of(&self.puts),
+            deletes: of(&self.deletes),
+            others: of(&self.others),
         }
     }
 }

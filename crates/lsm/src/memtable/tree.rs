@@ -133,11 +133,17 @@ impl Tree {
 
     /// Inserts a record and returns the memory used for it in bytes. If the places are exhausted, returns `None` and
     /// changes nothing.
+    #[inline]
     pub(super) fn insert(&self, record: &Record<'_>) -> Option<usize> {
+        self.insert_struck(record, |_, _| ())
+    }
+
+    /// Inserts a record whose header in the arena `strike` damages.
+    pub(super) fn insert_struck(&self, record: &Record<'_>, strike: impl FnOnce(&mut u8, &mut [u8])) -> Option<usize> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = &mut *writer;
         let probe = Probe { key: record.key, seqno: record.seqno };
-        let (place, bytes) = writer.appender.append(record)?;
+        let (place, bytes) = writer.appender.append(record, strike)?;
         match record.seqno < writer.greatest {
             true => self.shuffled.store(true, Release), // before the record is published to readers
             false => writer.greatest = record.seqno,

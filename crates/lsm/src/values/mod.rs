@@ -24,7 +24,6 @@
 //!         file.
 
 mod format;
-pub mod fuzzing;
 mod intake;
 mod logged;
 mod shelf;

@@ -332,6 +332,12 @@ impl ValueFile {
         &self.shelf
     }
 
+    /// Flips bits in one byte of a value in the cache, for fault injection. Returns false if the value is not cached.
+    #[doc(hidden)]
+    pub fn hit_in_memory(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
+        self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))
+    }
+
     fn of(shelf: &Arc<ValueShelf>, number: u64, meta: OnceLock<Arc<ValueMeta>>) -> ValueFile {
         ValueFile {
             number,

@@ -373,11 +373,6 @@ fn a_file_that_cannot_be_begun_is_not_there() {
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_are_the_body_of_a_frame_or_refused(bytes: Vec<u8>) {
-        fuzzing::frame(&bytes);
-    }
-
-    #[test]
     fn a_frame_that_points_to_nothing_is_not_whole(
         key in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..9), wanted: bool, offset in 0..9u64,
     ) {

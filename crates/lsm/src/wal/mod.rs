@@ -43,6 +43,7 @@ mod blocks;
 mod drain;
 mod find;
 mod frame_ends;
+#[doc(hidden)]
 pub mod fuzzing;
 mod gather;
 mod order;

@@ -19,7 +19,7 @@ use crate::names::Name;
 use crate::planted::{self, Bug};
 
 /// A page as an offset.
-pub(super) const PAGE: u64 = PAGE_BYTES as u64;
+pub const PAGE: u64 = PAGE_BYTES as u64;
 
 /// Bytes of page 0 that the check covers; the check follows them.
 const CHECKED_BYTES: usize = 120;

@@ -92,7 +92,11 @@ mod arena {
     }
 
     impl Appender {
-        pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
+        pub(super) fn append(
+            &mut self,
+            record: &Record<'_>,
+            _: impl FnOnce(&mut u8, &mut [u8]),
+        ) -> Option<(u32, usize)> {
             let mut keys = self.0.keys.lock().unwrap_or_else(PoisonError::into_inner);
             let known = super::KEYS.iter().find(|key| key.as_bytes() == record.key)?;
             keys.push((known.as_bytes(), record.seqno, record.kind));

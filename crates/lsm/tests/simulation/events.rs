@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use waxseal_lab::above::Above;
 use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family};
@@ -161,9 +162,9 @@ pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BT
 /// A record protector that emits rows for watched records, and otherwise delegates to another one.
 pub struct Watching(pub Arc<dyn Companions>);
 
-impl Companions for Watching {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&*self.0)
+impl Above for Watching {
+    fn beneath(&self) -> &dyn Companions {
+        &*self.0
     }
     fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
         let is_users = waxseal_lsm::names::system_number(family).is_none();

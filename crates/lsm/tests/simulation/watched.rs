@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use waxseal_lab::above::Above;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
@@ -159,9 +160,9 @@ pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
     }
 }
 
-impl Companions for Retaining {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&*self.0)
+impl Above for Retaining {
+    fn beneath(&self) -> &dyn Companions {
+        &*self.0
     }
     fn retains(&self, record: &Record<'_>) -> bool {
         // A value in a blob file is identified by its hash.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
+use waxseal_lab::above::Over;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
@@ -382,7 +383,7 @@ impl World {
         };
         let mut families = vec![("default".to_owned(), self.options("default"))];
         if self.config.events {
-            companions = Arc::new(Watching(companions));
+            companions = Arc::new(Over(Watching(companions)));
             for (name, number) in events::FAMILIES {
                 let options = CfOptions { system: Some(number), ..self.options(name) };
                 families.push((name.to_owned(), CfOptions { key_ends_in_seqno: name == events::LOG, ..options }));
@@ -398,7 +399,7 @@ impl World {
             cache: None,
         };
         if self.config.watched {
-            parts.companions = Arc::new(Retaining(parts.companions));
+            parts.companions = Arc::new(Over(Retaining(parts.companions)));
             parts.chronicle = Some(Arc::new(Scribe));
             // Event log entries are never deleted. In tables as small as the users' they would account for most open
             // files.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use waxseal_lab::above::{Above, Over};
+use waxseal_lab::memory::{damage_cache, damage_table};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Remedy};
 use waxseal_lsm::env::work::Mode;
@@ -115,7 +117,7 @@ impl Stage {
     fn hit_in_cache(&self, n: usize) {
         self.get(n, Verify::Always).unwrap();
         let in_block = self.place_of(n) - 64; // after the file's header
-        assert!(self.db.damage_cache(&self.table(), 0, in_block, 1).unwrap());
+        assert!(damage_cache(&self.db, &self.table(), 0, in_block, 1).unwrap());
     }
 }
 
@@ -158,7 +160,7 @@ fn a_bit_that_flips_after_the_first_verified_read_is_caught_by_the_next() {
     assert_eq!(stage.get(5, Verify::Always).unwrap(), Some(record(5, 0).1));
     let mut caught = 0;
     for byte in 0..1024 {
-        if !stage.db.damage_cache(&table, 0, byte, 0x08).unwrap() {
+        if !damage_cache(&stage.db, &table, 0, byte, 0x08).unwrap() {
             break;
         }
         let before = stage.heard.healed().len();
@@ -195,8 +197,8 @@ fn a_scan_that_was_led_astray_in_one_block_checks_the_next() {
     let scan = || walk(&stage.db, &stage.family(), Verify::Always, true);
     for byte in 0..300 {
         assert_eq!(scan().0, all);
-        assert!(stage.db.damage_cache(&table, 0, byte, 0x80).unwrap());
-        assert!(stage.db.damage_cache(&table, 2, 100, 0x08).unwrap());
+        assert!(damage_cache(&stage.db, &table, 0, byte, 0x80).unwrap());
+        assert!(damage_cache(&stage.db, &table, 2, 100, 0x08).unwrap());
         let (rows, errors) = scan();
         assert!(rows == all && errors.is_empty(), "byte {byte}: {errors:?}");
     }
@@ -451,7 +453,7 @@ fn an_index_or_filter_that_is_hit_in_memory_hides_nothing() {
     for (site, count) in [(Site::Index, 60), (Site::Filter, 64)] {
         let stage = Stage::filled(options.clone());
         for at in 0..count {
-            stage.db.damage_table(&stage.table(), site, at, 0x41).unwrap();
+            damage_table(&stage.db, &stage.table(), site, at, 0x41).unwrap();
             for n in 0..100 {
                 assert_eq!(stage.get(n, Verify::Always).unwrap(), Some(record(n, 0).1), "{site:?} {at}, record {n}");
             }
@@ -582,7 +584,7 @@ fn a_get_hashes_its_key_once() {
 /// by flush and merge.
 #[test]
 fn a_seal_is_made_once_and_looked_at_once_a_read() {
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(Over::<Asked>::default());
     let home = tempfile::tempdir().unwrap();
     let env = Env { work: Mode::Stepped, ..Env::real() };
     let parts = Parts { companions: asked.clone(), ..parts(env) };
@@ -623,9 +625,9 @@ impl Asked {
     }
 }
 
-impl Companions for Asked {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.keeper)
+impl Above for Asked {
+    fn beneath(&self) -> &dyn Companions {
+        &self.keeper
     }
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.made.fetch_add(1, Ordering::SeqCst);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use waxseal_lab::above::Over;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Parts, Replacement, Stands};
 use waxseal_lsm::env::Env;
@@ -22,7 +23,7 @@ fn watched(env: Env) -> Parts {
     let system = CfOptions { system: Some(LINES.1), ..options() };
     let mut parts = parts(env);
     parts.families.push((LINES.0.to_owned(), system));
-    parts.companions = Arc::new(Retaining(Arc::new(Plain)));
+    parts.companions = Arc::new(Over(Retaining(Arc::new(Plain))));
     parts.chronicle = Some(Arc::new(Scribe));
     parts
 }

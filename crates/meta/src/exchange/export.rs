@@ -27,8 +27,9 @@ use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
 use super::header::{self, File, Manifest};
 use super::left_behind::{LeftBehind, Outlet};
+use super::pairing::{Pairing, Written};
+use super::row;
 use super::{Form, Versions, has_end, has_seal, term_of};
-use crate::paper::{self, Pairing, Written};
 use crate::provider::LABELS;
 
 /// The metadata that an export writes with the records. Default: seals, and the labels that users gave their records.
@@ -204,7 +205,7 @@ impl Giver<'_> {
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;
             while let Some((record, source)) = raw.next()? {
-                if has_rows && paper::Form::Faithful.read(&record).is_some() {
+                if has_rows && row::Form::Faithful.read(&record).is_some() {
                     continue;
                 }
                 check(&**keeper, &record, source)?;
@@ -243,7 +244,7 @@ impl Giver<'_> {
         self.each(&mut |record, _| {
             let why = match record.key {
                 _ if !bytewise => "the family is not in bytewise order",
-                [.., paper::row::MARK] if literal => "it ends in 01",
+                [.., row::MARK] if literal => "it ends in 01",
                 key if key.len() == MAX_KEY_BYTES => "it is as long as a key can be",
                 _ => return Ok(()),
             };
@@ -259,7 +260,7 @@ impl Giver<'_> {
         let mut tables = Tables::new(self.family, writer_keeper, request.seqno.unwrap_or(0));
         let mut beside = Tables::new(self.family, Arc::new(Plain), 0);
         let written = if request.policy == Policy::PaperSafe { Written::SafeRows } else { Written::Both };
-        let mut pairing = Pairing::new(paper::Form::Literal, written, Box::new(|_| Ok(())));
+        let mut pairing = Pairing::new(row::Form::Literal, written, Box::new(|_| Ok(())));
         let mut outlet = Outlet::new(&request.policy);
         let (mut built, mut portable) = (Vec::new(), Vec::new());
         let (mut records, mut unsealed, mut sum, mut companion_bytes) = (0, 0, 0u64, 0);

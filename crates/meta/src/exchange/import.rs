@@ -26,9 +26,10 @@ use waxseal_lsm::seam::{Companions, Plain, Protection, Rows, Source};
 use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
+use super::pairing::{Fault, Pairing, Tally, Written};
+use super::row;
 use super::{Form, has_end, has_seal, term_of};
 use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
-use crate::paper::{self, Fault, Pairing, Tally, Written};
 
 /// Maximum length of an `EXCHANGE` file, which needs a hundred bytes per table.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -212,7 +213,7 @@ impl Receiver<'_> {
                 let sealed = has_seal(record.companion);
                 counted.sealed += u64::from(sealed && known);
                 counted.unsealed += u64::from(!sealed);
-                let own = record.kind == Kind::Delete && record.key.last() == Some(&paper::row::MARK);
+                let own = record.kind == Kind::Delete && record.key.last() == Some(&row::MARK);
                 counted.own_deletes += u64::from(own);
                 counted.ends += u64::from(!known && has_end(record.companion));
                 counted.sum = counted.sum.wrapping_add(term_of(reads, &record));
@@ -285,7 +286,7 @@ impl Receiver<'_> {
 }
 
 /// Checks all pairs of versions and rows, up to the first mismatching version.
-pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Tally> {
+pub(super) fn bind_rows(form: row::Form, cursor: &mut dyn Cursor) -> Result<Tally> {
     let on_fault = Box::new(|fault: &Fault| {
         let key_range = Some((fault.key.clone(), fault.key.clone()));
         let damage = Damage { verdict: error::Verdict::Seal, key_range, ..Damage::default() };
@@ -372,7 +373,7 @@ impl Cursor for WithoutStamps {
 /// A cursor that skips rows in the paper's form.
 struct WithoutRows {
     inner: Box<dyn Cursor>,
-    form: paper::Form,
+    form: row::Form,
 }
 
 impl WithoutRows {

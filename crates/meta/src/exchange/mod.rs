@@ -10,17 +10,19 @@
 //! live key that ends in 01 at the receiver, so the export rejects such a key. `PaperSafe` writes them at seqno 0 in a
 //! table of their own, where they mask nothing. Every export counts the metadata that it left behind (`LeftBehind`).
 //!
+//! `pairing` matches rows in the paper's form (`row`) with the versions that they describe.
+//!
 //! Holds:  a record that does not match its seal is never exported, and an export that does not match its description
 //!         is not imported. Every error names file and offset; a failed import has changed nothing. Expired records are
 //!         not exported. A record with an expiry time is not exported or imported where its expiry would be lost,
 //!         because it would be kept forever.
 
 pub mod export;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod header;
 pub mod import;
 mod left_behind;
+pub mod pairing;
+pub mod row;
 
 pub use export::{Export, Exported, Policy, export};
 pub use header::Manifest;
@@ -35,7 +37,6 @@ use waxseal_lsm::seam::Companions;
 
 use crate::beside::{Beside, may_have_entries};
 use crate::keeper::seal_of;
-use crate::paper;
 use crate::provider::EXPIRY;
 use crate::seal::Seal;
 
@@ -62,11 +63,11 @@ impl Form {
     }
 
     /// Returns how its rows are recognized; `None` if it has no rows.
-    fn rows(self) -> Option<paper::Form> {
+    fn rows(self) -> Option<row::Form> {
         match self {
             Form::Plain | Form::Sealed => None,
-            Form::PaperSafe => Some(paper::Form::Safe),
-            Form::PaperLiteral => Some(paper::Form::Literal),
+            Form::PaperSafe => Some(row::Form::Safe),
+            Form::PaperLiteral => Some(row::Form::Literal),
         }
     }
 }

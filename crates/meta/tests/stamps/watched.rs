@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use waxseal_lab::above::Above;
 use waxseal_lsm::batch::{Batch, SystemPass};
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::SimFs;
@@ -241,9 +242,9 @@ impl Striker {
     }
 }
 
-impl Companions for Striker {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.sealer)
+impl Above for Striker {
+    fn beneath(&self) -> &dyn Companions {
+        &self.sealer
     }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         if record.key != self.key || self.struck.swap(true, Relaxed) {

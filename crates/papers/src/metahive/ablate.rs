@@ -19,6 +19,9 @@ use std::time::Instant;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::{Random, touch};
+use waxseal_lab::above::Over;
+use waxseal_lab::faults::keepers::Launderer;
+use waxseal_lab::paper::{Form, Paper, row};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
@@ -26,8 +29,6 @@ use waxseal_lsm::inject::{self, Fate, Passing, Strike};
 use waxseal_lsm::options::{Durability, SealLayout, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
-use waxseal_meta::faults::keepers::Launderer;
-use waxseal_meta::paper::{Form, Paper, row};
 use waxseal_meta::{SealPoint, Sealer};
 
 /// Records at scale 1, and faults of each kind.
@@ -348,7 +349,6 @@ fn fill(node: &mut Node, round: u8) -> Outcome<()> {
 struct AtKey {
     random: Random,
     lose_seal: bool,
-    in_memtable: bool,
 }
 
 impl AtKey {
@@ -365,15 +365,11 @@ impl AtKey {
 
 impl Strike for AtKey {
     fn record(&mut self, record: &mut Passing) -> Fate {
-        if !self.in_memtable {
-            self.hit(record);
-        }
+        self.hit(record);
         Fate::Pass
     }
     fn insert(&mut self, record: &mut Passing) -> Fate {
-        if self.in_memtable {
-            self.hit(record);
-        }
+        self.hit(record);
         Fate::Pass
     }
 }
@@ -388,23 +384,22 @@ fn is_wrong(node: &Node, verify: Verify) -> bool {
 fn seal_point(seed: u64, ours: bool) -> Outcome<bool> {
     let point = if ours { SealPoint::Put } else { SealPoint::Flush };
     let mut node = small(seed, Arc::new(Sealer::new().at(point)), Verify::Always)?;
-    inject::arm(Box::new(AtKey { random: Random::new(seed), lose_seal: false, in_memtable: true }));
-    let filled = fill(&mut node, 1);
-    inject::disarm();
-    filled?;
+    fill(&mut node, 1)?;
+    node.db.damage_memtable(&node.family, &mut AtKey { random: Random::new(seed), lose_seal: false })?;
     // A repetition from the log or an error is not a miss.
     let _ = node.db.flush();
     Ok(is_wrong(&node, Verify::Always))
 }
 
 fn missing_seal(seed: u64, ours: bool) -> Outcome<bool> {
-    let keeper: Arc<dyn Companions> = if ours { Arc::new(Sealer::new()) } else { Arc::new(Launderer::new()) };
+    let keeper: Arc<dyn Companions> =
+        if ours { Arc::new(Sealer::new()) } else { Arc::new(Over::<Launderer>::default()) };
     let mut node = small(seed, keeper, Verify::Always)?;
     for round in 1..3 {
         fill(&mut node, round)?;
         node.db.flush()?;
     }
-    inject::arm(Box::new(AtKey { random: Random::new(seed), lose_seal: true, in_memtable: false }));
+    inject::arm(Box::new(AtKey { random: Random::new(seed), lose_seal: true }));
     let outcome = node.compact();
     inject::disarm();
     let _ = outcome;
@@ -432,8 +427,8 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
 
 /// Here a miss means that an intact record is not returned.
 fn triage(seed: u64, ours: bool) -> Outcome<bool> {
-    use waxseal_meta::faults::flow::Owned;
-    use waxseal_meta::faults::keepers::judged;
+    use waxseal_lab::faults::flow::Owned;
+    use waxseal_lab::faults::keepers::judged;
     let mut random = Random::new(seed);
     let value: [u8; 24] = std::array::from_fn(|_| random.word() as u8);
     let mut record = Owned::born(&Sealer::new(), KEY, 1 + random.below(1 << 30), &value)?;

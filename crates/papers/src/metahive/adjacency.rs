@@ -16,13 +16,13 @@ use std::sync::Arc;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
+use waxseal_lab::faults::anatomy::{Anatomy, Block};
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::options::{Compression, SealLayout};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, companion};
 use waxseal_meta::Sealer;
-use waxseal_meta::faults::anatomy::{Anatomy, Block};
 
 /// Records at scale 1.
 const FULL: u64 = 1_000_000;

@@ -19,13 +19,14 @@ use std::time::Instant;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
+use waxseal_lab::above::Over;
+use waxseal_lab::faults::keepers::Unsummed;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::inject::{self, Fate, Passing, Strike};
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
-use waxseal_meta::faults::keepers::Unsummed;
 
 /// Number of faults, and of records in a timed compaction, at scale 1.
 const FULL: u64 = 20_000;
@@ -151,7 +152,7 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
 /// Time ratio of a compaction with sums to one without.
 fn overhead(run: &Run) -> Outcome<Gate> {
     let num = run.size(RECORDS, 2_000);
-    let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Unsummed::new()), Arc::new(Sealer::new())];
+    let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Over::<Unsummed>::default()), Arc::new(Sealer::new())];
     let rounds = alternate(run, 2, 2 * LEAST + 1, |side| compaction(run, num, keepers[side].clone()))?;
     let percent = rounds.percent(1, 0, 0.0);
     println!(

@@ -13,7 +13,7 @@ use super::Run;
 use std::collections::BTreeMap;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
-use waxseal_meta::faults::{self, Cell, Outcome as Came, Site, Target, clean, inject};
+use waxseal_lab::faults::{self, Cell, Outcome as Came, Site, Target, clean, inject};
 
 /// Faults per cell at scale 1, and runs without a fault.
 const FULL: u64 = 1_000;

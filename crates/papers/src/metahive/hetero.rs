@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
+use waxseal_lab::faults::anatomy::{Anatomy, Entry};
+use waxseal_lab::paper::{Form, Paper};
 use waxseal_lsm::db::{At, Bounds, Event, Listener};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs, Open};
@@ -36,8 +38,6 @@ use waxseal_lsm::sst::{Cache, Table};
 use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, recover};
 use waxseal_meta::Sealer;
 use waxseal_meta::exchange::{Export, Policy, export, import};
-use waxseal_meta::faults::anatomy::{Anatomy, Entry};
-use waxseal_meta::paper::{Form, Paper};
 
 /// Migrations at scale 1.
 const FULL: u64 = 2_000;

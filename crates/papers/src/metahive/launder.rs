@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
+use waxseal_lab::above::Over;
+use waxseal_lab::faults::flow::{Owned, Shown};
+use waxseal_lab::faults::keepers::Launderer;
 use waxseal_lsm::compaction::output::{Job, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
 use waxseal_lsm::env::sim::SimFs;
@@ -22,8 +25,6 @@ use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
-use waxseal_meta::faults::flow::{Owned, Shown};
-use waxseal_meta::faults::keepers::Launderer;
 
 /// Flips at scale 1.
 const FULL: u64 = 100_000;
@@ -37,7 +38,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let trials = run.size(FULL, 400);
     let mut caught = [0u64; 2];
     for trial in 0..trials {
-        let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Sealer::new()), Arc::new(Launderer::new())];
+        let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Sealer::new()), Arc::new(Over::<Launderer>::default())];
         for (caught, keeper) in caught.iter_mut().zip(keepers) {
             *caught += u64::from(is_refused(run.seed ^ trial << 8, keeper)?);
         }

@@ -21,6 +21,7 @@ use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::stats::{Interval, median_interval};
 use waxseal_bench::workload::Random;
+use waxseal_lab::faults::anatomy::Anatomy;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
@@ -32,7 +33,6 @@ use waxseal_meta::care::{
     Candidate, Corrupted, Decision, ErrorHandler, Finding, Outcome as Ended, RepairOptions, RepairSource, Report,
     repair,
 };
-use waxseal_meta::faults::anatomy::Anatomy;
 use waxseal_meta::{Seal, Sealer};
 
 /// Number of one-bit and two-bit flips, and of larger damage, at scale 1.

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::{Outcome, heap};
+use waxseal_lab::paper::Paper;
 use waxseal_lsm::db::Snapshot;
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::options::{CfOptions, Compression, SealLayout};
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::Sealer;
-use waxseal_meta::paper::Paper;
 
 /// Records, and versions of one key, at scale 1.
 const FULL: u64 = 2_000_000;

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
+use waxseal_lab::faults::anatomy::{Anatomy, Entry, mend};
+use waxseal_lab::faults::flow::Owned;
+use waxseal_lab::faults::keepers::judged;
 use waxseal_lsm::checksum::mix;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::sim::SimFs;
@@ -21,9 +24,6 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
-use waxseal_meta::faults::anatomy::{Anatomy, Entry, mend};
-use waxseal_meta::faults::flow::Owned;
-use waxseal_meta::faults::keepers::judged;
 use waxseal_meta::verdict::{Action, Verdict, paper};
 
 /// Repetitions of each row at scale 1.

@@ -22,11 +22,11 @@ use waxseal_lsm::seam::{Companions, Draft};
 
 use super::redirect::RedirectFs;
 use super::{Dice, Outcome};
-use crate::Sealer;
-use crate::builtin::{Labels, standard};
-use crate::provider::LABELS;
-use crate::reading::meta_of;
-use crate::stamp::{Stamp, Verb};
+use waxseal_meta::Sealer;
+use waxseal_meta::builtin::{Labels, standard};
+use waxseal_meta::provider::LABELS;
+use waxseal_meta::reading::meta_of;
+use waxseal_meta::stamp::{Stamp, Verb};
 
 pub(super) const DIR: &str = "/store";
 

@@ -5,12 +5,12 @@ use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
-use crate::beside::{Beside, put_without_stamp};
-use crate::builtin::standard;
-use crate::keeper::Sealer;
-use crate::reading::meta_of;
-use crate::seal::{Attribute, AttributesHash, Seal};
-use crate::stamp::Stamp;
+use waxseal_meta::Sealer;
+use waxseal_meta::beside::{Beside, put_without_stamp};
+use waxseal_meta::builtin::standard;
+use waxseal_meta::reading::meta_of;
+use waxseal_meta::seal::{Attribute, AttributesHash, Seal};
+use waxseal_meta::stamp::Stamp;
 
 /// Input: six bytes of choices, a key and a value with one length byte each, and companions.
 pub fn fuzz_companion(bytes: &[u8]) {
@@ -134,10 +134,29 @@ fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beside::{ADOPTED_BYTES, Entry, put_list, seal_bytes};
-    use crate::stamp;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use waxseal_meta::beside::{ADOPTED_BYTES, Entry, put_list, seal_bytes};
+    use waxseal_meta::stamp::{Values, Verb, Via};
+
+    fn stamps() -> impl Strategy<Value = Stamp> {
+        let verb = prop_oneof![Just(Verb::Insert), Just(Verb::Update), Just(Verb::Delete)];
+        let values = prop_oneof![Just(Values::None), Just(Values::New), Just(Values::OldNew), Just(Values::Hash)];
+        let via = prop_oneof![Just(Via::Key), Just(Via::Family), Just(Via::Cluster)];
+        let session = prop_oneof![0..16_384u64, any::<u64>()];
+        (verb, values, via, any::<(bool, bool, u64)>(), session, any::<Option<u64>>()).prop_map(
+            |(verb, values, via, (elsewhere, history, time), session, retention)| Stamp {
+                verb,
+                values,
+                via,
+                elsewhere,
+                history,
+                time,
+                session,
+                retention,
+            },
+        )
+    }
 
     /// Companions that are likely to decode.
     fn companions() -> impl Strategy<Value = Vec<u8>> {
@@ -154,7 +173,7 @@ mod tests {
                 any::<u64>().prop_map(|word| seal_bytes(word).to_vec()),
                 Just(ADOPTED_BYTES.to_vec()),
                 entries,
-                stamp::tests::drawn().prop_map(|stamp| {
+                stamps().prop_map(|stamp| {
                     let mut out = Vec::new();
                     stamp.put(hash(b"k"), &mut out);
                     out

@@ -12,9 +12,6 @@
 //! It is a record protector with its own rows (`seam::Rows`), for bytewise order only. The paper leaves one choice
 //! open: here a row's own key has the seqno of its version.
 
-pub mod pairing;
-pub mod row;
-
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -25,8 +22,8 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Companions, Draft, Rows};
 
-pub use pairing::{Fault, Pairing, Tally, Written};
-pub use row::Form;
+pub use waxseal_meta::exchange::pairing::{Fault, Pairing, Tally, Written};
+pub use waxseal_meta::exchange::row::{self, Form};
 
 /// How often a mismatching version is retried, by repeating the pass, before the handler is called. The engine runs a
 /// compaction at most twice, so a larger number would always fail the compaction.

@@ -1,13 +1,15 @@
-//! Record protectors with deliberate faults or omissions: each acts like `Sealer`, except as its name says.
+//! Record protectors with deliberate faults or omissions: each, in `Over`, acts like `Sealer`, except as its name says.
 
 use std::collections::BTreeMap;
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_meta::builtin::standard;
+use waxseal_meta::verdict::Verdict;
+use waxseal_meta::{Seal, Sealer};
 
-use crate::builtin::standard;
-use crate::{Seal, Sealer};
+use crate::above::Above;
 
 /// Recomputes the seal of every record when a table is built, and keeps no ledger. The paper's compaction does this for
 /// a record without a companion; damage gets a valid seal.
@@ -16,16 +18,9 @@ pub struct Launderer {
     sealer: Sealer,
 }
 
-impl Launderer {
-    /// Creates a protector.
-    pub fn new() -> Launderer {
-        Launderer::default()
-    }
-}
-
-impl Companions for Launderer {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.sealer)
+impl Above for Launderer {
+    fn beneath(&self) -> &dyn Companions {
+        &self.sealer
     }
     fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
         // It expects seals from no source: a record without one counts as written by an old node.
@@ -46,16 +41,9 @@ pub struct Unsummed {
     sealer: Sealer,
 }
 
-impl Unsummed {
-    /// Creates a protector.
-    pub fn new() -> Unsummed {
-        Unsummed::default()
-    }
-}
-
-impl Companions for Unsummed {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.sealer)
+impl Above for Unsummed {
+    fn beneath(&self) -> &dyn Companions {
+        &self.sealer
     }
     fn term(&self, _: &Record<'_>) -> u64 {
         0
@@ -77,9 +65,9 @@ impl Forger {
     }
 }
 
-impl Companions for Forger {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.sealer)
+impl Above for Forger {
+    fn beneath(&self) -> &dyn Companions {
+        &self.sealer
     }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         match (self.masks.get(record.key), Sealer::seal_of(record)) {
@@ -103,6 +91,6 @@ pub fn put_word(out: &mut Vec<u8>, word: u64) {
 }
 
 /// Returns the verdict of a new `Sealer` on a record.
-pub fn judged(record: &Record<'_>, complete: bool) -> crate::verdict::Verdict {
+pub fn judged(record: &Record<'_>, complete: bool) -> Verdict {
     Sealer::new().judge(record, hash_key(record.key), complete)
 }

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use super::debt::{Debt, Limits, Stall, debt, stall};
-use super::pick::{Action, Picture, Plan, Shape, Span, TableFacts, pick};
-use crate::order::Order;
-use crate::record::MAX_SEQNO;
-use crate::version::LEVELS;
+use waxseal_lsm::compaction::debt::{Debt, Limits, Stall, debt, stall};
+use waxseal_lsm::compaction::pick::{Action, Picture, Plan, Shape, Span, TableFacts, pick};
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::MAX_SEQNO;
+use waxseal_lsm::version::LEVELS;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -25,7 +25,9 @@ use super::reach::{both, logged, name_of, operation, read, span_of, write};
 use super::redirect::Astray;
 use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, keeper, key, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
-use crate::beside::STAMP;
+use waxseal_meta::beside::STAMP;
+
+use crate::above::Over;
 
 /// Number of attempts to find something to damage.
 const TRIES: u64 = 50;
@@ -170,9 +172,12 @@ impl Act<'_> {
     fn memtable(&mut self) -> Result<Option<bool>> {
         let mut stage = self.open_stage()?;
         let (key, value) = self.fresh();
-        let struck = self.arm(1, 0);
         stage.put(&key, &value)?;
-        way::disarm();
+        let (mut injector, struck) = self.injector(1, 0);
+        injector.only = Some((key, false));
+        let (db, family) = stage.db()?;
+        db.damage_memtable(&family, &mut injector)?;
+        drop((db, family));
         if struck.take() == 0 {
             return Ok(None);
         }
@@ -216,10 +221,16 @@ impl Act<'_> {
     /// Damages the record or block number `after` and up to `times - 1` following ones; the returned counter has the
     /// number of damaged ones.
     fn arm(&mut self, times: usize, after: usize) -> Rc<RefCell<usize>> {
+        let (injector, struck) = self.injector(times, after);
+        way::arm(Box::new(injector));
+        struck
+    }
+
+    fn injector(&mut self, times: usize, after: usize) -> (OnTheWay, Rc<RefCell<usize>>) {
         let struck = Rc::default();
         let dice = Dice::new(self.dice.below(usize::MAX) as u64);
-        way::arm(Box::new(OnTheWay { cell: self.cell, dice, after, left: times, struck: Rc::clone(&struck) }));
-        struck
+        let injector = OnTheWay { cell: self.cell, dice, after, left: times, only: None, struck: Rc::clone(&struck) };
+        (injector, struck)
     }
 
     // At rest.
@@ -432,7 +443,7 @@ impl Act<'_> {
         let mut mask = [0; 8];
         flip(&mut mask, 0..8, self.cell.bits, self.dice);
         let (key, value) = self.fresh();
-        stage.open(Arc::new(Forger::new([(key.clone(), u64::from_le_bytes(mask))])))?;
+        stage.open(Arc::new(Over(Forger::new([(key.clone(), u64::from_le_bytes(mask))]))))?;
         stage.put(&key, &value)?;
         stage.db()?.0.flush()?;
         stage.close(&mut self.verdict);
@@ -533,13 +544,15 @@ struct OnTheWay {
     /// Number of records or blocks to skip first.
     after: usize,
     left: usize,
+    /// In a memtable: the key to damage, and whether the current record has it.
+    only: Option<(Vec<u8>, bool)>,
     struck: Rc<RefCell<usize>>,
 }
 
 impl OnTheWay {
     /// Returns true if the current one must be damaged.
     fn due(&mut self) -> bool {
-        if self.left == 0 {
+        if self.left == 0 || self.only.as_ref().is_some_and(|(_, is_here)| !is_here) {
             return false;
         }
         if self.after > 0 {
@@ -573,12 +586,9 @@ impl OnTheWay {
             }
             Target::Kind => {
                 // Three flipped bits never yield another valid kind; a burst may.
-                let mut byte = [record.kind.map_or(0, |kind| kind as u8)];
+                let mut byte = [record.kind as u8];
                 flip(&mut byte, 0..1, bits, &mut self.dice);
-                match Kind::from_byte(byte[0]) {
-                    Some(kind) => record.kind = Some(kind),
-                    None => record.kind = Some(Kind::SidePointer),
-                }
+                record.kind = Kind::from_byte(byte[0]).unwrap_or(Kind::SidePointer);
                 true
             }
             _ => false,
@@ -605,6 +615,9 @@ impl way::Strike for OnTheWay {
     }
 
     fn insert(&mut self, record: &mut Passing) -> Fate {
+        if let Some((key, is_here)) = &mut self.only {
+            *is_here = *key == record.key;
+        }
         if self.is_of_blocks() || self.is_of_headers() || !self.due() { Fate::Pass } else { self.strike(record) }
     }
 

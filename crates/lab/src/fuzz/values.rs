@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LoggedValues, Losses, ValueFile, walk};
-use crate::batch::Operations;
-use crate::env::{Fs, MemoryFs, Open};
-use crate::pointer::Pointer;
-use crate::record::Kind;
-use crate::seam::Plain;
+use waxseal_lsm::batch::Operations;
+use waxseal_lsm::env::{Fs, MemoryFs, Open};
+use waxseal_lsm::pointer::Pointer;
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
+use waxseal_lsm::values::{LoggedValues, Losses, walk};
 
 /// Decodes arbitrary bytes as a pointer. The decoder must reject the bytes, or the pointer must encode to the same
 /// bytes.
@@ -47,10 +47,12 @@ pub fn file(bytes: &[u8]) {
     }
 }
 
-impl ValueFile {
-    /// Flips bits in one byte of a value in the cache. Returns false if the value is not cached.
-    #[doc(hidden)]
-    pub fn hit_in_memory(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
-        self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))
+#[cfg(test)]
+mod tests {
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_the_body_of_a_frame_or_refused(bytes: Vec<u8>) {
+            super::frame(&bytes);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The paper's store on the real engine: what it promises holds, and what it misses is shown.
 
+#[path = "../../meta/tests/nodes/mod.rs"]
 mod nodes;
 
 use std::ops::Bound;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nodes::{Model, Node};
+use waxseal_lab::above::{Above, Over};
+use waxseal_lab::paper::{Decision, Form, Paper};
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Companions, Plain, Row, Rows, Source};
-use waxseal_meta::paper::{Decision, Form, Paper};
 
 const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
 
@@ -147,9 +149,9 @@ impl Rows for FaultyRows {
     }
 }
 
-impl Companions for Faulty {
-    fn beneath(&self) -> Option<&dyn Companions> {
-        Some(&self.paper)
+impl Above for Faulty {
+    fn beneath(&self) -> &dyn Companions {
+        &self.paper
     }
     fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
         let inner = self.paper.rows(family, order)?;
@@ -159,9 +161,9 @@ impl Companions for Faulty {
 }
 
 /// A node with one record in a table, to be hit in its next compaction so many times.
-fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut Row)) -> (Node, Arc<Faulty>) {
+fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut Row)) -> (Node, Arc<Over<Faulty>>) {
     let paper = Paper::new(move |_| decision);
-    let keeper = Arc::new(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit });
+    let keeper = Arc::new(Over(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit }));
     let node = Node::open(sim, "/node", keeper.clone());
     node.put(b"k", b"value");
     node.db.flush().unwrap();

@@ -1,11 +1,11 @@
 //! Entry points for fuzzers: input is either refused, or encodes back to the same bytes. Nothing panics.
 
-use crate::chronicle::Line;
-use crate::event::Event;
-use crate::key::{LogKey, Query, Step, bind, read_registry_key, registry_key};
-use crate::registration::Registration;
-use crate::sessions::{Identity, read_session_key};
-use crate::target::{NoTables, Schema, Shape, TableName, Target};
+use waxseal_registry::chronicle::Line;
+use waxseal_registry::event::Event;
+use waxseal_registry::key::{LogKey, Query, Step, bind, read_registry_key, registry_key};
+use waxseal_registry::registration::Registration;
+use waxseal_registry::sessions::{Identity, read_session_key};
+use waxseal_registry::target::{NoTables, Schema, Shape, TableName, Target};
 
 /// Decodes bytes as a key of the log and of the registry. The bytes after the first 00 FF 00 FF are the value of the
 /// row.
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn the_seeds_are_what_they_are_called() {
         let keys: [&[u8]; 4] = [
-            include_bytes!("../../../fuzz/seeds/log_key/update-of-john"),
-            include_bytes!("../../../fuzz/seeds/log_key/update-of-a-key"),
-            include_bytes!("../../../fuzz/seeds/log_key/flush"),
-            include_bytes!("../../../fuzz/seeds/log_key/decommission"),
+            include_bytes!("../../../../fuzz/seeds/log_key/update-of-john"),
+            include_bytes!("../../../../fuzz/seeds/log_key/update-of-a-key"),
+            include_bytes!("../../../../fuzz/seeds/log_key/flush"),
+            include_bytes!("../../../../fuzz/seeds/log_key/decommission"),
         ];
         for data in keys {
             let cut = data.windows(4).rposition(|window| window == [0, 0xFF, 0, 0xFF]).unwrap();
@@ -98,8 +98,8 @@ mod tests {
             log_key(data);
         }
         let registrations: [&[u8]; 2] = [
-            include_bytes!("../../../fuzz/seeds/log_key/registration"),
-            include_bytes!("../../../fuzz/seeds/log_key/registration-of-all"),
+            include_bytes!("../../../../fuzz/seeds/log_key/registration"),
+            include_bytes!("../../../../fuzz/seeds/log_key/registration-of-all"),
         ];
         for data in registrations {
             let cut = data.windows(4).rposition(|window| window == [0, 0xFF, 0, 0xFF]).unwrap();
@@ -107,14 +107,14 @@ mod tests {
             log_key(data);
         }
         for data in [
-            &include_bytes!("../../../fuzz/seeds/target_text/long")[..],
-            include_bytes!("../../../fuzz/seeds/target_text/escaped"),
-            include_bytes!("../../../fuzz/seeds/target_text/file"),
+            &include_bytes!("../../../../fuzz/seeds/target_text/long")[..],
+            include_bytes!("../../../../fuzz/seeds/target_text/escaped"),
+            include_bytes!("../../../../fuzz/seeds/target_text/file"),
         ] {
             Target::parse_long(std::str::from_utf8(data).unwrap()).unwrap();
             target_text(data);
         }
-        let path = include_bytes!("../../../fuzz/seeds/target_text/path-of-john");
+        let path = include_bytes!("../../../../fuzz/seeds/target_text/path-of-john");
         Target::from_path(path).unwrap();
         target_text(path);
     }

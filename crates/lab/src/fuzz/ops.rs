@@ -13,13 +13,13 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
-use crate::batch::{Batch, SystemPass, seqno_of_before};
-use crate::env::sim::{Crash, Loss, SimFs};
-use crate::error::{Error, ErrorKind, Result};
-use crate::options::{CfOptions, Compression, Durability, Settings};
-use crate::record::Kind;
-use crate::seam::Plain;
+use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
+use waxseal_lsm::db::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
+use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
 
 const FAMILIES: [&str; 3] = [DEFAULT_FAMILY, "other", "system_metadata.log"];
 /// Index of the system family, whose keys end in a seqno.
@@ -101,40 +101,6 @@ impl Input<'_> {
             0..6 => Crash::Process,
             n => Crash::Machine(Loss::all(seed)[(n as usize - 6) % 9]),
         }
-    }
-}
-
-/// Entry points for fault injection: the tables that readers hold in memory.
-#[cfg(feature = "faults")]
-impl Db {
-    /// Returns the tables of a family that readers use: level, number, table.
-    pub fn tables_in_memory(&self, family: &super::Family) -> Result<Vec<(usize, u64, Arc<crate::sst::Table>)>> {
-        let view = family.pinned_view();
-        let mut tables = Vec::new();
-        for (level, of) in view.levels.iter().enumerate() {
-            for handle in of.tables() {
-                tables.push((level, handle.meta().number, handle.table()?.clone()));
-            }
-        }
-        Ok(tables)
-    }
-
-    /// Replaces a table in memory by another one, or removes it; files and manifest stay unchanged.
-    pub fn exchange_in_memory(
-        &self,
-        family: &super::Family,
-        (level, number): (usize, u64),
-        table: Option<Arc<crate::sst::Table>>,
-    ) -> Result<()> {
-        let view = family.pinned_view();
-        let Some(handle) = view.levels.get(level, number) else { return Ok(()) };
-        let adds = table.map(|table| {
-            let shelf = crate::version::Shelf::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
-            (level, super::TableHandle::new(handle.meta().clone(), shelf))
-        });
-        let levels = view.levels.apply(&[(level, number)], adds.as_slice())?;
-        family.install(Arc::new(levels), None);
-        Ok(())
     }
 }
 
@@ -572,7 +538,7 @@ fn apply(content: &mut Content, changes: &[Change]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::{Random, SeededRandom};
+    use waxseal_lsm::env::{Random, SeededRandom};
 
     #[test]
     fn any_bytes_are_operations_on_which_store_and_model_agree() {

@@ -4,8 +4,9 @@
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Protection, Rows, Source};
 
-use super::header::Manifest;
-use crate::paper::{Form, Pairing, Written};
+use waxseal_meta::exchange::Manifest;
+use waxseal_meta::exchange::pairing::{Pairing, Written};
+use waxseal_meta::exchange::row::Form;
 
 /// Decodes bytes as `EXCHANGE`, and as records and rows for a pairing.
 pub fn fuzz_exchange(bytes: &[u8]) {
