@@ -315,29 +315,18 @@ pub trait Rows: Send {
 /// `on_build`, `on_drop` and `retains` receive such a record unresolved. It stands for a put whose value hash is in the
 /// pointer (`pointer::value_hash`), and must get the same results as that put.
 ///
-/// Default methods delegate to the protector `beneath`. Without one they behave as a plain node: no companions are made
-/// and none are checked.
+/// The default methods are those of a plain node: no companions are made and none are checked.
 pub trait Companions: Send + Sync {
-    /// Returns the protector that handles the methods this one does not override, if any.
-    #[inline]
-    fn beneath(&self) -> Option<&dyn Companions> {
-        None
-    }
     /// Appends the companions of an operation to `out` while a batch is built. An error rejects the operation.
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        match self.beneath() {
-            Some(beneath) => beneath.on_write(draft, out),
-            None if draft.entries.is_empty() => Ok(()),
-            None => Err(Error::invalid("this store keeps nothing beside its values")),
+    fn on_write(&self, draft: &Draft<'_>, _out: &mut Vec<u8>) -> Result<()> {
+        match draft.entries {
+            [] => Ok(()),
+            _ => Err(Error::invalid("this store keeps nothing beside its values")),
         }
     }
     /// Binds the companion to the record's seqno, now known (or changed from `old`). Works in place, without the
     /// record.
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        if let Some(beneath) = self.beneath() {
-            beneath.bind(companion, old, new);
-        }
-    }
+    fn bind(&self, _companion: &mut [u8], _old: Option<Seqno>, _new: Seqno) {}
     /// Does the work of `bind_written`, and returns the record's ledger term if it is known without reading the record;
     /// on `None` the engine calls `term`. Every written record passes here, so this is one dynamic call instead of
     /// three.
@@ -348,34 +337,26 @@ pub trait Companions: Send + Sync {
     }
     /// Adjusts a companion that is not bound yet to a key whose last part became known with the seqno. Does not need
     /// the value. A record that was damaged before still fails its check afterwards.
-    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        if let Some(beneath) = self.beneath() {
-            beneath.rekey(companion, old_key, new_key);
-        }
-    }
+    fn rekey(&self, _companion: &mut [u8], _old_key: &[u8], _new_key: &[u8]) {}
     /// Recovery found a record in the log and is about to move it to a table. The record has its companions as written,
     /// not yet bound. An error ends the recovery and leaves the store unchanged.
-    fn on_replay(&self, record: &Record<'_>) -> Result<()> {
-        self.beneath().map_or(Ok(()), |beneath| beneath.on_replay(record))
+    fn on_replay(&self, _record: &Record<'_>) -> Result<()> {
+        Ok(())
     }
     /// A record enters a table: keeps its companion, or writes another to `out`.
-    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        self.beneath().map_or(Build::Keep, |beneath| beneath.on_build(record, source, out))
+    fn on_build(&self, _record: &Record<'_>, _source: Protection, _out: &mut Vec<u8>) -> Build {
+        Build::Keep
     }
     /// A merge operator made `result` from `inputs`, all verified: writes its companion to `out`.
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.beneath().map_or(Ok(()), |beneath| beneath.on_merge(inputs, result, out))
+    fn on_merge(&self, _inputs: &[Record<'_>], _result: &Record<'_>, _out: &mut Vec<u8>) -> Result<()> {
+        Ok(())
     }
     /// A flush or compaction drops a record.
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        if let Some(beneath) = self.beneath() {
-            beneath.on_drop(record, reason);
-        }
-    }
+    fn on_drop(&self, _record: &Record<'_>, _reason: DropReason) {}
     /// Checks a record against its companion. `key_hash` is `checksum::hash_key` of the record's key.
     #[inline]
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
+    fn verify(&self, _record: &Record<'_>, _key_hash: u64, _source: Protection) -> Check {
+        Check::Unverified
     }
     /// Returns true if a scan may return a record, that is, if the result of `verify` `serves`. Scans call this once
     /// for every record, so a protector hashes key and value here, in one dynamic call.
@@ -387,18 +368,18 @@ pub trait Companions: Send + Sync {
     /// that would be returned or kept and whose companion is more than one word. `now` returns microseconds since 1970
     /// and is called only if the record has an expiry.
     #[inline]
-    fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
-        self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
+    fn life(&self, _record: &Record<'_>, _now: &dyn Fn() -> u64) -> Life {
+        Life::Alive
     }
     /// Returns the record's expiry in microseconds since 1970; `None` for a record without expiry. Does not verify the
     /// record.
-    fn expiry(&self, record: &Record<'_>) -> Option<u64> {
-        self.beneath().and_then(|beneath| beneath.expiry(record))
+    fn expiry(&self, _record: &Record<'_>) -> Option<u64> {
+        None
     }
     /// Returns true if a table that holds only expired records may be deleted without being read. Otherwise a
     /// compaction reads it, and `on_drop` is called for each record.
     fn may_drop_unread(&self) -> bool {
-        self.beneath().is_none_or(|beneath| beneath.may_drop_unread())
+        true
     }
     /// Returns true if the record has expired and counts as absent.
     #[inline]
@@ -406,59 +387,59 @@ pub trait Companions: Send + Sync {
         self.life(record, now) == Life::Over
     }
     /// Returns the record's term in the ledger, which is the same in every table. 0 if it has none.
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.beneath().map_or(0, |beneath| beneath.term(record))
+    fn term(&self, _record: &Record<'_>) -> u64 {
+        0
     }
     /// Appends the rows for other families that a record causes. Called for each record of a flush, including a
     /// recovery's flush, before any record is dropped; called again if a flush is repeated. An error fails the flush,
     /// which is retried. A protector that overrides this method must override `may_emit` too: if `may_emit` returned
     /// false, the record may hold a blob pointer instead of its value.
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.beneath().map_or(Ok(()), |beneath| beneath.emit(family, record, rows))
+    fn emit(&self, _family: &Emitting<'_>, _record: &Record<'_>, _rows: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
     }
     /// Returns true if `emit` may make a row for such a record, whose seqno is not known yet. The value then stays in
     /// the log, so that the flush can read it. Called for large values only.
-    fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
-        self.beneath().is_some_and(|beneath| beneath.may_emit(family, record))
+    fn may_emit(&self, _family: u32, _record: &Record<'_>) -> bool {
+        false
     }
     /// Returns true if the record and the version directly below it must be kept even if newer versions hide them. Such
     /// a record is never dropped from a table, and neither is the version below it while both take part in one merge (a
     /// tombstone there may be dropped if nothing older remains). Called for every record of a flush or compaction. A
     /// protector with rows of its own retains nothing.
     #[inline]
-    fn retains(&self, record: &Record<'_>) -> bool {
-        self.beneath().is_some_and(|beneath| beneath.retains(record))
+    fn retains(&self, _record: &Record<'_>) -> bool {
+        false
     }
     /// Returns the protection of records written through this protector.
     fn protection(&self) -> Protection {
-        self.beneath().map_or(Protection::None, |beneath| beneath.protection())
+        Protection::None
     }
     /// Returns the protection of operations in a batch: weaker than `protection` if this protector makes their
     /// companions later.
     fn written(&self) -> Protection {
-        self.beneath().map_or_else(|| self.protection(), |beneath| beneath.written())
+        self.protection()
     }
     /// Returns the id of the check algorithm, for property 14 of tables; 0 means none.
     fn algorithm(&self) -> u64 {
-        self.beneath().map_or(0, |beneath| beneath.algorithm())
+        0
     }
     /// Returns descriptions of the annotations that companions may hold, for property 10 of tables.
     fn descriptors(&self) -> Vec<u8> {
-        self.beneath().map_or_else(Vec::new, |beneath| beneath.descriptors())
+        Vec::new()
     }
     /// Returns true if `rows` may return a rewriter.
     fn has_rows(&self) -> bool {
-        self.beneath().is_some_and(|beneath| beneath.has_rows())
+        false
     }
     /// Returns a rewriter for a flush or compaction of a family, if this protector has rows of its own there.
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
-        self.beneath().map_or(Ok(None), |beneath| beneath.rows(family, order))
+    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
+        Ok(None)
     }
     /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not match.
     /// Returns true if `block` is corrected, `confirm` accepted it, and no other correction is accepted. Returns false
     /// with `block` unchanged otherwise.
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.beneath().is_some_and(|beneath| beneath.correct(block, seed, confirm))
+    fn correct(&self, _block: &mut [u8], _seed: u32, _confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
     }
 }
 
