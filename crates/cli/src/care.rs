@@ -141,7 +141,7 @@ fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
             "incomplete: a file could not be read; next: the same command once the device answers".to_owned()
         }
         (_, Exit::Io) => "not all of it could be read; next: the same command once the device answers".to_owned(),
-        (Verb::Verify, _) if report.damage.iter().any(|finding| finding.file == "CURRENT") => {
+        (Verb::Verify, _) if report.unopened => {
             format!("damaged, the store does not open; next: waxseal -d {dir} salvage NEW_DIR")
         }
         (Verb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_store_without_current_is_salvaged_and_nothing_is_called_lost() {
         let finding = Finding { file: "CURRENT".to_owned(), ..Finding::default() };
-        let report = Report { damage: vec![finding], ..Report::default() };
+        let report = Report { damage: vec![finding], unopened: true, ..Report::default() };
         let line = |verb| closing_line(verb, &report, Path::new("store"));
         assert!(line(Verb::Verify).ends_with("waxseal -d store salvage NEW_DIR"), "{}", line(Verb::Verify));
         assert!(line(Verb::Salvage).starts_with("no record that was found is lost"), "{}", line(Verb::Salvage));

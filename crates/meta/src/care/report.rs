@@ -48,6 +48,9 @@ pub struct Report {
     pub resume: Option<Token>,
     /// True if the caller ended the pass early.
     pub cancelled: bool,
+    /// True if the store failed to open, so that only the reason was looked at: repair needs an open store, salvage does
+    /// not.
+    pub unopened: bool,
     /// Every table that was checked completely, in order, as it was before any repair.
     pub tables: Vec<Visited>,
     /// Duration in nanoseconds of the store's clock.
@@ -247,7 +250,7 @@ impl Report {
         for (name, number) in self.numbers() {
             let _ = write!(out, ",\"{name}\":{number}");
         }
-        let _ = write!(out, ",\"cancelled\":{}", self.cancelled);
+        let _ = write!(out, ",\"cancelled\":{},\"unopened\":{}", self.cancelled, self.unopened);
         if let Some(token) = self.resume {
             let _ = write!(out, ",\"resume\":\"{}\"", hex(&token.to_bytes()));
         }
@@ -413,21 +416,27 @@ impl fmt::Display for Finding {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} records in {} files, {} bytes", self.records, self.files, self.bytes)?;
+        let ending = |count: u64| if count == 1 { "" } else { "s" };
+        let (records, files) = (ending(self.records), ending(self.files));
+        writeln!(f, "{} record{records} in {} file{files}, {} bytes", self.records, self.files, self.bytes)?;
         let words = [
-            (self.validated, "match their seal"),
-            (self.unverified, "have no seal and were promised none"),
-            (self.corrupted, "do not match their seal"),
-            (self.missing, "have lost their seal"),
-            (self.structural, "places cannot be decoded"),
-            (self.repaired, "were repaired"),
-            (self.lost, "are lost"),
-            (self.lost_beside, "entries and stamps beside records are lost"),
-            (self.unread, "files could not be read"),
-            (self.left_alone, "files are another store's and were left alone"),
+            (self.validated, "matches its seal", "match their seal"),
+            (self.unverified, "has no seal and was promised none", "have no seal and were promised none"),
+            (self.corrupted, "does not match its seal", "do not match their seal"),
+            (self.missing, "has lost its seal", "have lost their seal"),
+            (self.structural, "place cannot be decoded", "places cannot be decoded"),
+            (self.repaired, "was repaired", "were repaired"),
+            (self.lost, "is lost", "are lost"),
+            (self.lost_beside, "entry or stamp of a record is lost", "entries and stamps beside records are lost"),
+            (self.unread, "file could not be read", "files could not be read"),
+            (
+                self.left_alone,
+                "file is another store's and was left alone",
+                "files are another store's and were left alone",
+            ),
         ];
-        for (count, what) in words.iter().filter(|(count, _)| *count > 0) {
-            writeln!(f, "{count:>12} {what}")?;
+        for (count, one, more) in words.iter().filter(|(count, ..)| *count > 0) {
+            writeln!(f, "{count:>12} {}", if *count == 1 { one } else { more })?;
         }
         for finding in &self.damage {
             writeln!(f, "{finding}")?;
@@ -531,7 +540,7 @@ mod tests {
             report.json(),
             concat!(
                 "{\"ok\":true,\"records\":2,\"validated\":2,\"corrupted\":0,\"missing\":0,\"unverified\":0,\"structural\":0,",
-                "\"repaired\":1,\"lost\":0,\"lost_beside\":0,\"unread\":0,\"left_alone\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"damage\":[{\"file\":\"000007.tbl\",",
+                "\"repaired\":1,\"lost\":0,\"lost_beside\":0,\"unread\":0,\"left_alone\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"unopened\":false,\"damage\":[{\"file\":\"000007.tbl\",",
                 "\"offset\":64,\"family\":\"a\\\"b\",\"from\":{\"text\":\"k\\u000a\"},\"to\":{\"hex\":\"ff\"},\"verdict\":",
                 "\"checksum\",\"message\":\"block checksum\",\"steps\":[{\"rung\":\"read again\",\"helped\":false},{\"rung\":",
                 "\"correction\",\"helped\":true}],\"outcome\":\"repaired by correction\"}]}"

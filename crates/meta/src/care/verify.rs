@@ -93,7 +93,8 @@ pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: Veri
             report
         }
         Err(error) if error.is_corruption() => {
-            Ok(Report { structural: 1, damage: vec![Finding::of(&error, None)], ..Report::default() })
+            let damage = vec![Finding::of(&error, None)];
+            Ok(Report { structural: 1, unopened: true, damage, ..Report::default() })
         }
         Err(error) => Err(error),
     }
