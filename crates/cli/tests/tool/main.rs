@@ -7,6 +7,7 @@ mod exchange;
 mod loads;
 mod overview;
 mod registry;
+mod transcripts;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
