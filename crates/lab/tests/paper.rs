@@ -1,6 +1,7 @@
 //! The paper's store on the real engine: what it promises holds, and what it misses is shown.
 
-#[path = "../../meta/tests/nodes/mod.rs"]
+#[allow(dead_code, reason = "the other suite uses the rest")]
+#[path = "../../meta/tests/meta/nodes.rs"]
 mod nodes;
 
 use std::ops::Bound;

@@ -1,7 +1,7 @@
 //! Whole exported tables in the hands of a node of an older make, built by `cargo xtask plain-node`, and of the reader in Python.
 //!
 //!     cargo xtask plain-node target/nodes
-//!     WAXSEAL_PLAIN_NODE=$PWD/target/nodes/plain_node cargo test -p waxseal-meta --test plain_node
+//!     WAXSEAL_PLAIN_NODE=$PWD/target/nodes/plain_node cargo test -p waxseal-meta --test meta plain_node
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -5,12 +5,10 @@
 //! - 7 and 8, through the pass that flushes and compactions share, bit by bit: tests/launder.rs.
 //! - 4 and 5, through files exchanged with plain nodes: beside the exchange.
 
-mod support;
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use support::{DIR, Owned, Store, options};
+use crate::support::{DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, keys_hashed, mix};
 use waxseal_lsm::db::At;

@@ -1,18 +1,13 @@
 //! Salvage where no manifest says which tables live: tables written by hand, so that each holds just what a case needs.
 
-mod support;
-#[path = "stamps/watched.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod watched;
-
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use support::{DIR, Store, options};
-use watched::Watched;
+use crate::support::{DIR, Store, options};
+use crate::watched::{self, Watched};
 use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};

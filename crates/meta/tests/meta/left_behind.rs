@@ -1,12 +1,10 @@
 //! The default policy of exports, and the counts of the metadata that stays in the store.
 
-mod nodes;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use nodes::Node;
+use crate::nodes::Node;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::Sealer;

@@ -1,12 +1,10 @@
 //! What providers keep beside values, on the real engine on a simulated disk: written, carried, read back, expired, left out.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use support::{ALL, Store, options};
+use crate::support::{ALL, Store, options};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, SimFs};

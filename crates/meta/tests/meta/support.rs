@@ -1,6 +1,4 @@
 //! A store on a simulated disk, small enough that a few hundred records make several levels.
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,13 +1,11 @@
 //! Care of large values: what is hit in a value file is found, mended where somebody has it, and costs one record where nobody does.
 
-mod support;
-
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use support::{ALL, DIR, Owned, Store, options};
+use crate::support::{ALL, DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent, TableRef};

@@ -1,7 +1,5 @@
 //! Nodes of a mixed cluster on one simulated disk, each a directory of its own.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
-
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

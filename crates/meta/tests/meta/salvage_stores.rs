@@ -1,11 +1,9 @@
 //! Salvage without a manifest in a directory that has tables and logs of several stores.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use support::ALL;
+use crate::support::ALL;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Parts, Silent};

@@ -1,13 +1,11 @@
 //! Exchange between nodes: what leaves, what comes in, and that nothing that is not what it says does.
 
-mod nodes;
-
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nodes::{Model, Node};
+use crate::nodes::{self, Model, Node};
 use waxseal_lab::paper::{self, Paper};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Bounds};

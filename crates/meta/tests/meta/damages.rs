@@ -5,17 +5,15 @@
 //! returns an older value, or nothing for a key that exists, fails the test. So does an error other than `Corruption`.
 //! `WAXSEAL_DAMAGES` sets the number of cases of each sweep, `WAXSEAL_DAMAGES_FROM` the seed of the first.
 
-mod damages {
-    pub(crate) mod checks;
-    pub(crate) mod hits;
-    pub(crate) mod stores;
-}
+mod checks;
+mod hits;
+mod stores;
 
 use std::path::Path;
 
-use damages::checks::{check, is_fair};
-use damages::hits::{Hit, draw};
-use damages::stores::{Kind, SAVED, STORES, Sample};
+use self::checks::{check, is_fair};
+use self::hits::{Hit, draw};
+use self::stores::{Kind, SAVED, STORES, Sample};
 use waxseal_lsm::env::SeededRandom;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::care::{RepairOptions, SalvageOptions, VerifyOptions, repair, salvage, verify};

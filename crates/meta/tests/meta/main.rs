@@ -1,0 +1,21 @@
+//! Tests of seals on the real engine: one program, so that its parts link once and share their stores.
+
+mod adversarial;
+mod damages;
+mod engine;
+mod exchange;
+mod launder;
+mod left_behind;
+mod metadata;
+#[allow(dead_code, reason = "the suite of the paper uses the rest")]
+mod nodes;
+mod plain_node;
+mod repair;
+mod salvage;
+mod salvage_stores;
+mod support;
+mod values;
+mod verify_progress;
+#[allow(dead_code, reason = "the suite of stamps uses the rest")]
+#[path = "../stamps/watched.rs"]
+mod watched;
