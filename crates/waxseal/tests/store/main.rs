@@ -1,0 +1,9 @@
+//! The public API on a real file system: one program, so that its parts link once.
+
+mod expiry;
+mod face;
+mod old_values;
+mod registry;
+mod seals;
+mod sizes;
+mod watches;
