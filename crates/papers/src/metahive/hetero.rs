@@ -2,8 +2,8 @@
 //!           damage is found before a record is sent on? (The paper's section 5.3.)
 //! Protocol: three nodes on one disk, each in its own directory, one sealed and two plain. A balancer assigns every key
 //!           prefix to a node and repeatedly moves it to another one, by export and import. Before a prefix leaves the
-//!           sealed node, bits are flipped in one in a hundred of its records on disk: in the checksum, as in the
-//!           paper, then in every target. Rejected exports are repaired and sent again. Then the paper's own form: its
+//!           sealed node, 1 % of its records on disk get flipped bits, first in the checksum, like the paper's, then
+//!           in every target. Rejected exports are repaired and sent again. Then the paper's own form: its
 //!           tables are given to a plain node as files, which iterates, counts and compacts them, with an existing key
 //!           `K 01`. With `--plain-node PROGRAM` (`cargo xtask plain-node DIR` builds it from history) the same tables
 //!           are given to the engine version from before seals.
@@ -231,8 +231,8 @@ impl Cluster {
         PathBuf::from(format!("/out{}", self.exports))
     }
 
-    /// Flips a bit in one of a hundred of the records to be exported, and in at least one: in the checksum at every
-    /// second migration, otherwise in any part. Returns the bits.
+    /// Flips a bit in 1 % of the exported records, at least one record. Every second migration hits the checksum, the
+    /// others any part. Returns the bits.
     fn hit(&mut self, prefix: u64) -> Outcome<Vec<(PathBuf, u64)>> {
         let mut there: Vec<(PathBuf, Entry)> = Vec::new();
         let start = format!("{prefix}/").into_bytes();

@@ -153,7 +153,7 @@ fn flip_word(file: &mut [u8], entry: &Entry, bits: u64, random: &mut Random) {
     flip(file, entry.companions.end - 8..entry.companions.end, bits, random);
 }
 
-/// Returns the bytes of a table in which all records have a seal, or all but one.
+/// Returns the bytes of a table of sealed records. Without `sealed`, record `struck` has no seal.
 fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     let sim = SimFs::new(1);
     let keeper = Sealer::new();

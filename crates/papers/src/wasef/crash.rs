@@ -3,8 +3,8 @@
 //!           operations; a script of batches, each with one operation on a watched family and the batch's number in
 //!           another family. The process is killed, or the machine loses power in one of nine ways, at every n-th I/O
 //!           that changes or syncs a file; then the store is reopened. The recovered number shows which batches
-//!           survived. The log must hold an event with the right name, key and value for each of them and no others,
-//!           before and after a flush of everything.
+//!           survived. The log must hold one event per surviving batch, with name, key and value, before and after a
+//!           flush of all families.
 //! Passes:   sync and deferred: an event exists if and only if its data does. Async: no event without its data, and at
 //!           most as many missing events as the ring declares. All modes: acknowledged writes survive a kill, synced
 //!           writes survive a power loss, and every store opens.
