@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use crate::env::{Fs, LockLost, RealFs, StoreClosed, is_out_of_descriptors};
+use crate::env::{Fs, PlaceLost, RealFs, StoreClosed, is_out_of_descriptors};
 use crate::key_text::RangeText;
 
 /// The result of every fallible call of the engine.
@@ -165,14 +165,14 @@ impl Error {
     }
 
     /// Creates an error for an operating system error during `what`. Returns `Closed` for a file that was released
-    /// because its store was closed, `Halted` if the store lost its lock, and the engine's own error if `source` was
-    /// made from one.
+    /// because its store was closed, `Halted` if the store lost its lock or its `CURRENT`, and the engine's own error
+    /// if `source` was made from one.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
         if source.get_ref().is_some_and(|cause| cause.is::<StoreClosed>()) {
             return Error::closed();
         }
-        if let Some(lost) = source.get_ref().filter(|cause| cause.is::<LockLost>()) {
+        if let Some(lost) = source.get_ref().filter(|cause| cause.is::<PlaceLost>()) {
             return Error::of(ErrorKind::Halted, lost.to_string());
         }
         if let Some(story) = source.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {

@@ -1,16 +1,13 @@
 //! Names of a store's files, and their parsing (one counter numbers all files); names and ids of system families. Also
-//! checks that the lock file still exists under its name.
+//! checks that the directory still holds the open store.
 
-use crate::env::{Env, LockLost};
-use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::env::Env;
+use crate::error::{IoContext, Result};
 
-/// Fails with `Halted` if the store's lock file was removed or replaced, or its directory was removed. Costs one
-/// `fstatat`.
-pub(crate) fn check_lock(env: &Env) -> Result<()> {
-    match env.fs.owns_lock().during(|| "checking LOCK")? {
-        true => Ok(()),
-        false => Err(Error::of(ErrorKind::Halted, LockLost.to_string())),
-    }
+/// Fails with `Halted` if the store's lock file or `CURRENT` was removed or replaced, or its directory was removed.
+/// Costs two `fstatat`.
+pub(crate) fn check_place(env: &Env) -> Result<()> {
+    env.fs.check_place().during(|| "checking LOCK and CURRENT")
 }
 
 /// The prefix of every system family's name; no other family has it.

@@ -32,7 +32,7 @@ use crate::env::Env;
 use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::identity::StoreIdentity;
-use crate::names::{check_lock, system_number};
+use crate::names::{check_place, system_number};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
@@ -556,7 +556,7 @@ impl Inner {
         Ok(moment)
     }
 
-    /// Syncs for a caller that is promised durability. If the log was already synced, neither the store lock nor an
+    /// Syncs for a caller that is promised durability. If the log was already synced, neither the directory nor an
     /// earlier failure has been checked yet, so both follow here.
     fn sync_and_check(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
@@ -569,9 +569,9 @@ impl Inner {
         self.halt_if_lost()
     }
 
-    /// Halts the store and reports it, if it has lost its lock or its directory.
+    /// Halts the store and reports it, if it has lost its lock, its `CURRENT` or its directory.
     pub(super) fn halt_if_lost(&self) -> Result<()> {
-        match check_lock(&self.env) {
+        match check_place(&self.env) {
             Err(error) if *error.kind() == ErrorKind::Halted => Err(self.halt(error)),
             outcome => outcome,
         }

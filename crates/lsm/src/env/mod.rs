@@ -16,6 +16,7 @@ use std::sync::Arc;
 mod clock;
 mod memory;
 mod opened;
+mod place;
 mod random;
 mod real;
 pub mod sim;
@@ -27,12 +28,12 @@ pub mod work;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryFs;
 pub(crate) use opened::StoreClosed;
+pub(crate) use place::PlaceLost;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
 /// A time supplied by a caller; no clock is read.
 pub use std::time::{SystemTime, UNIX_EPOCH};
-pub(crate) use store::LockLost;
 pub use store::StoreFs;
 pub use traced::TracedFs;
 
@@ -158,10 +159,15 @@ pub trait Fs: Send + Sync + fmt::Debug {
             None => Ok(Some(Box::new(Unlocked))),
         }
     }
-    /// Returns false once the lock file that `lock` took has lost its name or its directory: another process may have
-    /// opened the store.
-    fn owns_lock(&self) -> io::Result<bool> {
-        Ok(true)
+    /// Renames a file over the file whose contents identify the open store (`CURRENT`). From now on `check_place` fails
+    /// if that file has other contents.
+    fn rename_pinned(&self, from: &Path, to: &Path, _contents: &[u8]) -> io::Result<()> {
+        self.rename(from, to)
+    }
+    /// Fails once the lock file that `lock` took has lost its name or its directory, or the pinned file has other
+    /// contents: another process may have opened or replaced the store. `Error::io` turns the failure into `Halted`.
+    fn check_place(&self) -> io::Result<()> {
+        Ok(())
     }
     /// Returns the kernel and device of a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
@@ -256,6 +262,11 @@ pub trait Dir: Any + Send + Sync + fmt::Debug {
     }
     /// Returns true if the directory has an entry with this name.
     fn exists(&self, name: &str) -> io::Result<bool>;
+    /// Returns the identity of a file without opening it. Returns `None` if the file system records none; the caller
+    /// must then read the file.
+    fn stamp(&self, _name: &str) -> io::Result<Option<FileStamp>> {
+        Ok(None)
+    }
     /// Makes the directory's entries durable.
     fn sync(&self) -> io::Result<()>;
     /// Locks the directory itself, as `Fs::lock_dir` does.
@@ -270,6 +281,18 @@ pub trait Dir: Any + Send + Sync + fmt::Debug {
     fn expect_open(&self, _files: u64) {}
     /// Returns true if the path leads to this directory.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// The identity and last change of a named file: equal for two lookups if the file was neither replaced nor written
+/// between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileStamp {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// Length in bytes.
+    pub length: u64,
+    /// Times of the last changes of the contents and of the inode, each in seconds and nanoseconds.
+    pub changed: [(i64, i64); 2],
 }
 
 /// A lock on a store, released when it is dropped.

@@ -6,21 +6,22 @@
 //! are passed to the underlying file system.
 //!
 //! Before a name in the directory is created, changed or removed, the lock file that `lock` took must still have its
-//! own name: a process that found no lock file, or another one, may have opened the store and relies on its files.
+//! own name, and the pinned file its contents (`check_place`): another process may have opened the store and rely on
+//! its files.
 //!
 //! After a failed sync the system may treat names as durable that it has lost, and the next sync, by a thread that made
 //! other files there, would report success. So one failure is returned by every later sync of the directory, for as
 //! long as the store is open (I09). Two syncs of the directory run one after the other, so that none misses a failure
 //! not yet reported. Other directories may be synced again: their contents are created anew.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::opened::{OpenFiles, closed};
+use super::place::{Pinned, PlaceLost};
 use super::work::lock;
-use super::{Dir, DirEntry, File, Fs, Lock, Machine, Open};
+use super::{Dir, DirEntry, File, FileStamp, Fs, Lock, Machine, Open};
 
 /// A file system in which one directory stays the same even if its path changes.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct StoreFs {
     held: Mutex<Held>,
     /// The lock file, while it is held.
     locked: Mutex<Option<Weak<dyn Lock>>>,
+    /// The file whose contents identify the store, once this process has written it.
+    pinned: Mutex<Option<Arc<Pinned>>>,
     failed: Mutex<Option<(io::ErrorKind, String)>>,
 }
 
@@ -56,6 +59,7 @@ impl StoreFs {
             files: OpenFiles::default(),
             held: Mutex::default(),
             locked: Mutex::default(),
+            pinned: Mutex::default(),
             failed: Mutex::default(),
         }
     }
@@ -87,40 +91,54 @@ impl StoreFs {
         }
     }
 
-    /// Returns the same for a name that is about to change, after checking the lock.
+    /// Returns the same for a name that is about to change, after checking that the directory still holds this store.
     fn changing<'a>(&self, path: &'a Path) -> io::Result<Option<(Arc<dyn Dir>, &'a str)>> {
         let named = self.named(path)?;
-        match named.is_none() || self.owns_lock()? {
-            true => Ok(named),
-            false => Err(lost()),
+        if named.is_some() {
+            self.check_place()?;
         }
+        Ok(named)
     }
 
     /// Returns the reason why a file of an open store is missing: if the lock is gone, the directory may be gone too,
     /// and the file is not known to be damaged.
     fn missing(&self, error: io::Error) -> io::Error {
         let is_lost = error.kind() == io::ErrorKind::NotFound && matches!(self.owns_lock(), Ok(false));
-        if is_lost { lost() } else { error }
+        if is_lost { PlaceLost::Lock.into() } else { error }
     }
-}
 
-/// The cause of a halt after the store's lock file was replaced. `Error::io` turns it into `Halted`.
-#[derive(Debug)]
-pub(crate) struct LockLost;
-
-impl fmt::Display for LockLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
-             opened the store, so nothing more is written",
-        )
+    /// Returns false once the lock file that `lock` took has lost its name or its directory.
+    fn owns_lock(&self) -> io::Result<bool> {
+        let locked = lock(&self.locked).as_ref().and_then(Weak::upgrade);
+        locked.map_or(Ok(true), |locked| locked.is_in_place())
     }
-}
 
-impl std::error::Error for LockLost {}
+    /// Opens a file of the directory that the store does not keep open.
+    pub(super) fn open_own(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+        match self.held()? {
+            Some(dir) => dir.open(name, how),
+            None => self.inner.open(&self.dir.join(name), how),
+        }
+    }
 
-fn lost() -> io::Error {
-    io::Error::other(LockLost)
+    /// Returns the stamp of a file in the directory.
+    pub(super) fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        self.held()?.map_or(Ok(None), |dir| dir.stamp(name))
+    }
+
+    /// Fails if the pinned file has other contents.
+    fn check_pinned(&self) -> io::Result<()> {
+        loop {
+            let Some(pinned) = lock(&self.pinned).clone() else { return Ok(()) };
+            if pinned.is_in_place(self)? {
+                return Ok(());
+            }
+            // Contents that were pinned meanwhile are expected.
+            if lock(&self.pinned).as_ref().is_some_and(|now| Arc::ptr_eq(now, &pinned)) {
+                return Err(PlaceLost::Current.into());
+            }
+        }
+    }
 }
 
 impl Fs for StoreFs {
@@ -143,7 +161,11 @@ impl Fs for StoreFs {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         match self.changing(path)? {
-            Some((dir, name)) => dir.remove(name),
+            Some((dir, name)) => {
+                dir.remove(name)?;
+                lock(&self.pinned).take_if(|pinned| pinned.is_of(name));
+                Ok(())
+            }
             None => self.inner.remove(path),
         }
     }
@@ -218,6 +240,7 @@ impl Fs for StoreFs {
     fn close(&self) {
         self.files.close();
         *lock(&self.held) = Held::Closed;
+        *lock(&self.pinned) = None;
     }
 
     fn hold_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
@@ -241,9 +264,26 @@ impl Fs for StoreFs {
         self.at(dir)?.map_or_else(|| self.inner.lock_dir(dir), |held| held.lock())
     }
 
-    fn owns_lock(&self) -> io::Result<bool> {
-        let locked = lock(&self.locked).as_ref().and_then(Weak::upgrade);
-        locked.map_or(Ok(true), |locked| locked.is_in_place())
+    /// After a failed rename both the old and the new contents are expected.
+    fn rename_pinned(&self, from: &Path, to: &Path, contents: &[u8]) -> io::Result<()> {
+        let name = match to.file_name().and_then(|name| name.to_str()) {
+            Some(name) if to.parent() == Some(&self.dir) => name,
+            _ => return self.rename(from, to),
+        };
+        let both = lock(&self.pinned).as_ref().map(|old| old.or(contents));
+        *lock(&self.pinned) = both;
+        self.rename(from, to)?;
+        *lock(&self.pinned) = Some(Pinned::new(name, vec![contents.to_vec()]));
+        // Notes the stamp now, so that later checks need no descriptor. A failure here leaves that to the next check.
+        let _ = self.check_pinned();
+        Ok(())
+    }
+
+    fn check_place(&self) -> io::Result<()> {
+        match self.owns_lock()? {
+            true => self.check_pinned(),
+            false => Err(PlaceLost::Lock.into()),
+        }
     }
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::work::lock;
-use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, FileStamp, Fs, Lock, Machine, Mapped, Open};
 
 /// A file system that records operations and passes them to another one.
 #[derive(Clone)]
@@ -219,6 +219,10 @@ impl Dir for TracedDir {
 
     fn exists(&self, name: &str) -> io::Result<bool> {
         self.inner.exists(name)
+    }
+
+    fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        self.inner.stamp(name)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileKind, Header};
 use crate::identity::StoreIdentity;
-use crate::names::{Name, check_lock};
+use crate::names::{Name, check_place};
 use crate::planted::{Bug, active};
 
 /// The open manifest of a store.
@@ -167,7 +167,7 @@ impl Manifest {
     pub fn close(&mut self) -> Result<()> {
         self.check_place()?;
         let synced = self.chain.file.sync_data().during(|| format!("sync {}", self.chain.name()));
-        synced.and_then(|()| check_lock(&self.env)).map_err(|error| self.note(fatal(error)))?;
+        synced.and_then(|()| check_place(&self.env)).map_err(|error| self.note(fatal(error)))?;
         self.ended = Some(Error::closed());
         Ok(())
     }
@@ -205,13 +205,8 @@ impl Manifest {
     /// Checks that an edit may follow: this process owns the store, and CURRENT names this manifest.
     fn check_place(&mut self) -> Result<()> {
         self.alive()?;
-        let ours = Current { manifest: self.chain.number, store: self.identity.store };
-        let checked = check_lock(&self.env).and_then(|()| match Current::read(&self.env, &self.dir)? {
-            Some(current) if current == ours => Ok(()),
-            found => Err(Error::of(ErrorKind::Halted, displaced(found))),
-        });
-        checked.map_err(|error| match error.kind() {
-            ErrorKind::Halted | ErrorKind::Corruption(_) => self.note(fatal(error)),
+        check_place(&self.env).map_err(|error| match error.kind() {
+            ErrorKind::Halted => self.note(fatal(error)),
             _ => error, // it could not be read now
         })
     }
@@ -314,24 +309,14 @@ fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
     let temporary = dir.join(Name::Temporary.to_string());
     remove_leftover(env, &temporary).map_err(harmless)?;
     let file = env.fs.open(&temporary, Open::Create).during(|| "create CURRENT.tmp").map_err(harmless)?;
-    file.write_at(current.encode().as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
+    let line = current.encode();
+    file.write_at(line.as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
     file.sync_data().during(|| "sync CURRENT.tmp").map_err(fatal)?;
     env.fs
-        .rename(&temporary, &dir.join(Name::Current.to_string()))
+        .rename_pinned(&temporary, &dir.join(Name::Current.to_string()), line.as_bytes())
         .during(|| "rename CURRENT.tmp")
         .map_err(half_named)?;
     env.fs.sync_dir(dir).during(|| "sync the directory").map_err(half_named)
-}
-
-/// Describes the contents of CURRENT if it does not name the open manifest.
-fn displaced(found: Option<Current>) -> String {
-    let what = match found {
-        Some(Current { manifest, .. }) => format!("names {}", Name::Manifest(manifest)),
-        None => "is missing".to_owned(),
-    };
-    format!(
-        "CURRENT {what} since it was written: another process changed or removed the open store, so nothing more is written"
-    )
 }
 
 fn remove_leftover(env: &Env, path: &Path) -> Result<()> {

@@ -222,7 +222,7 @@ impl<T> Wal<T> {
     fn lead(&self) -> Result<Place> {
         let (place, segment) = self.end_group()?;
         let Some(segment) = segment else {
-            self.check_lock()?;
+            self.check_place()?;
             return Ok(place);
         };
         lock(&self.group).end = Some(place.offset);
@@ -237,17 +237,17 @@ impl<T> Wal<T> {
             self.sync_segment(&segment, place)?;
         }
         self.check()?;
-        self.check_lock()?;
+        self.check_place()?;
         self.ring.mark(Mark::Synced, place.offset).map_err(|error| self.halt(error))?;
         self.witness.store(place.offset, Ordering::Relaxed);
         self.metrics.groups.fetch_add(1, Ordering::Relaxed);
         Ok(place)
     }
 
-    /// A sync counts only while this store holds the lock: a process that took a new lock file may have removed the
-    /// log.
-    fn check_lock(&self) -> Result<()> {
-        names::check_lock(&self.env).map_err(|error| match error.kind() {
+    /// A sync counts only while the directory holds this store: a process that took a new lock file may have removed
+    /// the log, and another `CURRENT` names other segments.
+    fn check_place(&self) -> Result<()> {
+        names::check_place(&self.env).map_err(|error| match error.kind() {
             ErrorKind::Halted => self.halt(error),
             _ => error, // the directory did not respond; the next sync checks again
         })

@@ -1,5 +1,5 @@
-//! External changes to the directory of an open store: it is moved, removed, or loses its lock file. The store
-//! continues where it is, or halts before it acknowledges durability, and no synced commit is lost.
+//! External changes to the directory of an open store: it is moved, removed, or loses its lock file or its `CURRENT`.
+//! The store continues where it is, or halts before it acknowledges durability, and no synced commit is lost.
 
 use std::path::PathBuf;
 
@@ -31,14 +31,25 @@ pub fn move_directory(world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// Removes the lock file of the open store, or replaces it; later calls that promise durability fail.
-pub fn lose_lock(world: &mut World) -> Result<()> {
-    let lock = world.dir.join("LOCK");
-    world.sim.delete(&lock).expect("the lock file of an open store");
-    if world.one_in(2) {
-        world.sim.write_all(&lock, b"process 1").expect("another in its place");
+/// Removes the lock file or `CURRENT` of the open store, or replaces it; later calls that promise durability fail.
+pub fn lose_place(world: &mut World) -> Result<()> {
+    let (name, other): (_, &[u8]) = match world.one_in(2) {
+        true => ("LOCK", b"process 1"),
+        false => ("CURRENT", b"MANIFEST-000001 of an older backup\n"),
+    };
+    let path = world.dir.join(name);
+    let Ok(ours) = world.sim.read_all(&path) else { panic!("an open store has {name}") };
+    let in_place = name == "CURRENT" && world.one_in(2);
+    if !in_place {
+        world.sim.delete(&path).expect("a file of an open store");
     }
-    halts(world);
+    if in_place || world.one_in(2) {
+        world.sim.write_all(&path, other).expect("another in its place");
+    }
+    halts(world, name);
+    if name == "CURRENT" {
+        world.sim.write_all(&path, &ours).expect("the store's own");
+    }
     if !world.sim.is_crashed() {
         if world.db().check_open().is_ok() {
             world.check(); // reads continue
@@ -61,7 +72,7 @@ pub fn lose_directory(world: &mut World) -> Result<()> {
     }
     let (what, promise) = promise(world);
     let outcome = promise(world.db());
-    expect_halted(world, what, &outcome);
+    expect_halted(world, what, "its directory", &outcome);
     world.count_store();
     world.db = None;
     world.sim = kept;
@@ -70,11 +81,11 @@ pub fn lose_directory(world: &mut World) -> Result<()> {
 }
 
 /// Unsynced commits may still succeed; a sync, an edit and a close report that the store has halted.
-fn halts(world: &mut World) {
+fn halts(world: &mut World, lost: &str) {
     for _ in 0..world.below(4) {
         let change = Change::Put(world.family_name(), world.key(), world.value());
         if let Err(error) = world.commit(vec![change], Durability::Os) {
-            assert!(is_honest(&error) || world.sim.is_crashed(), "a store without a lock gave {error:?}");
+            assert!(is_honest(&error) || world.sim.is_crashed(), "a store that lost {lost} gave {error:?}");
         }
         let _ = world.db().step();
     }
@@ -88,7 +99,7 @@ fn halts(world: &mut World) {
             (what, promise(world.db()))
         }
     };
-    expect_halted(world, what, &outcome);
+    expect_halted(world, what, lost, &outcome);
 }
 
 /// A call that returns only after its writes are durable.
@@ -105,8 +116,13 @@ fn put(db: &Db) -> Result<()> {
     db.commit(&mut batch, Durability::Os).map(drop)
 }
 
-fn expect_halted(world: &World, what: &str, outcome: &Result<()>) {
+fn expect_halted(world: &World, what: &str, lost: &str, outcome: &Result<()>) {
     let is_halted = matches!(outcome, Err(error) if *error.kind() == ErrorKind::Halted);
-    assert!(is_halted || world.sim.is_crashed(), "{what} of a store that lost its lock: {outcome:?}");
-    world.tally.add("halted without its lock", 1);
+    assert!(is_halted || world.sim.is_crashed(), "{what} of a store that lost {lost}: {outcome:?}");
+    let counted = match lost {
+        "LOCK" => "halted without its lock",
+        "CURRENT" => "halted without its CURRENT",
+        _ => "halted without its directory",
+    };
+    world.tally.add(counted, 1);
 }

@@ -13,7 +13,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_meta::care::{VerifyOptions, verify};
 use waxseal_meta::{Seal, Sealer};
 
-use crate::displaced::{lose_directory, lose_lock, move_directory};
+use crate::displaced::{lose_directory, lose_place, move_directory};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
@@ -54,7 +54,7 @@ const KINDS: [(&str, u64); 35] = [
     ("exchange", 3),
     ("hurt and mend", 3),
     ("move directory", 3),
-    ("lose lock", 3),
+    ("lose place", 3),
     ("lose directory", 3),
 ];
 
@@ -314,9 +314,9 @@ impl Run {
             }
             "fault" => self.fault(),
             "move directory" => move_directory(world),
-            "lose lock" => {
+            "lose place" => {
                 self.snapshots.clear();
-                lose_lock(world)
+                lose_place(world)
             }
             "lose directory" => {
                 self.snapshots.clear();

@@ -192,6 +192,53 @@ fn another_current_halts_the_store_before_an_edit() {
     }
 }
 
+/// Replaces `CURRENT` with other contents: a rename as of a restored backup, or a write in place.
+fn replace_current(dir: &Path, in_place: bool, contents: &[u8]) {
+    let written = if in_place { dir.join("CURRENT") } else { dir.with_extension("restored") };
+    fs::write(&written, contents).unwrap();
+    if !in_place {
+        fs::rename(&written, dir.join("CURRENT")).unwrap();
+    }
+}
+
+/// No edit is due, so only a sync can reveal that the commit is in no store.
+#[test]
+fn another_current_halts_the_store_before_a_sync_returns() {
+    for (in_place, commits) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (_home, dir, _) = real();
+        open_real(&dir).close().unwrap();
+        let older = fs::read(dir.join("CURRENT")).unwrap();
+        let db = open_real(&dir);
+        fill(&db, 0..20, 1);
+        db.sync().unwrap();
+        let current = fs::read(dir.join("CURRENT")).unwrap();
+        assert_ne!(older, current);
+        replace_current(&dir, in_place, &older);
+        if commits {
+            put(&db, &default(&db), b"c", b"3", Durability::Os).unwrap();
+            let synced = put(&db, &default(&db), b"d", b"4", Durability::Sync);
+            let error = assert_kind(synced, ErrorKind::Halted, "a synced commit");
+            assert!(error.to_string().contains("CURRENT"), "{error}");
+        }
+        let error = assert_halted(&db);
+        assert!(error.to_string().contains("CURRENT"), "{error}");
+        drop(db);
+        fs::write(dir.join("CURRENT"), current).unwrap();
+        let again = open_real(&dir);
+        let found = rows(&again, &default(&again), At::Latest).unwrap();
+        assert_eq!(found.iter().filter(|(key, _)| key.starts_with(b"key-")).count(), 20);
+    }
+}
+
+#[test]
+fn a_close_says_that_current_was_replaced() {
+    let (_home, dir, _) = real();
+    let db = open_real(&dir);
+    put(&db, &default(&db), b"a", b"1", Durability::Sync).unwrap();
+    replace_current(&dir, false, b"MANIFEST-000999 of another store\n");
+    assert_kind(db.close(), ErrorKind::Halted, "close");
+}
+
 /// `CURRENT` is identified by its content, so a restored copy is equivalent.
 #[test]
 fn the_same_current_in_another_file_changes_nothing() {
@@ -201,6 +248,8 @@ fn the_same_current_in_another_file_changes_nothing() {
     let current = fs::read(dir.join("CURRENT")).unwrap();
     fs::remove_file(dir.join("CURRENT")).unwrap();
     fs::write(dir.join("CURRENT"), current).unwrap();
+    db.sync().unwrap();
+    put(&db, &default(&db), b"a", b"1", Durability::Sync).unwrap();
     db.flush().unwrap();
     db.close().unwrap();
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use super::{MemoryFs, MemoryLock, State};
 use crate::env::tree::{Entry, Place};
 use crate::env::work::lock;
-use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
+use crate::env::{Dir, DirEntry, File, FileStamp, Lock, Machine, Open};
 
 /// An open directory.
 pub(super) struct MemoryDir {
@@ -82,6 +82,14 @@ impl Dir for MemoryDir {
     fn exists(&self, name: &str) -> io::Result<bool> {
         let state = lock(&self.fs.state);
         Ok(self.place(&state, name).is_ok_and(|place| state.tree.at(&place).is_some()))
+    }
+
+    /// Other processes cannot reach the file, so its number identifies its contents.
+    fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        let state = lock(&self.fs.state);
+        let at = self.place(&state, name)?;
+        let (file, length) = (state.tree.file_at(&at)?, state.existing(&at)?.read().length);
+        Ok(Some(FileStamp { file: (0, file), length, changed: [(0, 0); 2] }))
     }
 
     fn sync(&self) -> io::Result<()> {

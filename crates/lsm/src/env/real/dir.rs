@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::retry_on_intr;
 
 use super::{Origin, RealFile, boot_id, space};
-use crate::env::{Dir, DirEntry, File, Lock, Machine, Open};
+use crate::env::{Dir, DirEntry, File, FileStamp, Lock, Machine, Open};
 
 /// Number of attempts to open a lock file that another process removes or replaces before it is locked.
 const LOCK_ATTEMPTS: usize = 8;
@@ -133,6 +133,15 @@ impl Dir for RealDir {
 
     fn exists(&self, name: &str) -> io::Result<bool> {
         Ok(self.identity(name)?.is_some())
+    }
+
+    #[expect(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
+    fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        let stat = rustix::fs::statat(&*self.0, name, AtFlags::empty())?;
+        let Identity { device, inode } = Identity::of(&stat);
+        let written = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        let changed = [written, (stat.st_ctime as i64, stat.st_ctime_nsec as i64)];
+        Ok(Some(FileStamp { file: (device, inode), length: stat.st_size as u64, changed }))
     }
 
     fn sync(&self) -> io::Result<()> {
