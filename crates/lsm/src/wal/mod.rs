@@ -63,7 +63,7 @@ pub use append::{Then, Ticket, Under, Whole};
 pub use beside::{Beside, Until, read_marks, recover_beside};
 pub use find::{Headless, Segments, find, read_linked};
 pub use prepare::Retirable;
-pub use recover::{Cut, Facts, LogEnd, Replayed, Stop, Tolerates, Visit, recover, set_aside};
+pub use recover::{Cut, Facts, Gap, LogEnd, Replayed, Stop, Tolerates, Visit, recover, recover_behind_gaps, set_aside};
 pub use ring::Marks;
 pub use segment::Place;
 

@@ -16,7 +16,7 @@
 //! each such value is lost individually (`Tolerates`). Without a proof the frame was not whole, and the log ends there.
 //!
 //! A missing ring, or a mark with no valid copy, removes proofs. So either is damage too, unless the last segment is
-//! sealed. An unreadable page is damage. With `accept_loss` the log is cut at the damage instead, and the damage is
+//! sealed. An unreadable page is damage. Salvage reads on behind damage (`resync`). With `accept_loss` the log is cut at the damage instead, and the damage is
 //! reported with the cut.
 
 use std::path::Path;
@@ -33,6 +33,10 @@ use crate::record::Seqno;
 use super::segment::{PAGE, Place};
 use super::source::{Look, RingSource, SegmentSource, Source};
 use super::{LogStart, scan};
+
+mod resync;
+
+pub use resync::{Gap, recover_behind_gaps};
 
 /// Proofs about the log from the manifest.
 #[derive(Clone, Debug, Default)]
@@ -513,6 +517,19 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Returns the fault of an end below the witness of a later frame.
+    fn disproved_by(&mut self, witness: u64) -> Option<Error> {
+        let at = self.place.offset;
+        (witness > at).then(|| {
+            let in_ring = self.is_in_ring();
+            let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
+            let message = format!(
+                "a frame is damaged or missing at offset {at} of the log, a later one proves that it was synced"
+            );
+            self.in_frame(Error::corruption(damage, message), in_ring)
+        })
+    }
+
     /// Judges the end: returns an error for damage, otherwise the end of the log and the cut.
     pub(super) fn judge(mut self, accept_loss: bool) -> Result<LogEnd> {
         let is_value_unread = self.is_value_unread;
@@ -521,13 +538,8 @@ impl<'a> Reading<'a> {
         let beside = self.stop.is_some();
         let at = self.place.offset;
         let (signs, in_ring) = if closed || beside { Default::default() } else { self.signs() };
-        if fault.is_none() && signs.witness > at {
-            let in_ring = self.is_in_ring();
-            let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
-            let message = format!(
-                "a frame is damaged or missing at offset {at} of the log, a later one proves that it was synced"
-            );
-            fault = Some(self.in_frame(Error::corruption(damage, message), in_ring));
+        if fault.is_none() {
+            fault = self.disproved_by(signs.witness);
         }
         if let Some(error) = fault.take_if(|_| !accept_loss) {
             return Err(error.advise(way_on(is_value_unread, self.ring.is_err() && at >= self.proof().0)));

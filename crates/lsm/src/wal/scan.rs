@@ -58,7 +58,8 @@ fn has_whole_body(source: &mut dyn Source, offset: u64) -> bool {
     }
 }
 
-fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
+/// Reads the body of a frame, if it fits the header.
+pub(super) fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
     let mut body = vec![0; header.length as usize];
     source.read(offset + FRAME_HEADER_BYTES as u64, &mut body).ok()?;
     (hash(&body) as u32 == header.body_sum).then_some(body)

@@ -831,3 +831,83 @@ fn a_salvage_that_is_killed_leaves_no_store_that_answers_less() {
     }
     assert!((3..3 * steps.len()).contains(&whole_stores), "{whole_stores} of {} steps", steps.len());
 }
+
+/// A log of 300 commits that no table has, of which three frames are damaged: one in its body, one in its header, and one in the body
+/// again. Nobody closed the store.
+fn with_gaps_in_the_log() -> SimFs {
+    let sim = SimFs::new(78);
+    let db = Db::open(Path::new(DIR), small_log(), parts(&sim)).unwrap();
+    for at in 0..300 {
+        let mut batch = Batch::new();
+        let (key, value) = in_log(at);
+        batch.push(0, Kind::Put, key.as_bytes(), value.as_bytes(), db.companions()).unwrap();
+        db.commit(&mut batch, if at % 50 == 49 { Durability::Sync } else { Durability::Os }).unwrap();
+    }
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Process);
+    for (at, has_header) in [(100, true), (104, false), (200, true)] {
+        let key = in_log(at).0;
+        let mut copies = 0;
+        for name in sim.files(DIR) {
+            let path = Path::new(DIR).join(&name);
+            let mut bytes = sim.read_all(&path).unwrap();
+            while let Some(found) = bytes.windows(key.len()).position(|part| part == key.as_bytes()) {
+                bytes[found] ^= 0x80;
+                if !has_header {
+                    bytes[found - 20..found].fill(0xA5);
+                }
+                copies += 1;
+            }
+            sim.write_all(&path, &bytes).unwrap();
+        }
+        assert!(copies > 0, "{key} is in the log");
+    }
+    sim
+}
+
+fn in_log(at: u32) -> (String, String) {
+    (format!("key-{at:04}"), format!("{at:0400}"))
+}
+
+/// Reads all keys of the log: `None` for what may be lost.
+fn read_of_log(sim: &SimFs) -> Vec<Option<Option<Vec<u8>>>> {
+    let settings = Settings { create_if_missing: false, ..Settings::default() };
+    let db = Db::open(Path::new(SAVED), settings, parts(sim)).unwrap();
+    let family = db.family("default").unwrap();
+    let read = |at| {
+        let mut found = None;
+        let key = in_log(at).0;
+        match db.get(&family, key.as_bytes(), At::Latest, &mut |record| found = Some(record.value.to_vec())) {
+            Ok(_) => Some(found),
+            Err(error) if error.is_corruption() => None,
+            Err(error) => panic!("{key}: {error}"),
+        }
+    };
+    (0..300).map(read).collect()
+}
+
+#[test]
+fn what_the_log_has_behind_damage_is_kept_and_what_may_be_older_is_lost() {
+    for with_manifest in [true, false] {
+        for accept_loss in [false, true] {
+            let sim = with_gaps_in_the_log();
+            if !with_manifest {
+                sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+            }
+            let (from, to) = (Path::new(DIR), Path::new(SAVED));
+            let options = SalvageOptions { accept_loss, ..SalvageOptions::default() };
+            let report = salvage(from, to, Settings::default(), parts(&sim), options).unwrap();
+            for (at, read) in (0..).zip(read_of_log(&sim)) {
+                let expected = match at {
+                    100 | 104 | 200 if accept_loss => Some(None),
+                    ..=200 if !accept_loss => None,
+                    _ => Some(Some(in_log(at).1.into_bytes())),
+                };
+                assert_eq!(read, expected, "{at}, manifest {with_manifest}, accepted {accept_loss}\n{report}");
+            }
+            let told = report.damage.iter().filter(|finding| finding.message.contains("which keys are lost"));
+            assert_eq!(told.count(), 3, "{report}");
+        }
+    }
+}

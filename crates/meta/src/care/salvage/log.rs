@@ -1,8 +1,9 @@
 //! Reads the log of a store under salvage from each segment on, as far as the segments link up.
 //!
-//! Holds:  the log ends where recovery would end it. A batch is copied completely or not at all. Exceptions: damage has
-//!         left only part of an acknowledged batch, or a value is currently unreadable. The missing record is then lost
-//!         individually, with a lost range.
+//! Holds:  the log ends where recovery would end it, but for damage: behind that, reading continues with the next
+//!         frame that certainly belongs to the log, and the commits between are lost. A batch is copied completely or
+//!         not at all. Exceptions: damage has left only part of an acknowledged batch, or a value is currently
+//!         unreadable. The missing record is then lost individually, with a lost range.
 
 use waxseal_lsm::batch::{Binding, Operation, Operations};
 use waxseal_lsm::checksum::hash_key;
@@ -11,7 +12,7 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::{LoggedValues, Losses};
-use waxseal_lsm::wal::{self, Facts, Headless, Replayed, Stop, Tolerates};
+use waxseal_lsm::wal::{self, Facts, Gap, Headless, Replayed, Stop, Tolerates};
 
 use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
@@ -39,6 +40,8 @@ struct Stretch {
     fault: Option<Error>,
     /// Bytes of a torn end that were never acknowledged.
     torn: Option<(String, u64, u64)>,
+    /// Damage inside the stretch.
+    gaps: Vec<Gap>,
 }
 
 impl Salvage<'_> {
@@ -81,7 +84,13 @@ impl Salvage<'_> {
                 _ => None,
             };
             if let (Some(bound), Some(before)) = (gap, &before) {
-                self.lost_of_log(before, bound);
+                let at_begin = stretch.gaps.first().filter(|gap| gap.next.is_none()).map(|gap| &gap.fault);
+                self.lost_of_log(before.fault.as_ref().or(at_begin), bound);
+            }
+            for inside in stretch.gaps.iter().filter(|inside| inside.next.is_some() || before.is_none()) {
+                if let Some(bound) = last_missing(inside.next, inside.first) {
+                    self.lost_of_log(Some(&inside.fault), bound);
+                }
             }
             let next = stretch.next.or(before.as_ref().and_then(|before| before.next));
             before = Some(Stretch { next, ..stretch });
@@ -90,7 +99,7 @@ impl Salvage<'_> {
             found.damaged.iter().for_each(|headless| self.hidden(headless, begins));
         }
         match before {
-            Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
+            Some(before) if before.fault.is_some() => self.lost_of_log(before.fault.as_ref(), MAX_SEQNO),
             Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
                 let message =
                     format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
@@ -126,10 +135,10 @@ impl Salvage<'_> {
     }
 
     /// Reports commits up to `bound` as lost. A family whose tables already had them has lost no record.
-    fn lost_of_log(&mut self, before: &Stretch, bound: Seqno) {
+    fn lost_of_log(&mut self, fault: Option<&Error>, bound: Seqno) {
         if !self.again {
             let missing = || Error::structural("a stretch of the log is not there");
-            self.lost_anywhere(&before.fault.clone().unwrap_or_else(missing), bound);
+            self.lost_anywhere(&fault.cloned().unwrap_or_else(missing), bound);
         }
     }
 
@@ -141,7 +150,8 @@ impl Salvage<'_> {
         let mut reading = Reading { values, binding: Binding::default(), first: None, next: None };
         let from = self.from;
         let visit = &mut |frame: Replayed<'_>| self.frame(&frame, &mut reading);
-        let outcome = wal::recover(env, from, start, facts, machine, true, visit);
+        let mut gaps = Vec::new();
+        let outcome = wal::recover_behind_gaps(env, from, start, facts, machine, &mut gaps, visit);
         let Reading { first, next, .. } = reading;
         match outcome {
             Ok(end) => {
@@ -152,11 +162,11 @@ impl Salvage<'_> {
                     Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
                     None => (None, None),
                 };
-                Ok(Stretch { first, next, fault, torn })
+                Ok(Stretch { first, next, fault, torn, gaps })
             }
             Err(error) if error.is_corruption() => {
                 read.push(start.place.segment);
-                Ok(Stretch { first, next, fault: Some(error), torn: None })
+                Ok(Stretch { first, next, fault: Some(error), torn: None, gaps })
             }
             Err(error) => Err(error),
         }
