@@ -72,8 +72,9 @@ impl TableRef {
     /// Makes readers forget damage that they met in the table. Call it after the whole file was found intact.
     pub fn forget_damage(&self) {
         if let Some(table) = self.handle.opened() {
-            table.forget_damage();
+            table.forget_damage(); // for readers of an earlier view
         }
+        self.family.forget_damage(self.meta().number);
     }
 
     /// Verifies the value that a record of the table points to, and the rest of its entry in the blob file. Returns

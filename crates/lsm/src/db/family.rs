@@ -353,6 +353,17 @@ impl Family {
         });
     }
 
+    /// Makes readers forget damage that they met in a table. A table that was opened without some of its parts is
+    /// opened again by its next reader.
+    pub(crate) fn forget_damage(&self, number: u64) {
+        self.0.renew(|levels| {
+            levels.with_anew(|handle| {
+                let open = if handle.meta().number == number { handle.opened() } else { None };
+                open.is_some_and(|table| table.forget_damage())
+            })
+        });
+    }
+
     /// Replaces the whole view, when a read-only store refreshes.
     pub(crate) fn replace(&self, fresh: &View) {
         self.change(|_| fresh.clone());
@@ -398,11 +409,18 @@ impl Family {
 
 impl Holder for Inner {
     fn put_back(&self, most: usize, any: bool) -> usize {
+        self.renew(|levels| levels.put_back(most, any))
+    }
+}
+
+impl Inner {
+    /// Replaces handles of open tables; returns their number.
+    fn renew(&self, renewed: impl FnOnce(&Levels) -> (Levels, usize)) -> usize {
         // Dropped after the lock, because dropping it closes files.
         let before;
         let _one_at_a_time = lock(&self.changing);
         before = self.view.load_full();
-        let (levels, taken) = before.levels.put_back(most, any);
+        let (levels, taken) = renewed(&before.levels);
         if taken > 0 {
             self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
         }

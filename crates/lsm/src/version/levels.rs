@@ -118,10 +118,21 @@ impl<T> Levels<T> {
     /// Returns the same version with new handles for at most `most` open tables, namely those not used since the last
     /// call or, if `any`, any open ones; and the number of new handles.
     pub fn put_back(&self, most: usize, any: bool) -> (Levels<T>, usize) {
+        let mut left = most;
+        self.with_anew(|handle| {
+            let is_due = left > 0 && handle.may_be_put_back(any);
+            left -= usize::from(is_due);
+            is_due
+        })
+    }
+
+    /// Returns the same version with new handles for the chosen tables, which are then opened again by their next
+    /// reader; and the number of new handles.
+    pub fn with_anew(&self, mut is_due: impl FnMut(&Handle<T>) -> bool) -> (Levels<T>, usize) {
         let mut taken = 0;
         let levels = self.levels.each_ref().map(|level| {
             let before = taken;
-            let handle = |handle: &Arc<Handle<T>>| match taken < most && handle.may_be_put_back(any) {
+            let handle = |handle: &Arc<Handle<T>>| match is_due(handle) {
                 true => {
                     taken += 1;
                     handle.anew()

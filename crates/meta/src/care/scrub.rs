@@ -146,6 +146,7 @@ fn scrub_table(
             clean = are_whole;
         }
         if clean {
+            table.forget_damage(); // it has passed
             report.tables.push(Visited::of(table, 0));
         }
     }

@@ -206,6 +206,7 @@ impl Table {
         }
         let filter = match filter {
             Err(error) if is_lost(&error) => {
+                self.lacks_part.store(true, Relaxed);
                 self.watch.damaged(&self.in_range(error, span));
                 None // without a filter, every key may be present
             }
@@ -227,7 +228,10 @@ impl Table {
         refused.into_iter().for_each(|refused| drop(self.refused.set(refused)));
         match is_it {
             true => self.watch.healed(&self.name, span.index.offset, Remedy::Rebuilt),
-            false => self.watch.damaged(&self.in_range(error, span)),
+            false => {
+                self.lacks_part.store(true, Relaxed);
+                self.watch.damaged(&self.in_range(error, span));
+            }
         }
         Ok(index)
     }

@@ -10,7 +10,7 @@
 //! Path of a point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A
 //! cached read allocates nothing and takes no lock. It writes only the block's read mark, and that only once.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::bad_blocks::BadBlocks;
@@ -62,6 +62,9 @@ pub struct Table {
     /// Bytes of index and filter partitions loaded since open.
     pub(in crate::sst) loaded_bytes: AtomicUsize,
     pub(in crate::sst) bad_blocks: BadBlocks,
+    /// True once the index or the filter of a key range could not be read, and does not name or exclude all that it
+    /// should.
+    pub(in crate::sst) lacks_part: AtomicBool,
     pub(in crate::sst) damage: &'static dyn DamageHandler,
     /// A device error during a rebuild of the table or of an index partition.
     pub(in crate::sst) refused: OnceLock<Error>,
@@ -179,6 +182,7 @@ impl Table {
             reread: OnceLock::new(),
             loaded_bytes: AtomicUsize::new(0),
             bad_blocks: BadBlocks::default(),
+            lacks_part: AtomicBool::new(false),
             damage,
             refused: OnceLock::new(),
             watch,
@@ -208,9 +212,12 @@ impl Table {
     }
 
     /// Forgets the bad blocks met so far, so that the next reads examine them anew. For a caller that found the whole
-    /// file intact: the device answers again, or the bytes were put back.
-    pub fn forget_damage(&self) {
+    /// file intact: the device answers again, or the bytes were put back. Returns true if a part of its index, a filter
+    /// or its dictionary is missing in memory, so that it should be opened again.
+    pub fn forget_damage(&self) -> bool {
         self.bad_blocks.clear();
+        let lacks_dictionary = self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole());
+        lacks_dictionary || self.lacks_part.load(Relaxed)
     }
 
     /// Returns the protector that checks this table's records.
