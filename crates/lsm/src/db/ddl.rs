@@ -19,6 +19,7 @@ use super::apart::least_apart;
 use super::commit::Moment;
 use super::family::{Family, Shape};
 use super::install::Replaced;
+use super::memory::memtable_bytes_of;
 use super::recover::shelf;
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
@@ -165,9 +166,10 @@ impl Inner {
         families.remove(&family);
         self.families.store(Arc::new(families));
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
+        let (active, frozen) = memtable_bytes_of(&family);
         family.clear(Arc::new(Levels::empty(family.order().clone())), &self.unsynced);
-        self.charge_memtables();
-        self.note_stall(); // before files are removed: writers may wait for this family's memory
+        self.uncharge(active + frozen);
+        self.note_fewer(); // before files are removed: writers may wait for this family's memory
         self.sweep_dead_files();
         Ok(())
     }
@@ -222,5 +224,51 @@ impl Inner {
         self.install(edit, parts)?;
         self.end_log_edit(said);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::db::{Parts, visits};
+    use crate::env::SimFs;
+    use crate::options::{Durability, Settings};
+    use crate::record::Kind;
+
+    /// The first segment of the log has records of all families, and of a last one that is never dropped: each drop
+    /// asks whether the segment can be retired.
+    #[test]
+    fn a_drop_does_not_walk_over_all_families() {
+        const FAMILIES: u64 = 1_000;
+        let sim = SimFs::new(4);
+        let settings = Settings { segment_bytes: 64 * 1024, ..Settings::default() };
+        let settings = Settings { ring_bytes: 16 * 1024, drain_bytes: 4096, ..settings };
+        let parts = Parts { env: sim.env(4), ..Parts::real() };
+        let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+        let names: Vec<String> = (0..FAMILIES).map(|number| format!("family {number:04}")).collect();
+        let put = |name: &str, value: &[u8]| {
+            let mut batch = Batch::new();
+            let id = db.family(name).unwrap().id();
+            batch.push(id, Kind::Put, b"k", value, db.companions()).unwrap();
+            db.commit(&mut batch, Durability::Os).unwrap();
+        };
+        for name in names.iter().map(String::as_str).chain(["the last"]) {
+            db.create_family(name, CfOptions::default()).unwrap();
+            put(name, b"v");
+        }
+        while db.inner().log.as_ref().unwrap().wal().oldest_end().is_none() {
+            put("default", &[7; 1024]);
+            db.step().unwrap();
+        }
+        visits::take();
+        for name in &names {
+            db.drop_family(name).unwrap();
+        }
+        let visited = visits::take();
+        assert!(visited < 8 * FAMILIES, "{visited} families visited by {FAMILIES} drops");
+        assert!(db.family("the last").is_some());
     }
 }

@@ -153,7 +153,7 @@ impl Inner {
         let families = self.families();
         let size = |family: &&Family| family.view().active.memtable.bytes();
         if let Some(largest) =
-            families.by_id.values().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
+            families.all().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
         {
             // A failed log reports its error to the next writer.
             let _ = self.freeze(&|family| family == largest);
@@ -166,6 +166,13 @@ impl Inner {
         let share = self.memory_share()?;
         self.memory.memtables.set(share.active + share.frozen);
         Some(share)
+    }
+
+    /// Releases the charge for the memtables of a family that is gone. The next check of the budget corrects it.
+    pub(super) fn uncharge(&self, memtables: usize) {
+        if self.settings.memory_bytes > 0 {
+            self.memory.memtables.set(self.memory.memtables.bytes().saturating_sub(memtables));
+        }
     }
 
     /// Returns how much of their share the flushable memtables take, in thousandths; 0 without a budget.
@@ -188,12 +195,9 @@ impl Inner {
     /// Returns the bytes of active and of frozen memtables. Empty memtables count as 0.
     fn memtable_bytes(&self) -> (usize, usize) {
         let (mut active, mut frozen) = (0, 0);
-        for family in self.families().by_id.values() {
-            let view = family.view();
-            if !view.active.memtable.is_empty() {
-                active += view.active.memtable.bytes();
-            }
-            frozen += view.frozen.iter().map(|generation| generation.memtable.bytes()).sum::<usize>();
+        for family in self.families().all() {
+            let (of_active, of_frozen) = memtable_bytes_of(family);
+            (active, frozen) = (active + of_active, frozen + of_frozen);
         }
         (active, frozen)
     }
@@ -222,6 +226,13 @@ impl Inner {
             held_by_callers_bytes: self.memory.held_by_callers() as u64,
         }
     }
+}
+
+/// Returns the bytes of the active and of the frozen memtables of a family.
+pub(super) fn memtable_bytes_of(family: &Family) -> (usize, usize) {
+    let view = family.view();
+    let active = if view.active.memtable.is_empty() { 0 } else { view.active.memtable.bytes() };
+    (active, view.frozen.iter().map(|generation| generation.memtable.bytes()).sum())
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ mod watch;
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -223,6 +223,8 @@ pub(crate) struct Inner {
     unsynced: Arc<Unsynced>,
     /// Admits one flush, drop or checkpoint at a time.
     jobs_lock: Mutex<()>,
+    /// The family that last kept the oldest segment of the log from being retired: a hint.
+    log_holder: AtomicU32,
     /// The log of edits; held during its own I/O, never taken by a reader (I14).
     manifest: Mutex<Option<Manifest>>,
     background: Arc<background::Background>,
@@ -261,6 +263,24 @@ pub(crate) struct Families {
     pub(crate) next_id: u32,
 }
 
+/// Counts the families that walks of this thread have visited.
+#[cfg(test)]
+pub(crate) mod visits {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        VISITS.set(VISITS.get() + 1);
+    }
+
+    pub(crate) fn take() -> u64 {
+        VISITS.take()
+    }
+}
+
 impl Families {
     /// Returns an empty set; `next_id` is the id of the first family added.
     pub(crate) fn none(next_id: u32) -> Families {
@@ -269,6 +289,14 @@ impl Families {
 
     pub(crate) fn named(&self, name: &str) -> Option<&Family> {
         self.by_name.get(name).and_then(|id| self.by_id.get(id))
+    }
+
+    /// Returns all families, by id. A walk over them costs too much in an operation on one family.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Family> {
+        let all = self.by_id.values();
+        #[cfg(test)]
+        let all = all.inspect(|_| visits::count());
+        all
     }
 
     pub(crate) fn add(&mut self, family: Family) {

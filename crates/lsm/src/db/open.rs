@@ -6,7 +6,7 @@
 //! No room: the store opens read-only, with the replayed records in memory.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -418,6 +418,7 @@ fn start(
         intakes: Mutex::default(),
         manifest: Mutex::new(opened.manifest),
         jobs_lock: Mutex::new(()),
+        log_holder: AtomicU32::new(0),
         compactions: Running::barring(opened.barred),
         picks: Mutex::default(),
         pace: Pace::new(settings.background_bytes_per_second),

@@ -8,6 +8,7 @@
 //! Crash: before the edit, the log as it was; after it, unnamed files that the next open removes.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use super::Inner;
 use super::background::Lane;
@@ -80,18 +81,20 @@ impl Inner {
     pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
         let Some(log) = &self.log else { return LogEdit::default() };
         // With no segment to retire the oldest record does not matter, and finding it costs a look at every family.
-        let can_retire = log.wal().retirable(u64::MAX).is_some();
-        let needed = if can_retire { self.needed_from(log, flushed) } else { 0 };
-        self.log_changes_below(log, edit, moment, needed)
+        let retirable = log.wal().oldest_end().and_then(|end| {
+            let needed = self.needed_from(log, flushed, end);
+            if needed < end { None } else { log.wal().retirable(needed) }
+        });
+        self.log_changes_with(log, edit, moment, retirable)
     }
 
-    /// Adds the log's changes for a known offset before which no frame is needed.
-    fn log_changes_below(&self, log: &Log, edit: &mut Edit, moment: Moment, needed: u64) -> LogEdit {
+    /// Adds the log's changes for segments that are not needed.
+    fn log_changes_with(&self, log: &Log, edit: &mut Edit, moment: Moment, retirable: Option<Retirable>) -> LogEdit {
         let sealed = log.wal().seals_due();
         edit.changes.extend(sealed.iter().copied().map(Change::SegmentSealed));
         edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
         edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
-        let Some(retirable) = log.wal().retirable(needed) else { return LogEdit { sealed, retirable: None } };
+        let Some(retirable) = retirable else { return LogEdit { sealed, retirable: None } };
         edit.changes.push(Change::LogStart {
             place: retirable.start.place,
             ring: retirable.start.ring,
@@ -126,24 +129,32 @@ impl Inner {
         Ok(true)
     }
 
-    /// Returns the logical offset from which on frames hold records that are in no table.
-    fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)]) -> u64 {
+    /// Returns the logical offset from which on frames hold records that are in no table; or any offset below `enough`
+    /// that is needed.
+    fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)], enough: u64) -> u64 {
         let apply = lock(&log.apply); // every taken frame is in a memtable
-        apply.offset.min(self.held_from(flushed))
+        apply.offset.min(self.held_from(flushed, enough))
     }
 
-    /// Returns the offset of the oldest frame with a record in a memtable; `u64::MAX` if the memtables are empty.
-    fn held_from(&self, flushed: &[(&Family, Seqno)]) -> u64 {
+    /// Returns the offset of the oldest frame with a record in a memtable; `u64::MAX` if the memtables are empty. Stops
+    /// at the first family that holds a frame below `enough`, and begins with the one that did so last: among many
+    /// families, one that is rarely written holds the log for many edits.
+    fn held_from(&self, flushed: &[(&Family, Seqno)], enough: u64) -> u64 {
         let flushed: HashMap<u32, Seqno> = flushed.iter().map(|(family, through)| (family.id(), *through)).collect();
+        let held_by = |family: &Family| {
+            let (view, through) = (family.view(), flushed.get(&family.id()).copied());
+            let generations = [&view.active].into_iter().chain(&view.frozen);
+            let held = generations
+                .filter(|generation| !through.is_some_and(|through| (1..=through).contains(&generation.through())));
+            held.map(|generation| generation.first_offset()).min().unwrap_or(u64::MAX)
+        };
+        let (families, last) = (self.families(), self.log_holder.load(Ordering::Relaxed));
         let mut held = u64::MAX;
-        for family in self.families().by_id.values() {
-            let view = family.view();
-            let through = flushed.get(&family.id()).copied();
-            for generation in [&view.active].into_iter().chain(&view.frozen) {
-                let is_flushed = through.is_some_and(|through| (1..=through).contains(&generation.through()));
-                if !is_flushed {
-                    held = held.min(generation.first_offset());
-                }
+        for family in families.by_id.get(&last).into_iter().chain(families.all()) {
+            held = held.min(held_by(family));
+            if held < enough {
+                self.log_holder.store(family.id(), Ordering::Relaxed);
+                break;
             }
         }
         held
@@ -174,7 +185,7 @@ impl Inner {
             let view = family.view();
             bound.freezes(end.saturating_sub(view.active.first_offset()), view.active.fullness(budget))
         };
-        let holders: Vec<&Family> = families.by_id.values().filter(holds_too_much).collect();
+        let holders: Vec<&Family> = families.all().filter(holds_too_much).collect();
         if holders.is_empty() {
             return false;
         }
@@ -190,7 +201,7 @@ impl Inner {
 
     /// Returns the bytes of log from the oldest frame with an unflushed record to the end.
     pub(super) fn needed_log_bytes(&self) -> u64 {
-        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[])))
+        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[], 0)))
     }
 
     /// Returns the needed log in thousandths of its bound. Returns 0 while flushes fail, so that one family that cannot
@@ -240,7 +251,7 @@ impl Inner {
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
-        let said = self.log_changes_below(log, &mut edit, moment, below);
+        let said = self.log_changes_with(log, &mut edit, moment, log.wal().retirable(below));
         if let Some(retirable) = &said.retirable {
             if planted::active(Bug::LogGoneBeforeEdit) {
                 log.wal().recycle(&retirable.segments);
@@ -262,7 +273,7 @@ impl Inner {
     /// Returns an offset below which the log is durable and unneeded, if all memtables are empty.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&log.apply);
-        let is_held = self.held_from(&[]) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
+        let is_held = self.held_from(&[], u64::MAX) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
     }
 }

@@ -28,6 +28,13 @@ impl Inner {
         self.decide(|_| {});
     }
 
+    /// Decides the stall after a family is gone. That ends stalls and begins none, so without one nothing is examined.
+    pub(super) fn note_fewer(&self) {
+        if self.background.stall() != Stall::Go {
+            self.note_stall();
+        }
+    }
+
     fn decide(&self, look: impl FnOnce(&mut Stall)) {
         let stall = |tables: &mut Stall| {
             look(tables);
@@ -38,7 +45,7 @@ impl Inner {
 
     fn stall_by_tables(&self) -> Stall {
         let (families, now) = (self.families(), self.now_nanos());
-        let worst = families.by_id.values().map(|family| {
+        let worst = families.all().map(|family| {
             let (view, options) = (family.view(), family.options());
             let limits = limits(options);
             let bytes = view.levels.iter().map(|level| level.bytes()).fold(0, u64::saturating_add);
@@ -61,7 +68,7 @@ impl Inner {
     fn stall_by_memory(&self) -> Stall {
         let (families, memory, log) = (self.families(), self.memory_pressure(), self.log_pressure());
         let mut any_waits = false;
-        let worst = families.by_id.values().map(|family| {
+        let worst = families.all().map(|family| {
             let view = family.view();
             let all = view.frozen.iter().chain([&view.active]);
             // Each memtable counts at most as one full memtable, so a single oversized batch does not stop writers.

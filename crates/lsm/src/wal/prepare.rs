@@ -346,6 +346,14 @@ impl<T> Wal<T> {
         (!segments.is_empty()).then_some(Retirable { segments, start })
     }
 
+    /// Returns the end of the oldest segment, if the log has left and drained it: only then can a segment be retired.
+    pub fn oldest_end(&self) -> Option<u64> {
+        let mut order = self.order.lock();
+        self.look(&mut order);
+        let (end, _) = *order.live.front()?.closed.get()?;
+        (end <= order.drained || planted::active(Bug::RetiredBeforeDrained)).then_some(end)
+    }
+
     /// Releases retired segments. The manifest must have durably dropped them.
     pub fn recycle(&self, numbers: &[u64]) {
         let mut retired = lock(&self.retired);
