@@ -26,6 +26,7 @@ use waxseal_lsm::db::{Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
+use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::names::{Name, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, MIB, Settings};
@@ -631,6 +632,7 @@ impl Salvage<'_> {
     /// Copies a record if no newer version was copied; in the second pass, if it is authoritative inside a lost range.
     /// `is_untold`: no flush has read the record yet, so its event row must still be written.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
+        interrupt::check()?;
         let mut room = Room::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
         let whole = if is_pointer { self.values.resolve(record, true, &mut room) } else { Ok(*record) };

@@ -13,7 +13,8 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Open, TracedFs};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{ErrorKind as Kinds, Result};
+use waxseal_lsm::interrupt;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
@@ -910,4 +911,48 @@ fn what_the_log_has_behind_damage_is_kept_and_what_may_be_older_is_lost() {
             assert_eq!(told.count(), 3, "{report}");
         }
     }
+}
+
+/// A store of one table with as many records.
+fn one_table(records: u32) -> SimFs {
+    let sim = SimFs::new(79);
+    let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+    for at in 0..records {
+        let mut batch = Batch::new();
+        let (key, value) = in_log(at);
+        batch.push(0, Kind::Put, key.as_bytes(), value.as_bytes(), db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    sim
+}
+
+/// Progress is told table by table, and a table may take seconds. The function takes longer than the interval in which it is asked, so
+/// each look at the clock asks it.
+#[test]
+fn a_salvage_asks_for_an_interrupt_within_a_table() {
+    const RECORDS: u32 = 30;
+    let run = |sim: &SimFs| {
+        salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(sim), SalvageOptions::default())
+    };
+    let asks_until = |end: u32| {
+        let sim = one_table(RECORDS);
+        let asked = std::rc::Rc::new(std::cell::Cell::new(0));
+        let count = asked.clone();
+        interrupt::set(Some(Box::new(move || {
+            std::thread::sleep(std::time::Duration::from_millis(11));
+            count.set(count.get() + 1);
+            count.get() >= end
+        })));
+        let outcome = run(&sim);
+        interrupt::set(None);
+        (sim, outcome, asked.get())
+    };
+    let (_, outcome, asked) = asks_until(u32::MAX);
+    assert!(outcome.is_ok() && asked >= RECORDS, "asked {asked} times");
+    let (sim, outcome, _) = asks_until(RECORDS / 2);
+    assert_eq!(*outcome.unwrap_err().kind(), Kinds::Interrupted);
+    assert!(!sim.exists(Path::new(SAVED)).unwrap(), "{:?}", sim.files(SAVED));
+    run(&sim).unwrap();
 }

@@ -12,6 +12,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
+use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
@@ -154,6 +155,7 @@ impl Salvage<'_> {
         let keeper = self.parts.companions.clone();
         let (mut ledger, mut serves, mut taken_with_more) = (Ledger::default(), true, 0);
         table.examine(&*keeper, true, &mut |found| {
+            interrupt::check()?;
             match found {
                 Found::Record(record, check, _) => {
                     ledger.add(record.kind, term(&*keeper, record, check));

@@ -9,6 +9,7 @@ use waxseal_lsm::batch::{Binding, Operation, Operations};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Parts, facts_of};
 use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::interrupt;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::{LoggedValues, Losses};
@@ -175,6 +176,7 @@ impl Salvage<'_> {
     /// Copies the new records of a frame if all its values are intact, as recovery does. From an acknowledged frame, or
     /// one with currently unreadable values, it copies the intact ones.
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
+        interrupt::check()?;
         reading.first.get_or_insert(frame.seqno);
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
         // Everything up to a seqno in a table was acknowledged, even without a manifest that says so. An ingestion that
