@@ -40,12 +40,14 @@ use waxseal_lsm::version::{self, Contents, State, TableMeta};
 
 mod hole;
 mod log;
+mod places;
 mod stores;
 mod tables;
 mod unclaimed;
 mod unread;
 
 use hole::Hole;
+use places::{MadeDirs, check_apart};
 use stores::Others;
 use unread::{Met, Unread};
 
@@ -73,7 +75,7 @@ const NO_FAMILY: u32 = u32::MAX;
 ///
 /// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
 /// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors: `Invalid` if `to`
-/// holds something, if files of several stores are there and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
+/// holds something, if one of the directories is in the other, if files of several stores are there and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -98,6 +100,7 @@ pub fn salvage(
         }
         Contents::Store | Contents::Damaged | Contents::Marked(_) => {}
     }
+    check_apart(&*fs, from, to)?;
     let names = fs.list(from).during(|| "listing the old store's directory")?;
     let (state, unread) = match version::recover(&parts.env, from) {
         Ok(Some(found)) => (Some(found.state), None),
@@ -110,8 +113,15 @@ pub fn salvage(
     };
     let parts = with_system_families(parts, state.as_ref());
     let scratch = to.join(SCRATCH);
-    fs.create_dir_all(to).during(|| format!("creating {}", to.display()))?;
-    let db = Db::open(&scratch, Settings { create_if_missing: true, ..settings }, parts.clone())?;
+    let made = MadeDirs::make(&*fs, to)?;
+    let db = match Db::open(&scratch, Settings { create_if_missing: true, ..settings }, parts.clone()) {
+        Ok(db) => db,
+        Err(error) => {
+            let _ = fs.remove_dir(&scratch);
+            made.remove(&*fs);
+            return Err(error);
+        }
+    };
     let mut salvage = Salvage {
         from,
         parts: &parts,
@@ -143,7 +153,7 @@ pub fn salvage(
     if let Err(error) = outcome.and(db.close()) {
         let _ = db.close();
         let _ = Db::destroy(&scratch, &parts.env);
-        let _ = fs.remove_dir(to);
+        made.remove(&*fs);
         return Err(error);
     }
     move_up(&*fs, &scratch, to).during(|| format!("moving the new store to {}", to.display()))?;

@@ -956,3 +956,28 @@ fn a_salvage_asks_for_an_interrupt_within_a_table() {
     assert!(!sim.exists(Path::new(SAVED)).unwrap(), "{:?}", sim.files(SAVED));
     run(&sim).unwrap();
 }
+
+#[test]
+fn a_salvage_that_cannot_begin_leaves_no_directories() {
+    let sim = one_table(3);
+    let to = Path::new("/new/saved");
+    let bad = Settings { memtable_bytes: 0, ..Settings::default() };
+    let error = salvage(Path::new(DIR), to, bad, parts(&sim), SalvageOptions::default()).unwrap_err();
+    assert_eq!(*error.kind(), Kinds::Invalid, "{error}");
+    assert!(!sim.exists(Path::new("/new")).unwrap());
+    salvage(Path::new(DIR), to, Settings::default(), parts(&sim), SalvageOptions::default()).unwrap();
+}
+
+#[test]
+fn source_and_destination_lie_apart() {
+    let sim = one_table(3);
+    let before = sim.files(DIR);
+    let inside = Path::new(DIR).join("saved");
+    sim.create_dir_all(Path::new("/empty")).unwrap();
+    for to in [inside.clone(), inside.join("deeper"), PathBuf::from("/")] {
+        let error = salvage(Path::new(DIR), &to, Settings::default(), parts(&sim), SalvageOptions::default());
+        assert_eq!(*error.unwrap_err().kind(), Kinds::Invalid, "{}", to.display());
+        assert_eq!(sim.files(DIR), before);
+        assert!(!sim.exists(&inside).unwrap());
+    }
+}
