@@ -238,6 +238,10 @@ impl File for CachedFile {
         self.with(|file| file.len())
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        self.with(|file| file.data_end())
+    }
+
     fn advise(&self, offset: u64, length: u64, will_need: bool) {
         let _ = self.with(|file| {
             file.advise(offset, length, will_need);

@@ -228,7 +228,7 @@ impl Db {
     pub fn read_file(&self, table: &TableRef) -> Result<()> {
         let file = self.file_of(table)?;
         let reading = || format!("reading {}", table.name());
-        let (size, mut piece) = (file.len().during(reading)?, vec![0; PIECE_BYTES]);
+        let (size, mut piece) = (file.data_end().during(reading)?, vec![0; PIECE_BYTES]);
         for at in (0..size).step_by(PIECE_BYTES) {
             let length = PIECE_BYTES.min(usize::try_from(size - at).unwrap_or(PIECE_BYTES));
             read_into(&*file, at, &mut piece[..length]).during(reading)?;
@@ -255,6 +255,7 @@ impl Db {
             keys: Some((meta.smallest.clone(), meta.largest.clone())),
             seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
             ledger: Some(meta.ledger),
+            size: Some(meta.size),
         };
         let (file, order) = (self.file_of(table)?, table.family.order());
         rebuild(&table.name(), file, &known, order, inner.cache.clone(), inner.companions.clone())

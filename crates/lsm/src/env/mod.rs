@@ -197,6 +197,11 @@ pub trait File: Send + Sync + fmt::Debug {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// Returns an offset behind which the file has no data, only a hole that reads as zeros; at most the length. A file
+    /// system that cannot tell returns the length.
+    fn data_end(&self) -> io::Result<u64> {
+        self.len()
+    }
     /// Truncates the file, or extends it with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;
     /// Reserves space for `length` bytes and extends the file to it; the new bytes read as zeros.

@@ -115,6 +115,10 @@ impl File for OpenFile {
         self.open()?.call(|file| file.len())
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        self.open()?.call(|file| file.data_end())
+    }
+
     fn set_len(&self, length: u64) -> io::Result<()> {
         self.open()?.call(|file| file.set_len(length))
     }

@@ -176,6 +176,10 @@ impl File for RealFile {
         Ok(self.0.metadata()?.len())
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        space::data_end(&self.0)
+    }
+
     fn set_len(&self, length: u64) -> io::Result<()> {
         self.0.set_len(length)
     }

@@ -287,6 +287,10 @@ impl File for TracedFile {
         self.inner.len()
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        self.inner.data_end()
+    }
+
     fn set_len(&self, length: u64) -> io::Result<()> {
         self.trace.line(format_args!("set-len {} {length}", self.name), self.inner.set_len(length))
     }

@@ -278,6 +278,10 @@ impl File for Life {
         self.file()?.len()
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        self.file()?.data_end()
+    }
+
     fn set_len(&self, length: u64) -> io::Result<()> {
         self.file()?.set_len(length)
     }

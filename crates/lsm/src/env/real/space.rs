@@ -27,6 +27,29 @@ pub(super) fn reserve(file: &File, offset: u64, length: u64) -> io::Result<bool>
     Ok(false)
 }
 
+/// Maximum number of separate extents that are examined to find the last one.
+#[cfg(target_os = "linux")]
+const MOST_EXTENTS: usize = 1 << 16;
+
+/// Returns the end of the last extent with data, or the length if the file system cannot tell.
+pub(super) fn data_end(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{SeekFrom, seek};
+        let mut end = 0;
+        for _ in 0..MOST_EXTENTS {
+            // The file position that these calls move is not used elsewhere.
+            match seek(file, SeekFrom::Data(end)) {
+                Ok(data) => end = seek(file, SeekFrom::Hole(data))?,
+                Err(rustix::io::Errno::NXIO) => return Ok(end.min(length)),
+                Err(_) => break,
+            }
+        }
+    }
+    Ok(length)
+}
+
 /// Tells the kernel that a range is about to be read, or no longer needed.
 pub(super) fn advise(file: &File, offset: u64, length: u64, will_need: bool) {
     #[cfg(target_os = "linux")]

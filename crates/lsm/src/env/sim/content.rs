@@ -60,6 +60,12 @@ impl Image {
         self.pages.iter().flatten().count()
     }
 
+    /// Returns the end of the last page that is no hole.
+    pub(super) fn data_end(&self) -> u64 {
+        let pages = self.pages.iter().rposition(Option::is_some).map_or(0, |last| last as u64 + 1);
+        (pages * PAGE as u64).min(self.length)
+    }
+
     /// Copies out the bytes before the end.
     pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> usize {
         let length = self.length.saturating_sub(offset).min(buf.len() as u64) as usize;

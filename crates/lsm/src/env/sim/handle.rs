@@ -62,6 +62,12 @@ impl File for SimFile {
         lock(&self.state).allocate(self.epoch, self.file, length)
     }
 
+    fn data_end(&self) -> io::Result<u64> {
+        let mut state = lock(&self.state);
+        state.begin(self.epoch, Kind::Look)?;
+        Ok(state.files[&self.file].live.data_end())
+    }
+
     fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
         let mut state = lock(&self.state);
         if !state.map(self.epoch, self.file, length)? {

@@ -48,6 +48,8 @@ pub struct Known {
     pub seqnos: Option<(Seqno, Seqno)>,
     /// Counts and sums of its records.
     pub ledger: Option<Ledger>,
+    /// Length of its file in bytes. A longer file is examined up to there.
+    pub size: Option<u64>,
 }
 
 /// A table opened from its undamaged parts.
@@ -71,7 +73,8 @@ pub fn rebuild(
     cache: Arc<Cache>,
     keeper: Arc<dyn Companions>,
 ) -> Result<Rebuilt> {
-    let size = file.len().map_err(|error| read_error(name, 0, error))?;
+    // A file that was extended by accident may be longer than anybody can read: a hole has no blocks.
+    let size = file.data_end().map_err(|error| read_error(name, 0, error))?.min(known.size.unwrap_or(u64::MAX));
     let given = TolerantFile::new(name, &*file);
     let mut ends = FoundMetadata::read(name, &given, size, known, order)?;
     let mut scan = BlockSearch { given: &given, uid: ends.uid, end: ends.data_end, order, dictionary: None };

@@ -327,6 +327,7 @@ fn a_cut_table_is_rebuilt_whole() {
             keys: Some((finished.smallest.clone(), finished.largest.clone())),
             seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
             ledger: Some(finished.ledger),
+            size: None,
         };
         let end = bytes.len();
         let (part, behind) = (first.index.offset as usize, last.filter.end() as usize);

@@ -18,6 +18,7 @@ fn known(finished: &Finished) -> Known {
         keys: Some((finished.smallest.clone(), finished.largest.clone())),
         seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
         ledger: Some(finished.ledger),
+        size: None,
     }
 }
 

@@ -87,6 +87,7 @@ impl Salvage<'_> {
                 keys: Some((meta.smallest.clone(), meta.largest.clone())),
                 seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
                 ledger: Some(meta.ledger),
+                size: Some(meta.size),
             },
         };
         for order in &orders {

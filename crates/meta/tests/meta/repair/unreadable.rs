@@ -1,8 +1,15 @@
 //! Blocks, footers and partitions that cannot be read now.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::options::{CfOptions, Compression};
-use waxseal_meta::care::{Outcome, RepairOptions, Rung, VerifyOptions, repair, verify};
+use waxseal_meta::care::{
+    Outcome, RepairOptions, Report, Rung, SalvageOptions, VerifyOptions, repair, salvage, verify,
+};
 
 use super::withholding::*;
 use super::world::*;
@@ -188,4 +195,50 @@ fn a_part_of_an_index_that_cannot_be_read_ends_nothing() {
         assert!(report.damage.is_empty(), "{at}: {report}");
     }
     assert!(unread > 0);
+}
+
+/// A table file that was extended to a length that nobody can read through: care looks at what it has, not at the hole.
+#[test]
+fn the_hole_behind_a_table_is_not_read() {
+    const LENGTH: u64 = 1 << 30;
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let size = sim.read_all(&table).unwrap().len() as u64;
+    sim.open(&table, Open::Write).unwrap().set_len(LENGTH).unwrap();
+    sim.settle();
+    type Care<'a> = (&'a str, &'a dyn Fn(&World) -> Report);
+    let cares: [Care<'_>; 2] = [
+        ("verify", &|world| verify(&world.db, VerifyOptions::default()).unwrap()),
+        ("repair", &|world| repair(&world.db, RepairOptions::default()).unwrap()),
+    ];
+    for (what, care) in cares {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        let report = care(&world);
+        assert!(!report.damage.is_empty() && report.lost == 0, "{what}: {report}");
+        let read = disk.bytes_read.load(Ordering::Relaxed);
+        assert!(read < LENGTH / 64, "{what}: {read} bytes read of a table of {size}");
+        if what == "repair" {
+            world.assert_clean();
+        }
+    }
+    for with_manifest in [true, false] {
+        let disk = Withholding::new(&sim.fork());
+        if !with_manifest {
+            disk.sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        }
+        let parts = parts(&disk.sim, &options);
+        let parts = || Parts { env: Env { fs: Arc::new(disk.clone()), ..parts.env.clone() }, ..parts.clone() };
+        let saved = Path::new("/saved");
+        let report = salvage(Path::new(DIR), saved, settings(), parts(), SalvageOptions::default()).unwrap();
+        let read = disk.bytes_read.load(Ordering::Relaxed);
+        assert!(read < LENGTH / 64, "manifest {with_manifest}: {read} bytes read of a table of {size}");
+        let db = Db::open(saved, settings(), parts()).unwrap();
+        let family = db.family("default").unwrap();
+        for (key, value) in &model {
+            let mut found = None;
+            db.get(&family, key, At::Latest, &mut |record| found = Some(record.value.to_vec())).unwrap();
+            assert_eq!(found.as_ref(), Some(value), "manifest {with_manifest}: {report}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use waxseal_lsm::db::Parts;
 use waxseal_lsm::env::sim::SimFs;
@@ -19,6 +20,8 @@ pub(crate) struct Withholding {
     pub(crate) withheld: Arc<Mutex<BTreeSet<PathBuf>>>,
     /// Where the bytes stand, and which of the reads to come do not get each, the next one in the lowest bit.
     pub(crate) unread: Arc<Mutex<Vec<(PathBuf, u64, u128)>>>,
+    /// Bytes that reads asked for.
+    pub(crate) bytes_read: Arc<AtomicU64>,
 }
 
 /// No read gets it.
@@ -35,7 +38,11 @@ pub(crate) struct Withheld {
 impl File for Withheld {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.disk.pass(&self.path, offset..offset + buf.len() as u64)?;
+        self.disk.bytes_read.fetch_add(buf.len() as u64, Ordering::Relaxed);
         self.file.read_at(buf, offset)
+    }
+    fn data_end(&self) -> io::Result<u64> {
+        self.file.data_end()
     }
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_at(bytes, offset)
@@ -59,7 +66,7 @@ impl File for Withheld {
 
 impl Withholding {
     pub(crate) fn new(sim: &SimFs) -> Withholding {
-        Withholding { sim: sim.clone(), withheld: Arc::default(), unread: Arc::default() }
+        Withholding { sim: sim.clone(), withheld: Arc::default(), unread: Arc::default(), bytes_read: Arc::default() }
     }
 
     /// From now on these, and no others.
