@@ -12,6 +12,8 @@ pub enum Bug {
     StampNotChecked = 1,
     StampDroppedInCompaction,
     RekeyForgotten,
+    // Found by the tests of salvage in a directory with files of several stores.
+    SalvageTakesAnotherStore,
     // Found by the tests of registry and log.
     RegistrationSeenLate,
     TurnNotHeld,
@@ -272,6 +274,9 @@ impl Bug {
 
     /// Bugs found by the tests of the layer above, which stores stamps.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
+
+    /// Bugs found by the tests of salvage in a directory with files of several stores.
+    pub const OF_SALVAGE: [Bug; 1] = [Bug::SalvageTakesAnotherStore];
 
     /// Bugs found by the random walks over stores whose records expire.
     pub const OF_EXPIRY: [Bug; 6] = [

@@ -7,7 +7,7 @@ use crate::support::ALL;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Parts, Silent};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::identity;
@@ -324,4 +324,66 @@ fn a_table_that_names_no_store_is_taken_and_named() {
     let (report, rows) = salvaged(&sim, accepting()).unwrap();
     assert!(rows.iter().any(|row| row.0 == "early"), "{report}");
     assert!(report.to_string().contains("do not say which store wrote them: 000090.tbl"), "{report}");
+}
+
+/// A salvage of one of two stores that stops at any step leaves no store, or the whole one; the next one succeeds.
+#[test]
+fn no_crash_mixes_the_stores() {
+    let sim = SimFs::new(9);
+    let (own, _, moved) = mixed(&sim, &[".tbl", ".log", ".ring"]);
+    lose_the_manifest(&sim, OWN);
+    let run = |sim: &SimFs| {
+        let options = SalvageOptions { stores: vec![own], ..accepting() };
+        salvage(Path::new(OWN), Path::new(SAVED), Settings::default(), parts(sim), options)
+    };
+    let (whole, begin) = (sim.fork(), sim.steps());
+    let report = run(&whole).unwrap();
+    assert_eq!(left_alone(&report).len(), moved.len(), "{report}");
+    let expected = rows(&open(&whole, SAVED));
+    assert!(expected.iter().all(|row| !row.0.starts_with("other")), "{expected:?}");
+    let steps: Vec<u64> = whole.changing_steps().into_iter().filter(|step| *step >= begin).collect();
+    assert!(steps.len() > 30, "{} steps", steps.len());
+    let mut whole_stores = 0;
+    let crashes = [Crash::Process, Crash::Machine(Loss::DurableOnly), Crash::Machine(Loss::Names)];
+    for (first, crash) in crashes.into_iter().enumerate() {
+        for step in steps.iter().skip(first).step_by(crashes.len()) {
+            let sim = sim.fork();
+            let before: Vec<Vec<u8>> = sim.files(OWN).iter().map(|name| read(&sim, OWN, name)).collect();
+            sim.crash_at(*step);
+            let _ = run(&sim);
+            sim.reboot(crash);
+            let after: Vec<Vec<u8>> = sim.files(OWN).iter().map(|name| read(&sim, OWN, name)).collect();
+            assert!(before == after, "step {step}: the source was changed");
+            let settings = Settings { create_if_missing: false, ..Settings::default() };
+            if let Ok(db) = Db::open(Path::new(SAVED), settings, parts(&sim)) {
+                whole_stores += 1;
+                assert_eq!(rows(&db), expected, "step {step}");
+            }
+        }
+    }
+    assert!((1..steps.len()).contains(&whole_stores), "{whole_stores} of {} steps", steps.len());
+}
+
+fn read(sim: &SimFs, dir: &str, name: &str) -> Vec<u8> {
+    sim.read_all(Path::new(dir).join(name)).unwrap()
+}
+
+/// Alone in its process: `cargo test -p waxseal-meta --features planted --test salvage_stores planted`.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_are_found() {
+    use std::panic::catch_unwind;
+    use waxseal_lsm::planted::{Bug, plant};
+    let is_found = || {
+        let checks = [tables_of_another_store_are_left_alone, the_store_that_current_names_is_salvaged];
+        checks.into_iter().any(|check| catch_unwind(check).is_err()) || catch_unwind(no_crash_mixes_the_stores).is_err()
+    };
+    let clean = !is_found();
+    for bug in Bug::OF_SALVAGE {
+        plant(Some(bug));
+        let found = is_found();
+        plant(None);
+        assert!(found, "not found: {bug:?}");
+    }
+    assert!(clean, "the suite fails without a planted bug");
 }
