@@ -76,6 +76,8 @@ pub(crate) fn exact() {
         let options = Options { scope: Scope::Subtree, mode, values: Values::New, ..Options::default() };
         let stop = AtomicBool::new(false);
         let registry = db.family("system_metadata.registry").unwrap();
+        // A compaction beside the writers would drop the row's tombstone, or the seqno of the row, before it is read here.
+        let kept = db.snapshot().unwrap();
         let row = waxseal_registry::key::registry_key(&target, Some(Operation::ROW_UPDATE)).unwrap();
         let (mut written, mut spans) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
@@ -103,6 +105,7 @@ pub(crate) fn exact() {
                 spans.push((from, seqno_of_row()));
             }
             stop.store(true, SeqCst);
+            drop(kept);
             written = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<Seqno>>();
         });
         let is_watched = |seqno: Seqno| spans.iter().any(|(from, to)| (from + 1..*to).contains(&seqno));
@@ -290,8 +293,11 @@ impl Clock for Holding {
             true => &self.flush,
             false => &self.own,
         };
-        let is_named = std::thread::current().name().is_some(); // a lane of the store, or the test itself
-        if (!is_named || std::ptr::eq(gate, &self.flush)) && gate.shut.swap(false, SeqCst) {
+        let thread = std::thread::current();
+        let is_named = thread.name().is_some(); // a lane of the store, or the test itself
+        // These lanes look for work whenever they are woken: one of them would take the gate in the place of the drop.
+        let is_beside = ["waxseal-log", "waxseal-compact"].iter().any(|lane| thread.name() == Some(lane));
+        if !is_beside && (!is_named || std::ptr::eq(gate, &self.flush)) && gate.shut.swap(false, SeqCst) {
             gate.held.store(true, SeqCst);
             while !gate.open.load(SeqCst) {
                 std::thread::yield_now();
