@@ -6,6 +6,7 @@ import os
 import pytest
 
 import waxseal
+from waxseal import _store
 
 
 def test_the_family_of_errors():
@@ -27,6 +28,26 @@ def test_the_family_of_errors():
     assert issubclass(waxseal.Error, OSError)
     assert issubclass(waxseal.InvalidArgument, ValueError)
     assert issubclass(waxseal.ClosedError, RuntimeError)
+
+
+def test_a_store_that_can_only_be_read_is_not_opened_for_writing(path, monkeypatch):
+    """On a full disk the library opens a store read-only. A mode that writes raises instead of failing later."""
+    with waxseal.open(path) as db:
+        db[b"a"] = b"1"
+    call = _store._c.call
+
+    def on_a_full_disk(name, *arguments, **options):
+        return call("waxseal_open_read_only" if name == "waxseal_open" else name, *arguments, **options)
+
+    monkeypatch.setattr(_store._c, "call", on_a_full_disk)
+    for mode in ("c", "w"):
+        with pytest.raises(waxseal.ReadOnlyError, match="no space left") as raised:
+            waxseal.open(path, mode)
+        assert raised.value.errno == errno.ENOSPC and raised.value.filename == path
+    with waxseal.open(path, "r") as db:
+        assert db[b"a"] == b"1"
+    monkeypatch.undo()
+    waxseal.open(path, "w").close()
 
 
 def test_modes(path):

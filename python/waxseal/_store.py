@@ -420,7 +420,19 @@ def open_store(
             if "no store" in str(error) and not exists(path):
                 raise no_store(error, path) from None
             raise
+        if mode != "r" and _c.call("waxseal_is_read_only", handle, make=opening.make) == _abi.WAXSEAL_OK:
+            _c.call("waxseal_close", handle, make=opening.make)
+            raise no_room(make_error, path)
     return DB(Handles(handle.value or 0, opening), path, mode)
+
+
+def no_room(make_error: MakeError, path: str) -> Exception:
+    """Returns the error for a store that can be read but not written: the device has no room to recover it."""
+    message = f"{path}: no space left on the device to open the store for writing; mode 'r' reads it"
+    error = make_error(_abi.WAXSEAL_READ_ONLY, message, None, None, None, None, None)
+    if isinstance(error, OSError):
+        error.errno, error.filename = errno.ENOSPC, path
+    return error
 
 
 def no_store(refused: InvalidArgument, path: str) -> NoStoreError:
