@@ -53,6 +53,9 @@ def test_entries_stand_beside_values(db):
         assert db.get_meta(b"a", _sealed.LABELS) is None
         entry = db.get_meta(b"b", _sealed.LABELS)
         assert b"import" in entry.data and entry.checked in ("not", "itself", "sealed")
+        entry = db.get_meta(b"b", waxseal.LABELS)
+        assert waxseal.labels_of(entry) == {"source": "import", "größe": "klein"}
+        assert waxseal.labels_of(db.get_meta(b"a", waxseal.LABELS)) == {}
         assert [key for key, _ in db.iter_meta(_sealed.LABELS)] == [b"b"]
         assert list(db.iter_meta(_sealed.LABELS, start=b"c")) == []
     assert db[b"b"] == b"2"
@@ -63,6 +66,15 @@ def test_entries_stand_beside_values(db):
     for wrong, error in ((-1, ValueError), (1 << 16, ValueError), ("labels", TypeError)):
         with pytest.raises(error):
             db.get_meta(b"a", wrong)
+
+
+def test_labels_of_any_length_are_read_back(db):
+    labels = {"": "", "long": "x" * 300, "m" * 130: "ü" * 100}
+    db.put_with(b"k", b"", labels=labels)
+    assert waxseal.labels_of(db.get_meta(b"k", waxseal.LABELS).data) == labels
+    for wrong in (b"\x05abc", b"\x01a", b"\xff", b"\xff\xff\xff\xff\xff\xff"):
+        with pytest.raises(ValueError):
+            waxseal.labels_of(wrong)
 
 
 def test_what_expires_is_gone(db):

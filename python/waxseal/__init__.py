@@ -48,7 +48,7 @@ from ._arrow import Scan
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
 from ._options import Comparator, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
-from ._sealed import Entry, Record, seal_of
+from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, seal_of
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
@@ -67,6 +67,8 @@ __all__ = [
     "DB",
     "Damage",
     "Digest",
+    "ETL",
+    "EXPIRY",
     "Entry",
     "Error",
     "Event",
@@ -78,10 +80,12 @@ __all__ = [
     "InternalError",
     "InterruptedCallError",
     "InvalidArgument",
+    "LABELS",
     "LockedError",
     "Loss",
     "NoStoreError",
     "OutOfMemoryError",
+    "PROVENANCE",
     "Place",
     "Provenance",
     "ReadOnlyError",
@@ -99,6 +103,7 @@ __all__ = [
     "__version__",
     "backend",
     "destroy",
+    "labels_of",
     "memory",
     "open",
     "salvage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as C
 import math
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c, _options
 
@@ -53,6 +53,32 @@ class Entry(NamedTuple):
     version: int
     #: The check of the entry: "not", "itself" by its own checksum, or "sealed" by its record's seal.
     checked: str
+
+
+def labels_of(entry: Union[Entry, bytes, None]) -> Dict[str, str]:
+    """Returns the labels in an entry of the provider `LABELS`: `labels_of(family.get_meta(key, LABELS))`.
+
+    No entry means no labels. Raises ValueError if the entry is not one of labels.
+    """
+    data = entry.data if isinstance(entry, Entry) else entry or b""
+    texts: List[str] = []
+    at = 0
+    while at < len(data):
+        length = shift = 0
+        while True:
+            if at >= len(data) or shift > 28:
+                raise ValueError("not an entry of labels")
+            byte = data[at]
+            at, length, shift = at + 1, length | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                break
+        if length > len(data) - at:
+            raise ValueError("not an entry of labels")
+        texts.append(data[at : at + length].decode())
+        at += length
+    if len(texts) % 2:
+        raise ValueError("not an entry of labels")
+    return dict(zip(texts[::2], texts[1::2]))
 
 
 def seal_of(key: Buffer, value: Buffer) -> bytes:
