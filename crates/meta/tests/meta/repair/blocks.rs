@@ -1,6 +1,7 @@
 //! Repair of blocks from what the table itself still holds.
 
 use std::path::Path;
+
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::record::Kind;

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, ListCursor, OwnedRecord, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};

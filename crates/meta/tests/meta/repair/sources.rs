@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Mutex;
+
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability};

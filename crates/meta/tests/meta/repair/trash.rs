@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use waxseal_lsm::db::{At, Parts};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::options::Compression;

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::Path;
+
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::options::Compression;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
 use waxseal_lsm::db::Parts;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{DirEntry, Env, File, Fs, Lock, Machine, Mapped, Open};
