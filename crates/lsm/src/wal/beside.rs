@@ -20,10 +20,9 @@ use crate::error::Result;
 use crate::frame::PAGE_BYTES;
 use crate::planted::{Bug, active};
 
-use super::LogStart;
 use super::recover::{Facts, LogEnd, Reading, Visit};
 use super::ring::{Marks, RingHeader};
-use super::segment::SegmentHeader;
+use super::segment::{LogStart, SegmentHeader};
 use super::source::RingSource;
 
 /// Result of reading the log while it may be written.

@@ -5,13 +5,17 @@
 //!         for the padding and the turnover that may follow it (`BEHIND`). So a store into the mapping never faults, a
 //!         drain never lacks room, and a full disk rejects a commit before it is ordered.
 //!
-//! No I/O happens here; `reserve.rs` does it. The order lock guards the one value of a log.
+//! No I/O happens here; `supply.rs` does it. The order lock guards the one value of a log.
 
-use super::order::PADDING_BYTES;
+use crate::frame::FRAME_HEADER_BYTES;
+
 use super::segment::PAGE;
 
 /// Parts of a ring: one bit each.
 const PARTS: u64 = 128;
+
+/// Minimum length of a padding frame.
+pub(super) const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 /// Blocks that each batch leaves reserved after it: enough for padding and a turnover, so these never wait for blocks.
 pub(super) const BEHIND: u64 = PAGE + PADDING_BYTES;
@@ -110,14 +114,14 @@ impl Blocks {
             return u64::MAX;
         }
         let within = end % self.capacity;
-        let (mut turn, mut part) = (end - within, within / self.part);
+        let (mut round, mut part) = (end - within, within / self.part);
         while self.ready & (1 << part) != 0 {
             part += 1;
             if part == self.parts() {
-                (turn, part) = (turn + self.capacity, 0);
+                (round, part) = (round + self.capacity, 0);
             }
         }
-        turn + part * self.part
+        round + part * self.part
     }
 }
 

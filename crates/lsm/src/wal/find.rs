@@ -6,10 +6,9 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::LogStart;
 use super::recover::{Facts, Reading, Visit};
 use super::ring::RingHeader;
-use super::segment::{Place, SegmentHeader};
+use super::segment::{LogStart, Place, SegmentHeader};
 use crate::env::{Env, File, Machine, Open, read_exact, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::Limits;
+use super::limits::Limits;
 use super::segment::PAGE;
 
 /// Frame ends in the ring, one per `spacing` bytes, at which a drain may stop and free room.

@@ -14,17 +14,18 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
-use super::blocks::{BEHIND, Blocks};
+use super::blocks::{BEHIND, Blocks, PADDING_BYTES};
 use super::frame_ends::FrameEnds;
-use super::prepare::{MOST_READY, Way};
+use super::limits::Limits;
+use super::preallocation::{MOST_READY, PreallocationProgress};
 use super::segment::{PAGE, Place, Segment};
-use super::{DEPTH, Limits};
+
+/// Maximum number of frames that are ordered and not taken: more threads than this cannot commit at once without
+/// waiting.
+pub(super) const DEPTH: usize = 4096;
 
 /// Minimum length of a turnover frame. Every frame leaves this much room after it in its segment.
 const TURNOVER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 24;
-
-/// Minimum length of a padding frame.
-pub(super) const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 /// Maximum length of a filler's body.
 pub(super) const FILLER_BODY_BYTES: usize = PAGE_BYTES + TURNOVER_BYTES as usize;
@@ -33,7 +34,7 @@ pub(super) const FILLER_BODY_BYTES: usize = PAGE_BYTES + TURNOVER_BYTES as usize
 const PIECES: usize = 64;
 
 /// A frame that is ordered and not yet taken.
-pub(super) struct Entry<T> {
+pub(super) struct QueuedFrame<T> {
     pub seqno: Seqno,
     pub count: u64,
     pub offset: u64,
@@ -44,7 +45,7 @@ pub(super) struct Entry<T> {
 }
 
 /// A run of bytes in one segment, either in the ring or written directly to the segment by the committing threads.
-pub(super) struct Piece {
+pub(super) struct SegmentRun {
     pub segment: Arc<Segment>,
     pub start: u64,
     pub end: u64,
@@ -52,7 +53,7 @@ pub(super) struct Piece {
 }
 
 /// The header and position that a frame receives in the ordered section.
-pub(super) struct Spot {
+pub(super) struct Placement {
     pub sequence: u64,
     pub header: FrameHeader,
     pub offset: u64,
@@ -62,16 +63,14 @@ pub(super) struct Spot {
 
 /// A frame of the log's own, not yet copied.
 pub(super) struct Filler {
-    pub spot: Spot,
+    pub placement: Placement,
     /// The body's first bytes; zeros follow.
     pub head: [u8; 24],
 }
 
 /// State of the ordered section.
-pub(super) struct Order<T> {
+pub(super) struct FrameOrder<T> {
     pub next_seqno: Seqno,
-    /// The current epoch word.
-    pub rules: u64,
     /// Where the next frame begins.
     pub end: u64,
     link: u64,
@@ -80,14 +79,14 @@ pub(super) struct Order<T> {
     pub next: VecDeque<Arc<Segment>>,
     /// All segments that are not retired, oldest first, including the next ones at the end.
     pub live: VecDeque<Arc<Segment>>,
-    queue: VecDeque<Entry<T>>,
+    queue: VecDeque<QueuedFrame<T>>,
     /// Counts of frames ordered, found whole, and taken, since the log was created.
     pub ordered: u64,
     whole_count: u64,
     taken: u64,
     /// The end of the last whole frame.
     pub whole: Place,
-    pub pieces: VecDeque<Piece>,
+    pub pieces: VecDeque<SegmentRun>,
     /// Everything below this offset is in the segments.
     pub drained: u64,
     /// Every frame that begins below this offset is whole in its segment. The ring must keep the bytes from this page
@@ -101,7 +100,7 @@ pub(super) struct Order<T> {
     pub waiting: usize,
     pub closed: bool,
     /// True once the log has left a segment.
-    has_turned: bool,
+    has_rotated: bool,
     /// Commits are synced, so the current segment should be left early (`Segment::good_until`).
     pub wants_written: bool,
     /// End of the fast path's range: a short uncontended batch that ends at or below this offset needs no step but its
@@ -114,13 +113,13 @@ pub(super) struct Order<T> {
 
 /// The next step for a frame: a precondition to meet, or its placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum OrderStep {
     /// Place the frame at `end`, as this kind.
     Place(FrameKind),
     /// Order a padding frame first, up to this offset.
     Pad(u64),
     /// Order a turnover first, up to this offset.
-    Turn(u64),
+    Rotate(u64),
     /// Wait until the log is drained up to this offset.
     AwaitDrain(u64),
     /// Wait until blocks are reserved up to this offset.
@@ -138,7 +137,7 @@ pub(super) fn filler_end(from: u64, least: u64) -> u64 {
 
 /// The values that decide where a frame is placed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Situation {
+pub(super) struct PlacementState {
     pub end: u64,
     /// The ring must keep the bytes from this offset on, a page boundary.
     pub kept: u64,
@@ -146,7 +145,7 @@ pub(super) struct Situation {
     pub first: u64,
     pub limit: u64,
     /// A batch that would end after this offset goes to the next segment. At most the limit.
-    pub turn_at: u64,
+    pub rotate_at: u64,
     /// File length of the next segment; `None` if there is none.
     pub next_length: Option<u64>,
     /// End of the reserved blocks, a page boundary.
@@ -154,36 +153,36 @@ pub(super) struct Situation {
     pub limits: Limits,
 }
 
-impl Situation {
+impl PlacementState {
     /// Returns the next step for a batch of `length` bytes.
     #[inline]
-    pub(super) fn next_step(&self, length: u64) -> Step {
+    pub(super) fn next_step(&self, length: u64) -> OrderStep {
         let small = extent(FrameKind::Batch, length);
-        let alone = small > self.limits.segment_bytes / 4;
-        let large = alone || (self.limits.ring_bytes > 0 && small > self.limits.ring_bytes / 4);
+        let needs_own_segment = small > self.limits.segment_bytes / 4;
+        let large = needs_own_segment || (self.limits.ring_bytes > 0 && small > self.limits.ring_bytes / 4);
         let kind = if large { FrameKind::LargeBatch } else { FrameKind::Batch };
         let bytes = extent(kind, length);
-        let fits = |start: u64| start + bytes + TURNOVER_BYTES <= self.turn_at;
+        let fits = |start: u64| start + bytes + TURNOVER_BYTES <= self.rotate_at;
 
-        if (alone && self.end != self.first) || !fits(self.end) {
-            return self.turn(bytes);
+        if (needs_own_segment && self.end != self.first) || !fits(self.end) {
+            return self.rotate(bytes);
         }
         if large && !self.end.is_multiple_of(PAGE) {
             let padded = filler_end(self.end, PADDING_BYTES);
             return match fits(padded) {
-                true => self.with_room(padded, Step::Pad(padded)),
-                false => self.turn(bytes),
+                true => self.with_room(padded, OrderStep::Pad(padded)),
+                false => self.rotate(bytes),
             };
         }
-        let step = Step::Place(kind);
+        let step = OrderStep::Place(kind);
         let step = if large { step } else { self.with_room(self.end + bytes, step) };
         self.with_blocks(self.end + bytes + BEHIND, step)
     }
 
     /// Returns the highest end offset of a short frame that goes to the ring without a preceding step.
     fn easy_until(&self) -> u64 {
-        let before_turn = self.turn_at.saturating_sub(TURNOVER_BYTES);
-        before_turn.min(self.reserved.saturating_sub(BEHIND)).min(self.kept + self.limits.ring_bytes)
+        let before_rotation = self.rotate_at.saturating_sub(TURNOVER_BYTES);
+        before_rotation.min(self.reserved.saturating_sub(BEHIND)).min(self.kept + self.limits.ring_bytes)
     }
 
     /// Returns the end of a padding frame that can be ordered without waiting; `None` if the log already ends at a page
@@ -191,47 +190,48 @@ impl Situation {
     pub(super) fn padding(&self) -> Option<u64> {
         let padded = filler_end(self.end, PADDING_BYTES);
         let fits = padded + TURNOVER_BYTES <= self.limit;
-        (!self.end.is_multiple_of(PAGE) && fits && self.with_room(padded, Step::Pad(padded)) == Step::Pad(padded))
-            .then_some(padded)
+        (!self.end.is_multiple_of(PAGE)
+            && fits
+            && self.with_room(padded, OrderStep::Pad(padded)) == OrderStep::Pad(padded))
+        .then_some(padded)
     }
 
     #[cold]
-    fn turn(&self, bytes: u64) -> Step {
+    fn rotate(&self, bytes: u64) -> OrderStep {
         let least = PAGE + bytes + PAGE;
         match self.next_length {
             Some(length) if length >= least => {
                 let end = filler_end(self.end, TURNOVER_BYTES);
-                self.with_blocks(end, self.with_room(end, Step::Turn(end)))
+                self.with_blocks(end, self.with_room(end, OrderStep::Rotate(end)))
             }
-            _ => Step::AwaitSegment(least),
+            _ => OrderStep::AwaitSegment(least),
         }
     }
 
     /// Returns `step` if blocks are reserved up to `end`, otherwise the wait for them.
     #[inline]
-    fn with_blocks(&self, end: u64, step: Step) -> Step {
-        if end <= self.reserved || planted::active(Bug::BlocksNotReserved) { step } else { Step::AwaitBlocks(end) }
+    fn with_blocks(&self, end: u64, step: OrderStep) -> OrderStep {
+        if end <= self.reserved || planted::active(Bug::BlocksNotReserved) { step } else { OrderStep::AwaitBlocks(end) }
     }
 
     /// Returns `step` if the ring has room up to `end` without overwriting bytes it must keep, otherwise the wait for a
     /// drain.
     #[inline]
-    fn with_room(&self, end: u64, step: Step) -> Step {
+    fn with_room(&self, end: u64, step: OrderStep) -> OrderStep {
         let ring = self.limits.ring_bytes;
         if ring == 0 || end <= self.kept + ring || planted::active(Bug::RingOverwritten) {
             return step;
         }
-        Step::AwaitDrain(end - ring)
+        OrderStep::AwaitDrain(end - ring)
     }
 }
 
-impl<T> Order<T> {
-    pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &Limits) -> Order<T> {
+impl<T> FrameOrder<T> {
+    pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &Limits) -> FrameOrder<T> {
         let mut pieces = VecDeque::with_capacity(PIECES);
-        pieces.push_back(Piece { segment: first.clone(), start: first.first, end: first.first, direct: false });
-        Order {
+        pieces.push_back(SegmentRun { segment: first.clone(), start: first.first, end: first.first, direct: false });
+        FrameOrder {
             next_seqno: seqno,
-            rules: 0,
             end: first.first,
             link: first.nonce,
             whole: first.start(),
@@ -250,7 +250,7 @@ impl<T> Order<T> {
             draining: false,
             waiting: 0,
             closed: false,
-            has_turned: false,
+            has_rotated: false,
             wants_written: false,
             easy_until: 0,
             scratch: vec![0; FILLER_BODY_BYTES].into(),
@@ -258,13 +258,13 @@ impl<T> Order<T> {
     }
 
     #[inline]
-    pub(super) fn situation(&self, limits: Limits) -> Situation {
-        Situation {
+    pub(super) fn placement_state(&self, limits: Limits) -> PlacementState {
+        PlacementState {
             end: self.end,
             kept: self.kept,
             first: self.current.first,
             limit: self.current.limit(),
-            turn_at: if self.wants_written && self.next.front().is_some_and(|next| next.is_good()) {
+            rotate_at: if self.wants_written && self.next.front().is_some_and(|next| next.is_good()) {
                 self.current.good_until()
             } else {
                 self.current.limit()
@@ -283,15 +283,15 @@ impl<T> Order<T> {
 
     /// Returns the next step for a batch of `length` bytes.
     #[inline]
-    pub(super) fn next_step(&self, length: u64, limits: Limits) -> Step {
+    pub(super) fn next_step(&self, length: u64, limits: Limits) -> OrderStep {
         // Two entries and two pieces stay free for the fillers that one batch may need.
         if self.queue.len() + 2 >= DEPTH {
-            return Step::AwaitTake;
+            return OrderStep::AwaitTake;
         }
         if self.pieces.len() + 2 >= PIECES {
-            return Step::AwaitDrain(self.end);
+            return OrderStep::AwaitDrain(self.end);
         }
-        self.situation(limits).next_step(length)
+        self.placement_state(limits).next_step(length)
     }
 
     /// True if an uncontended batch of `length` bytes goes to the ring without a preceding step. One comparison decides
@@ -305,21 +305,21 @@ impl<T> Order<T> {
     /// Decides the same with the full rules, and on success recomputes the range of the fast path.
     #[inline(never)]
     fn is_placed(&mut self, length: u64, limits: &Limits) -> bool {
-        let is_placed = self.next_step(length, *limits) == Step::Place(FrameKind::Batch);
+        let is_placed = self.next_step(length, *limits) == OrderStep::Place(FrameKind::Batch);
         // A frame that does not directly follow the last piece may begin a new piece.
         let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
         if is_placed && follows && limits.ring_bytes > 0 {
-            self.easy_until = self.situation(*limits).easy_until();
+            self.easy_until = self.placement_state(*limits).easy_until();
         }
         is_placed
     }
 
     /// Returns the next step for a turnover to the next segment, regardless of the room left in the current one.
-    pub(super) fn turn_step(&self, limits: Limits) -> Step {
+    pub(super) fn rotate_step(&self, limits: Limits) -> OrderStep {
         match self.has_room() {
-            true => self.situation(limits).turn(0),
-            false if self.queue.len() + 2 >= DEPTH => Step::AwaitTake,
-            false => Step::AwaitDrain(self.end),
+            true => self.placement_state(limits).rotate(0),
+            false if self.queue.len() + 2 >= DEPTH => OrderStep::AwaitTake,
+            false => OrderStep::AwaitDrain(self.end),
         }
     }
 
@@ -394,13 +394,13 @@ impl<T> Order<T> {
 
     /// Returns the log's progress toward its next segment; `None` if the next segment exists already or will not be
     /// needed.
-    pub(super) fn way(&self) -> Option<Way> {
+    pub(super) fn preallocation_progress(&self) -> Option<PreallocationProgress> {
         let (first, limit) = (self.current.first, self.current.limit());
         // The initial zeros cover little of the segment; zeros written ahead of the log cover the rest of this range.
         let good = self.current.good_until().max(first + (limit - first) / 16);
         let good_until = if self.wants_written { good } else { limit };
-        let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
-        (self.next.is_empty() && !self.closed).then_some(way)
+        let progress = PreallocationProgress { used: self.end - first, good: good_until - first, room: limit - first };
+        (self.next.is_empty() && !self.closed).then_some(progress)
     }
 
     /// True if a next segment exists, fewer than `wanted` do, and at the current pace the log will soon need more: it
@@ -409,7 +409,7 @@ impl<T> Order<T> {
         let current = &self.current;
         let is_on_its_way =
             current.length() == limits.segment_bytes && self.end - current.first >= current.length() / 8;
-        is_on_its_way && self.has_turned && (1..wanted).contains(&self.next.len()) && !self.closed
+        is_on_its_way && self.has_rotated && (1..wanted).contains(&self.next.len()) && !self.closed
     }
 
     /// Assigns a batch its seqnos, place and link.
@@ -421,7 +421,7 @@ impl<T> Order<T> {
         body_hash: u64,
         payload: T,
         limits: Limits,
-    ) -> Spot {
+    ) -> Placement {
         let direct = limits.ring_bytes == 0 || kind == FrameKind::LargeBatch;
         self.push(kind, count, length, body_hash, Some(payload), direct)
     }
@@ -434,7 +434,7 @@ impl<T> Order<T> {
     }
 
     /// Orders the turnover frame, up to `until`, and continues in the next segment.
-    pub(super) fn turn(&mut self, until: u64, limits: Limits) -> Option<Filler> {
+    pub(super) fn rotate(&mut self, until: u64, limits: Limits) -> Option<Filler> {
         let next = self.next.pop_front()?;
         let mut head = [0; 24];
         head[..8].copy_from_slice(&next.number.to_le_bytes());
@@ -448,9 +448,9 @@ impl<T> Order<T> {
         self.end = next.first;
         self.link = next.nonce;
         self.blocks.enter(next.first, next.reserved);
-        self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
+        self.pieces.push_back(SegmentRun { segment: next.clone(), start: next.first, end: next.first, direct: false });
         self.current = next;
-        self.has_turned = true;
+        self.has_rotated = true;
         self.wants_written = false;
         self.easy_until = 0;
         Some(filler)
@@ -462,9 +462,9 @@ impl<T> Order<T> {
         self.scratch[..headed].copy_from_slice(&head[..headed]);
         self.scratch[headed..head.len()].fill(0);
         let body_hash = hash(&self.scratch[..length]);
-        let spot = self.push(kind, 0, length as u32, body_hash, None, limits.ring_bytes == 0);
+        let placement = self.push(kind, 0, length as u32, body_hash, None, limits.ring_bytes == 0);
         debug_assert_eq!(self.end, until);
-        Filler { spot, head }
+        Filler { placement, head }
     }
 
     fn push(
@@ -475,20 +475,20 @@ impl<T> Order<T> {
         body_hash: u64,
         payload: Option<T>,
         direct: bool,
-    ) -> Spot {
+    ) -> Placement {
         if direct {
             self.easy_until = 0; // the next frame begins a new piece
         }
         let (seqno, sequence) = (self.next_seqno, self.ordered);
         let (header, offset, after) = self.chain(kind, count, length, body_hash, direct);
-        self.queue.push_back(Entry { seqno, count, offset, after, payload });
-        Spot { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
+        self.queue.push_back(QueuedFrame { seqno, count, offset, after, payload });
+        Placement { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
     }
 
     /// Places a batch in the ring while no ordered frame waits to be taken. It is whole and taken as soon as the caller
     /// has stored it under the lock it already holds, so no other record of it is needed.
     #[inline]
-    pub(super) fn place_alone(&mut self, count: u64, length: u32, body_hash: u64) -> (FrameHeader, u64) {
+    pub(super) fn place_fast(&mut self, count: u64, length: u32, body_hash: u64) -> (FrameHeader, u64) {
         debug_assert!(self.taken == self.ordered || planted::active(Bug::AlonePassesOthers));
         let (header, offset, after) = self.chain(FrameKind::Batch, count, length, body_hash, false);
         self.whole_count += 1;
@@ -517,7 +517,7 @@ impl<T> Order<T> {
             }
             _ => {
                 let segment = self.current.clone();
-                self.pieces.push_back(Piece { segment, start: offset, end, direct });
+                self.pieces.push_back(SegmentRun { segment, start: offset, end, direct });
             }
         }
         if self.ends.wants(end) && !direct {
@@ -561,7 +561,7 @@ impl<T> Order<T> {
     }
 
     /// Takes the next frame if it is whole.
-    pub(super) fn take(&mut self) -> Option<Entry<T>> {
+    pub(super) fn take(&mut self) -> Option<QueuedFrame<T>> {
         if self.taken == self.whole_count {
             return None;
         }
@@ -619,33 +619,33 @@ mod tests {
             // The previous batch, which may end within a page, has left blocks reserved.
             let least = if words % 512 == 0 { 0 } else { (words * 8 + BEHIND).next_multiple_of(PAGE) };
             let reserved = least.max(reserved * PAGE);
-            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, turn_at: (31 - early) * PAGE, next_length: None, reserved, limits };
+            let mut at = PlacementState { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, rotate_at: (31 - early) * PAGE, next_length: None, reserved, limits };
             prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
             let mut fillers = 0;
             for _ in 0..12 {
                 at.kept = at.end / PAGE * PAGE;
                 match at.next_step(length) {
-                    Step::AwaitBlocks(until) => {
+                    OrderStep::AwaitBlocks(until) => {
                         prop_assert!(until > at.reserved);
                         at.reserved = until.next_multiple_of(PAGE);
                     }
-                    Step::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
-                    Step::Pad(end) => {
+                    OrderStep::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
+                    OrderStep::Pad(end) => {
                         prop_assert!(end >= at.end + PADDING_BYTES && end.is_multiple_of(PAGE) && end < at.end + 2 * PAGE);
                         prop_assert!(end <= at.reserved);
                         at.end = end;
                         fillers += 1;
                     }
-                    Step::Turn(end) => {
+                    OrderStep::Rotate(end) => {
                         prop_assert!(end >= at.end + TURNOVER_BYTES && end.is_multiple_of(PAGE) && end <= at.limit);
                         prop_assert!(end <= at.reserved);
                         at.first = at.limit;
                         at.end = at.limit;
                         at.limit = at.first + at.next_length.take().unwrap() - PAGE;
-                        at.turn_at = at.limit;
+                        at.rotate_at = at.limit;
                         fillers += 1;
                     }
-                    Step::Place(kind) => {
+                    OrderStep::Place(kind) => {
                         let end = at.end + extent(kind, length);
                         prop_assert!(end + TURNOVER_BYTES <= at.limit && fillers <= 2);
                         let large = kind == FrameKind::LargeBatch;
@@ -664,29 +664,29 @@ mod tests {
         #[test]
         fn an_easy_place_is_one_by_all_the_rules(words in 0u64..31 * 512, length in 0u64..4 * PAGE, kept in 0u64..40, early in 0u64..31, reserved in 0u64..40) {
             let limits = limits(32);
-            let turn_at = (31 - early) * PAGE;
-            let at = Situation { end: words * 8, kept: kept * PAGE, first: 0, limit: 31 * PAGE, turn_at, next_length: None, reserved: reserved * PAGE, limits };
+            let rotate_at = (31 - early) * PAGE;
+            let at = PlacementState { end: words * 8, kept: kept * PAGE, first: 0, limit: 31 * PAGE, rotate_at, next_length: None, reserved: reserved * PAGE, limits };
             let easy = at.end + extent(FrameKind::Batch, length) <= at.easy_until() && length <= limits.easy_bytes;
-            prop_assert_eq!(easy, at.next_step(length) == Step::Place(FrameKind::Batch));
+            prop_assert_eq!(easy, at.next_step(length) == OrderStep::Place(FrameKind::Batch));
         }
     }
 
     #[test]
     fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
         let (end, limit) = (5 * PAGE, 31 * PAGE);
-        let at = Situation {
+        let at = PlacementState {
             end,
             kept: PAGE,
             first: 0,
             limit,
-            turn_at: limit,
+            rotate_at: limit,
             next_length: None,
             reserved: u64::MAX,
             limits: limits(4),
         };
-        assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
-        assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
+        assert_eq!(at.next_step(8), OrderStep::AwaitDrain(PAGE + 32));
+        assert_eq!(PlacementState { kept: 2 * PAGE, ..at }.next_step(8), OrderStep::Place(FrameKind::Batch));
         // A large frame bypasses the ring.
-        assert_eq!(at.next_step(5000), Step::Place(FrameKind::LargeBatch));
+        assert_eq!(at.next_step(5000), OrderStep::Place(FrameKind::LargeBatch));
     }
 }

@@ -30,9 +30,9 @@ use crate::names::Name;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
-use super::segment::{PAGE, Place};
+use super::scan;
+use super::segment::{LogStart, PAGE, Place};
 use super::source::{Look, RingSource, SegmentSource, Source};
-use super::{LogStart, scan};
 
 mod resync;
 

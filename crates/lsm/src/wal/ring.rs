@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::checksum::{Uid, hash};
 use crate::codec::Reader;
@@ -121,6 +122,10 @@ pub(super) struct Ring {
     pub capacity: u64,
     file: Arc<dyn File>,
     mapped: Option<Arc<dyn Mapped>>,
+    /// The greatest acknowledged mark stored.
+    acknowledged: AtomicU64,
+    /// The last synced mark stored: the witness.
+    synced: AtomicU64,
 }
 
 impl fmt::Debug for Ring {
@@ -163,7 +168,8 @@ impl Ring {
             write(0)?;
         }
         let capacity = if mapped.is_some() { capacity } else { 0 };
-        Ok(Ring { number, nonce, capacity, file, mapped })
+        let (acknowledged, synced) = (AtomicU64::new(start), AtomicU64::new(start));
+        Ok(Ring { number, nonce, capacity, file, mapped, acknowledged, synced })
     }
 
     /// Prepares a range of the ring for frames: reserves its blocks, writes zeros, and loads its pages into memory. The
@@ -175,9 +181,31 @@ impl Ring {
         prepared.during(|| format!("reserve {length} bytes of {}", Name::Ring(self.number)))
     }
 
+    /// Stores the acknowledged mark, unless it is at `end` or above already. One thread at a time.
+    #[inline]
+    pub(super) fn acknowledge(&self, end: u64) -> Result<()> {
+        if end > self.acknowledged.load(Ordering::Relaxed) {
+            self.mark(Mark::Acknowledged, end)?;
+            self.acknowledged.store(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Stores the witness: the log is durable up to `end`.
+    pub(super) fn store_witness(&self, end: u64) -> Result<()> {
+        self.mark(Mark::Synced, end)?;
+        self.synced.store(end, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the witness in the encoding of padding frames. An older witness is also valid, so no lock is needed.
+    pub(super) fn witness_word(&self) -> u64 {
+        Mark::Synced.encode(0, self.synced.load(Ordering::Relaxed))
+    }
+
     /// Stores both copies of a mark. It can fail only without a mapping.
     #[inline]
-    pub(super) fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
+    fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
         let word = mark.encode(self.nonce, offset);
         match &self.mapped {
             Some(mapped) => {

@@ -103,7 +103,7 @@ impl Stage {
             "alone" => return self.alone(line, &words),
             "drain" => drop(self.wal().drain()?),
             "prepare" => drop(self.wal().prepare()?),
-            "reserve" => self.wal().reserve(self.wal().whole_up_to() + 2 * PAGE)?,
+            "reserve" => self.wal().supply.reserve(&self.wal().stream, self.wal().whole_up_to() + 2 * PAGE)?,
             "sync" => return self.wal().sync_all().map(|place| format!("durable up to {}\n", place.offset)),
             "close" => self.facts.sealed.push(self.wal().close()?),
             "seal" => return Ok(self.seal()),

@@ -41,6 +41,17 @@ pub struct Place {
     pub link: u64,
 }
 
+/// Start of recovery, as the manifest names it. docs/format.md, section 6, tag 12.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStart {
+    /// The first segment; `link` is its nonce.
+    pub place: Place,
+    /// Number of the ring's file.
+    pub ring: u64,
+    /// The ring's nonce.
+    pub ring_nonce: u64,
+}
+
 /// The contents of a segment's page 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
@@ -104,7 +115,7 @@ pub(super) struct Segment {
     pub file: Arc<dyn File>,
     length: AtomicU64,
     /// Blocks below this logical offset were reserved when the segment was made; `u64::MAX` if all were.
-    /// `Order::blocks` counts the later reservations.
+    /// `FrameOrder::blocks` counts the later reservations.
     pub reserved: u64,
     /// Blocks below this logical offset were written before the segment was used. Equal to the limit if written blocks
     /// save nothing.
@@ -167,30 +178,30 @@ impl Segment {
 }
 
 /// Result of making a segment.
-pub(super) type Made<T> = std::result::Result<T, Refusal>;
+pub(super) type SegmentResult<T> = std::result::Result<T, SegmentError>;
 
 /// Why a segment could not be made.
-pub(super) enum Refusal {
+pub(super) enum SegmentError {
     /// Nothing relevant was changed; the same call may succeed later.
-    Plain(Error),
+    Unchanged(Error),
     /// A sync failed: the state of the written data is unknown (I09).
     Sync(Error),
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Refusal {
-        Refusal::Plain(error)
+impl From<Error> for SegmentError {
+    fn from(error: Error) -> SegmentError {
+        SegmentError::Unchanged(error)
     }
 }
 
-impl Refusal {
-    fn of_sync(error: Error) -> Refusal {
-        if error.is_out_of_space() { Refusal::Plain(error) } else { Refusal::Sync(error) }
+impl SegmentError {
+    fn of_sync(error: Error) -> SegmentError {
+        if error.is_out_of_space() { SegmentError::Unchanged(error) } else { SegmentError::Sync(error) }
     }
 
     pub(super) fn into_error(self) -> Error {
         match self {
-            Refusal::Plain(error) | Refusal::Sync(error) => error,
+            SegmentError::Unchanged(error) | SegmentError::Sync(error) => error,
         }
     }
 }
@@ -198,7 +209,7 @@ impl Refusal {
 /// The file of a future segment. It is not referenced before it is finished: the next open deletes what a crash leaves
 /// of it.
 #[derive(Debug)]
-pub(super) struct Making {
+pub(super) struct UnfinishedSegment {
     file: Arc<dyn File>,
     pub number: u64,
     pub length: u64,
@@ -212,7 +223,7 @@ pub(super) struct Making {
 
 /// Makes segments in one directory. Every segment it returns is durable: header and directory entry.
 #[derive(Debug)]
-pub(super) struct Maker {
+pub(super) struct SegmentMaker {
     /// The store whose log it is.
     pub store: StoreIdentity,
     pub machine: Machine,
@@ -220,7 +231,7 @@ pub(super) struct Maker {
     pub reserves: bool,
 }
 
-impl Maker {
+impl SegmentMaker {
     /// Creates a file with blocks for its header and the first `blocks` bytes after it only, filled with zeros if
     /// `is_filled`. The log reserves the other blocks as it grows (`Segment::reserve`).
     pub(super) fn sparse(
@@ -230,23 +241,23 @@ impl Maker {
         (number, first, length): (u64, u64, u64),
         blocks: u64,
         is_filled: bool,
-    ) -> Made<Segment> {
+    ) -> SegmentResult<Segment> {
         let reserved = (PAGE + blocks).min(length);
         let making = self.begin_with(env, dir, number, length, reserved)?;
         self.finish(env, dir, making, first, length, if is_filled { reserved } else { 0 })
     }
 
     /// Creates a file and reserves its space.
-    pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<Making> {
+    pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<UnfinishedSegment> {
         self.begin_with(env, dir, number, length, length)
     }
 
-    fn begin_with(&self, env: &Env, dir: &Path, number: u64, length: u64, reserved: u64) -> Result<Making> {
+    fn begin_with(&self, env: &Env, dir: &Path, number: u64, length: u64, reserved: u64) -> Result<UnfinishedSegment> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let sized = if reserved < length { file.set_len(length) } else { Ok(()) };
         match sized.and_then(|()| file.allocate(reserved)).during(|| format!("reserve {reserved} bytes for {name}")) {
-            Ok(()) => Ok(Making { file, number, length, reserved, filled: PAGE, is_used_again: false }),
+            Ok(()) => Ok(UnfinishedSegment { file, number, length, reserved, filled: PAGE, is_used_again: false }),
             Err(error) => {
                 remove(env, dir, &name);
                 Err(error)
@@ -256,25 +267,30 @@ impl Maker {
 
     /// Renames an old file to a new number; the new nonce makes its old contents meaningless. Its written blocks are
     /// those written before its last use and during it.
-    pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<Making> {
+    pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<UnfinishedSegment> {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
         let used = old.closed.get().map_or(old.first, |(end, _)| *end);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
         let (length, reserved) = (old.length(), PAGE + old.reserved.min(old.limit()) - old.first);
-        Ok(Making { file, number, length, reserved, filled, is_used_again: true })
+        Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again: true })
     }
 
     /// Writes the next zeros of a file. A sync of data in unwritten blocks also waits for the file system's journal,
     /// which doubles its cost. Zeros are written one piece at a time, and each piece but the last (which `finish`
     /// syncs) is made durable, because every other sync waits for the disk's queued writes. On an error the file is
     /// removed. Returns the number of bytes written.
-    pub(super) fn fill_some(&self, env: &Env, dir: &Path, mut making: Making) -> Made<(Making, u64)> {
+    pub(super) fn fill_some(
+        &self,
+        env: &Env,
+        dir: &Path,
+        mut making: UnfinishedSegment,
+    ) -> SegmentResult<(UnfinishedSegment, u64)> {
         let to = making.length.min(making.filled + ZERO_BYTES as u64);
         let name = Name::Segment(making.number).to_string();
         let written = fill(&*making.file, making.filled, to).during(|| format!("write zeros to {name}"));
-        let synced = written.map_err(Refusal::Plain).and_then(|()| match to < making.length {
+        let synced = written.map_err(SegmentError::Unchanged).and_then(|()| match to < making.length {
             true => sync(&*making.file, &name),
             false => Ok(()),
         });
@@ -287,7 +303,7 @@ impl Maker {
     }
 
     /// True if zeros are still to be written. If blocks do not stay reserved, zeros save nothing.
-    pub(super) fn has_to_fill(&self, making: &Making) -> bool {
+    pub(super) fn has_to_fill(&self, making: &UnfinishedSegment) -> bool {
         self.reserves && making.filled < making.length && !making.is_used_again
     }
 
@@ -297,12 +313,12 @@ impl Maker {
         &self,
         env: &Env,
         dir: &Path,
-        making: Making,
+        making: UnfinishedSegment,
         first: u64,
         length: u64,
         filled: u64,
-    ) -> Made<Segment> {
-        let Making { file, number, filled: before, length: made_length, reserved, is_used_again } = making;
+    ) -> SegmentResult<Segment> {
+        let UnfinishedSegment { file, number, filled: before, length: made_length, reserved, is_used_again } = making;
         let stays_sparse = reserved < made_length && !is_used_again;
         let name = Name::Segment(number).to_string();
         let made = (|| {
@@ -342,7 +358,7 @@ impl Maker {
     }
 
     /// Extends a segment that no frame has entered.
-    pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> Made<()> {
+    pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> SegmentResult<()> {
         let name = segment.name();
         segment.file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
         let header = SegmentHeader {
@@ -359,14 +375,14 @@ impl Maker {
     }
 }
 
-fn sync(file: &dyn File, name: &str) -> Made<()> {
-    file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)
+fn sync(file: &dyn File, name: &str) -> SegmentResult<()> {
+    file.sync_data().during(|| format!("sync {name}")).map_err(SegmentError::of_sync)
 }
 
 /// Syncs a file and the directory that names it.
-fn sync_named(env: &Env, dir: &Path, file: &dyn File, name: &str) -> Made<()> {
+fn sync_named(env: &Env, dir: &Path, file: &dyn File, name: &str) -> SegmentResult<()> {
     sync(file, name)?;
-    env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::Sync)
+    env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(SegmentError::Sync)
 }
 
 /// Removes a file that is not referenced. If this fails too, the next open deletes it.

@@ -15,9 +15,8 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, PAGE_BYTES};
 use crate::names::Name;
 use crate::planted::{self, Bug};
 
-use super::LogStart;
 use super::ring::{Marks, RingHeader};
-use super::segment::{PAGE, SegmentHeader};
+use super::segment::{LogStart, PAGE, SegmentHeader};
 
 /// Bytes of a segment read at once.
 const WINDOW_BYTES: u64 = 256 * 1024;
