@@ -19,7 +19,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::pick::{Action, MERGE_TABLES, Picture, Plan, Reason, Span, is_free, pick_level0};
+use super::pick::pick_level0;
+pub use super::plan::Thrift;
+use super::plan::{Action, MERGE_TABLES, Picture, Plan, Reason, Span, is_free};
 use crate::checksum::Uid;
 use crate::values::ValueMeta;
 use crate::version::TableMeta;
@@ -62,17 +64,6 @@ pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, 
         living.bytes = living.bytes.saturating_add(of.bytes);
     }
     files
-}
-
-/// The policy that selects files for collection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Thrift {
-    /// Files that are mostly garbage, if a large share of all value bytes is.
-    Usual,
-    /// Files that are mostly garbage.
-    Mostly,
-    /// As many files as are needed to leave little garbage.
-    Lean,
 }
 
 /// In a settled store, garbage is at most this fraction of the live bytes.

@@ -5,7 +5,7 @@
 //! sustains, and no write waits long. Writers stop only if memory is exhausted, the log is at its limit, or level 0 is
 //! too large for useful reads.
 
-use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
+use super::plan::{BOTTOM, Picture, thousandths, total};
 use crate::version::LEVELS;
 
 /// Share of the log's limit, in thousandths, from which the log delays writers.
@@ -161,7 +161,7 @@ fn price(pressure: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::pick::{Shape, TableFacts};
+    use crate::compaction::plan::{Shape, TableFacts};
     use crate::order::Order;
     use crate::record::MAX_SEQNO;
     use proptest::collection::vec;

@@ -11,8 +11,8 @@
 
 use std::cmp::Reverse;
 
-use super::pick::{Action, order_max, order_min};
-use super::pick::{BOTTOM, Picture, Plan, Reason, Span, TableFacts, is_cheap, is_free, plan_level0, sink};
+use super::plan::{Action, BOTTOM, Picture, Plan, Reason, Span, TableFacts};
+use super::plan::{is_cheap, is_free, order_max, order_min, plan_level0, sink};
 use crate::expiry::Expiries;
 use crate::planted::{Bug, active};
 use crate::version::LEVELS;

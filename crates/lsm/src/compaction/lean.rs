@@ -17,7 +17,8 @@
 
 use std::cmp::Reverse;
 
-use super::pick::{BOTTOM, Picture, Plan, Reason, pick_level, pick_level0};
+use super::pick::{pick_level, pick_level0};
+use super::plan::{BOTTOM, Picture, Plan, Reason};
 use crate::version::LEVELS;
 
 /// True if little data is above the lowest non-empty level.

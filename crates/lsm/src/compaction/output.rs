@@ -20,30 +20,28 @@
 //! Crash:  leaves files that no edit names; the next open deletes them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checksum::{Uid, hash_key};
 use crate::cursor::Cursor;
-use crate::env::{Env, Open};
+use crate::env::Open;
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::inject;
 use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::names::Name;
-use crate::options::{CfOptions, Compression, KIB};
+use crate::options::KIB;
 use crate::planted::{self, Bug};
-use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
-use crate::sst::{Carried, Dictionary, Finished, Writer, WriterSettings, not_served};
-use crate::values::{Room, ValueShelf};
+use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
+use crate::values::Room;
 use crate::version::TableMeta;
 
-use super::pace::{Pace, Turn};
+pub use super::job::Job;
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
-use super::unsynced::UnsyncedTables;
 use super::values::{Made, Refs, Separating, say_where};
 
 /// A pass checks for cancellation and for its write rate once per this many bytes of records.
@@ -51,44 +49,6 @@ const CHECKED_BYTES: usize = 64 * KIB;
 
 /// Bytes that a record counts for this purpose, in addition to its value.
 const CHECKED_RECORD_BYTES: usize = 64;
-
-/// The parameters of a pass; plain facts, not the store.
-pub struct Job<'a> {
-    /// Files and randomness.
-    pub env: &'a Env,
-    /// The store's directory.
-    pub dir: &'a Path,
-    /// The store that the tables are written for.
-    pub store: Option<Uid>,
-    /// The keeper of companions.
-    pub companions: &'a Arc<dyn Companions>,
-    /// The family's id.
-    pub family: u32,
-    /// The family's settings.
-    pub options: &'a CfOptions,
-    /// Compression of the outputs.
-    pub compression: Compression,
-    /// Bits per key of the outputs' filters.
-    pub filter_bits: usize,
-    /// The zstd dictionary of the outputs.
-    pub dictionary: Option<Arc<Dictionary>>,
-    /// At most the lowest seqno of the inputs.
-    pub base_seqno: Seqno,
-    /// Returns the numbers of new files.
-    pub next_file: &'a (dyn Fn() -> u64 + Sync),
-    /// Set when the store closes: the pass stops with `Closed`.
-    pub cancelled: &'a AtomicBool,
-    /// Ledger of the inputs' own records.
-    pub expected: Ledger,
-    /// True if the inputs' ledgers have sums for all companions; tables written by a plain node have counts only.
-    pub summed: bool,
-    /// The value files of the family; `None` keeps values inline.
-    pub values: Option<&'a Arc<ValueShelf>>,
-    /// The rate limit and this job's priority in it; `None` for no limit.
-    pub pace: Option<(&'a Pace, Turn)>,
-    /// Collects finished tables, for a caller that syncs many of them together; `None` syncs each table here.
-    pub unsynced: Option<&'a UnsyncedTables>,
-}
 
 /// Deviations of a pass from the usual way.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 //! The first levels stay uncompressed: data leaves them soon. The bottom level, which holds most of the data and
 //! receives the fewest writes, may have a codec of its own.
 
-use super::pick::{Action, BOTTOM, Plan};
+use super::plan::{Action, BOTTOM, Plan};
 use crate::options::{CfOptions, Compression};
 
 /// The levels that stay uncompressed.
@@ -28,7 +28,7 @@ pub fn action(options: &CfOptions, plan: &Plan) -> Action {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pick::{Reason, Span};
+    use super::super::plan::{Reason, Span};
     use super::*;
 
     #[test]

@@ -10,8 +10,11 @@ use super::*;
 use crate::compaction::lean::{is_bare, is_lean, pick_bare, pick_lean};
 use crate::compaction::rules::{Decision, Rules};
 use crate::compaction::split::Splitter;
-use crate::record::Kind;
+use crate::expiry::Expiries;
+use crate::order::Order;
+use crate::record::{Kind, MAX_SEQNO, Seqno};
 use crate::scripts;
+use crate::version::LEVELS;
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

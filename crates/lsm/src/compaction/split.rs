@@ -7,7 +7,7 @@
 //! become too large. It never ends between two versions of one user key (I05): a key with more versions than fit makes
 //! the table longer.
 
-use crate::compaction::pick::GRANDPARENT_TABLES;
+use super::plan::GRANDPARENT_TABLES;
 use crate::order::Order;
 
 /// The state of one pass over the kept records.

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::output::Job;
+use super::job::Job;
 use crate::checksum::Uid;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::names::Name;
