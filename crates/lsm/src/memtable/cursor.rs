@@ -10,9 +10,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::placed::Probe;
 use super::runs::Runs;
 use super::sync::LEAF;
-use super::tree::Probe;
 use super::walk::Walk;
 use super::{List, Memtable};
 use crate::cursor::Cursor;

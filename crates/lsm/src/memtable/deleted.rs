@@ -47,8 +47,8 @@ impl Deleted {
         let mut told = Deleted { count: run.len(), newest: 0, begins_inside: false, ends_inside: false };
         let mut key: Option<&[u8]> = None;
         for at in 0..run.len() {
-            let record = tree.record(run.place(at))?;
-            let is_older = key.is_some_and(|key| tree.is_same_key(key, record.key));
+            let record = tree.records.record(run.place(at))?;
+            let is_older = key.is_some_and(|key| tree.records.is_same_key(key, record.key));
             match is_older || record.kind == Kind::Delete {
                 _ if record.kind == Kind::Fence => return None,
                 true => {}
@@ -58,9 +58,9 @@ impl Deleted {
             told.newest = told.newest.max(record.seqno);
             key = Some(record.key);
         }
-        let behind = if leaf.high() == NONE { None } else { tree.record(leaf.high()) };
-        told.ends_inside = behind.zip(key).is_some_and(|(behind, key)| tree.is_same_key(behind.key, key));
-        let mut records = (0..run.len()).map(|at| tree.record(run.place(at)));
+        let behind = if leaf.high() == NONE { None } else { tree.records.record(leaf.high()) };
+        told.ends_inside = behind.zip(key).is_some_and(|(behind, key)| tree.records.is_same_key(behind.key, key));
+        let mut records = (0..run.len()).map(|at| tree.records.record(run.place(at)));
         records.all(|record| record.is_some_and(|record| is_sound(&record))).then_some(told)
     }
 

@@ -24,6 +24,7 @@ mod growing;
 mod node;
 #[cfg(test)]
 mod node_tests;
+mod placed;
 mod runs;
 #[cfg(test)]
 mod scripts;
@@ -39,8 +40,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use self::cursor::MemtableCursor;
 use self::filter::Filter;
+use self::placed::Probe;
 use self::skiplist::Skiplist;
-use self::tree::{Probe, Tree};
+use self::tree::Tree;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};

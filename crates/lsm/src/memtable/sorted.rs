@@ -6,8 +6,8 @@
 use std::cmp::Ordering;
 
 use super::node::{Leaf, before, half_of, of};
+use super::placed::{PlacedRecords, Probe};
 use super::sync::LEAF;
-use super::tree::{Probe, Tree};
 use crate::planted::{self, Bug};
 
 /// The capacity of a leaf, plus one.
@@ -33,27 +33,27 @@ fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
 
 /// Sorts words of the same half. A few, mostly versions of one key, are compared in full. Many are first sorted by the
 /// next bytes of their keys, each of which is read once.
-fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
+fn sort_behind_halves(records: &PlacedRecords, same: &mut [u64], skip: usize) {
     match same.len() {
         0 | 1 => {}
-        2..=FEW => put_in_order(same, |a, b| tree.compare_behind(of(*a), of(*b), skip)),
-        _ => sort_by_next_bytes(tree, same, skip),
+        2..=FEW => put_in_order(same, |a, b| records.compare_behind(of(*a), of(*b), skip)),
+        _ => sort_by_next_bytes(records, same, skip),
     }
 }
 
 #[inline(never)]
-fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
+fn sort_by_next_bytes(records: &PlacedRecords, same: &mut [u64], skip: usize) {
     let mut keyed = [(0, 0); ROOM];
     let keyed = &mut keyed[..same.len()];
     // Skip the common prefix, which is unknown in a leaf that was never divided.
-    let skip = skip.max(tree.common_start(same.iter().map(|word| of(*word))));
+    let skip = skip.max(records.common_start(same.iter().map(|word| of(*word))));
     for (to, word) in keyed.iter_mut().zip(&*same) {
-        *to = (tree.head_at(of(*word), skip), *word);
+        *to = (records.head_at(of(*word), skip), *word);
     }
     // The sort is stable: versions of a key keep their insertion order.
     keyed.sort_by_key(|(next, _)| *next);
     for equal in keyed.chunk_by_mut(|(a, _), (b, _)| a == b) {
-        put_in_order(equal, |(_, a), (_, b)| tree.compare_behind(of(*a), of(*b), skip + size_of::<u64>()));
+        put_in_order(equal, |(_, a), (_, b)| records.compare_behind(of(*a), of(*b), skip + size_of::<u64>()));
     }
     same.iter_mut().zip(keyed).for_each(|(to, (_, word))| *to = *word);
 }
@@ -74,19 +74,19 @@ impl Sorted {
     }
 
     /// Replaces the contents by those of a leaf.
-    pub(super) fn set(&mut self, tree: &Tree, leaf: &Leaf) {
+    pub(super) fn set(&mut self, records: &PlacedRecords, leaf: &Leaf) {
         let sorted = self.load(leaf);
-        self.arrange(tree, sorted, leaf.skip());
+        self.arrange(records, sorted, leaf.skip());
     }
 
     /// Replaces the contents by those of a full leaf and one more word, and returns that word's rank. `is_behind`: the
     /// word is known to sort after the one inserted last.
-    pub(super) fn set_with(&mut self, tree: &Tree, leaf: &Leaf, one: u64, is_behind: bool) -> usize {
+    pub(super) fn set_with(&mut self, records: &PlacedRecords, leaf: &Leaf, one: u64, is_behind: bool) -> usize {
         let sorted = self.load(leaf);
         self.words[self.len] = one;
         self.len += 1;
         let sorted = if is_behind && sorted + 1 == self.len { self.len } else { sorted };
-        self.arrange(tree, sorted, leaf.skip());
+        self.arrange(records, sorted, leaf.skip());
         self.words().iter().position(|word| *word == one).unwrap_or_default()
     }
 
@@ -100,7 +100,7 @@ impl Sorted {
     }
 
     /// Sorts the words, of which the first `sorted` are in order.
-    fn arrange(&mut self, tree: &Tree, sorted: usize, skip: usize) {
+    fn arrange(&mut self, records: &PlacedRecords, sorted: usize, skip: usize) {
         let Sorted { words, len, tail } = self;
         let (words, tail) = (&mut words[..*len], &mut tail[..*len - sorted]);
         if tail.is_empty() || planted::active(Bug::LeafTailLeftUnsorted) {
@@ -123,7 +123,7 @@ impl Sorted {
             let same = &mut words[from..from + same];
             from += same.len();
             if same.iter().any(|word| of(*word) >= came) {
-                sort_behind_halves(tree, same, skip + size_of::<u32>());
+                sort_behind_halves(records, same, skip + size_of::<u32>());
             }
         }
     }
@@ -149,8 +149,8 @@ impl Sorted {
     }
 
     /// Returns how many words precede a probe; with `and_at`, precede or equal it.
-    pub(super) fn before(&self, tree: &Tree, probe: &Probe<'_>, half: u32, and_at: bool) -> usize {
-        let is_before = |place| match tree.compare(probe, place) {
+    pub(super) fn before(&self, records: &PlacedRecords, probe: &Probe<'_>, half: u32, and_at: bool) -> usize {
+        let is_before = |place| match records.compare(probe, place) {
             Ordering::Greater => true,
             Ordering::Equal => and_at,
             Ordering::Less => false,

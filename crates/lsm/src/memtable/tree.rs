@@ -24,14 +24,15 @@
 //! one ends.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Appender, Arena};
 use super::growing::Pool;
-use super::node::{Inner, Leaf, NONE, Range, before, half, half_of, of, word};
+use super::node::{Inner, Leaf, NONE, Range, before, half_of, of, word};
+use super::placed::{PlacedRecords, Probe};
 use super::sorted::Sorted;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, INNER, LEAF, Ordering::*, fence, look_again};
-use crate::order::{Order, common_prefix, head};
+use crate::order::{Order, common_prefix};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 
@@ -41,8 +42,7 @@ const MOST_FLOORS: usize = 12;
 /// Records in internal order (I02).
 #[derive(Debug)]
 pub(super) struct Tree {
-    order: Order,
-    arena: Arc<Arena>,
+    pub(super) records: PlacedRecords,
     leaves: Pool<Leaf>,
     inners: Pool<Inner>,
     /// Number of levels above the leaves, and the root node; `EMPTY` before the first record.
@@ -83,13 +83,6 @@ struct Made {
     inners: u32,
 }
 
-/// A search key.
-#[derive(Clone, Copy)]
-pub(super) struct Probe<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) seqno: Seqno,
-}
-
 /// The inner nodes from the root to a leaf, and the child taken in each.
 #[derive(Clone, Copy, Debug)]
 struct Path {
@@ -110,8 +103,7 @@ impl Tree {
         let (arena, appender) = Arena::new(budget);
         let log2 = (budget / (64 << 10)).max(2).ilog2().min(7);
         Tree {
-            order,
-            arena,
+            records: PlacedRecords { order, arena },
             leaves: Pool::new(log2),
             inners: Pool::new(1),
             root: AtomicU64::new(EMPTY),
@@ -155,7 +147,7 @@ impl Tree {
             && let Some(stands_behind) = self.stands_in(&probe, leaf)
         {
             is_behind = stands_behind;
-            if leaf.append(word(self.half(probe.key, leaf.skip()), place), is_behind) {
+            if leaf.append(word(self.records.half(probe.key, leaf.skip()), place), is_behind) {
                 return Some(bytes);
             }
         }
@@ -165,7 +157,7 @@ impl Tree {
         let (id, leaf) = self.way(&probe, &mut writer.path)?;
         writer.stays = writer.finger == id;
         writer.finger = id;
-        let word = word(self.half(probe.key, leaf.skip()), place);
+        let word = word(self.records.half(probe.key, leaf.skip()), place);
         if leaf.append(word, false) {
             return Some(bytes);
         }
@@ -177,9 +169,9 @@ impl Tree {
     fn stands_in(&self, probe: &Probe<'_>, leaf: &Leaf) -> Option<bool> {
         let Range { low, high, .. } = leaf.range();
         let last = of(leaf.slot(leaf.len().checked_sub(1)?));
-        match self.compare(probe, last) {
-            Ordering::Greater => (high == NONE || self.compare(probe, high).is_lt()).then_some(true),
-            _ => (low == NONE || self.compare(probe, low).is_ge()).then_some(false),
+        match self.records.compare(probe, last) {
+            Ordering::Greater => (high == NONE || self.records.compare(probe, high).is_lt()).then_some(true),
+            _ => (low == NONE || self.records.compare(probe, low).is_ge()).then_some(false),
         }
     }
 
@@ -194,7 +186,7 @@ impl Tree {
                 return Some((id, leaf));
             }
             let high = leaf.high();
-            if high == NONE || self.compare(probe, high) == Ordering::Less {
+            if high == NONE || self.records.compare(probe, high) == Ordering::Less {
                 return Some((id, leaf));
             }
             look_again();
@@ -205,7 +197,7 @@ impl Tree {
     #[inline]
     pub(super) fn get(&self, probe: &Probe<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
         let Some((_, leaf)) = self.find(probe) else { return false };
-        let (half, len) = (self.half(probe.key, leaf.skip()), leaf.len());
+        let (half, len) = (self.records.half(probe.key, leaf.skip()), leaf.len());
         let sorted = leaf.sorted(len);
         let mut newest = None;
         // The version inserted last is the newest of its key, unless seqnos arrived out of order; and unsorted records
@@ -221,7 +213,7 @@ impl Tree {
             }
         }
         if newest.is_none() || is_shuffled {
-            let is_before = |place| self.compare(probe, place) == Ordering::Greater;
+            let is_before = |place| self.records.compare(probe, place) == Ordering::Greater;
             let at = before(sorted, |at| leaf.slot(at), half, is_before);
             if at < sorted && half_of(leaf.slot(at)) == half {
                 self.take_newer(probe, of(leaf.slot(at)), &mut newest);
@@ -232,7 +224,7 @@ impl Tree {
         if newest.is_none() && leaf.high_half() == half && leaf.high() != NONE {
             self.take_newer(probe, leaf.high(), &mut newest);
         }
-        let Some(record) = newest.and_then(|(_, place)| self.record(place)) else { return false };
+        let Some(record) = newest.and_then(|(_, place)| self.records.record(place)) else { return false };
         visit(&record);
         true
     }
@@ -240,17 +232,12 @@ impl Tree {
     /// Records a version of the probe's key, if it is visible at the probe's seqno and newer than the one recorded.
     #[inline]
     fn take_newer(&self, probe: &Probe<'_>, place: u32, newest: &mut Option<(Seqno, u32)>) {
-        let Some((key, seqno)) = self.arena.placed(place) else { return };
+        let Some((key, seqno)) = self.records.arena.placed(place) else { return };
         let passed_over = planted::active(Bug::NewestVersionInLeafPassedOver);
         let is_newer = seqno <= probe.seqno && newest.is_none_or(|(newest, _)| (newest < seqno) != passed_over);
-        if is_newer && self.order.compare(key, probe.key).is_eq() {
+        if is_newer && self.records.order.compare(key, probe.key).is_eq() {
             *newest = Some((seqno, place));
         }
-    }
-
-    /// True if two keys are equal in the order.
-    pub(super) fn is_same_key(&self, a: &[u8], b: &[u8]) -> bool {
-        self.order.compare(a, b).is_eq()
     }
 
     /// Returns the first or last leaf.
@@ -266,58 +253,7 @@ impl Tree {
     /// `Arena::reach`.
     #[inline]
     pub(super) fn reach(&self) -> u64 {
-        self.arena.reach()
-    }
-
-    #[inline]
-    pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
-        self.arena.record(place)
-    }
-
-    /// Prefetches the record at a place.
-    #[inline]
-    pub(super) fn ask_for(&self, place: u32) {
-        self.arena.ask_for(place);
-    }
-
-    /// Returns the half of a key after its first `skip` bytes; 0 in an order without heads.
-    #[inline]
-    pub(super) fn half(&self, key: &[u8], skip: usize) -> u32 {
-        if self.order.is_bytewise() { half(key, skip) } else { 0 }
-    }
-
-    /// Returns the head of the key at a place after its first `skip` bytes; 0 in an order without heads.
-    pub(super) fn head_at(&self, place: u32, skip: usize) -> u64 {
-        if self.order.is_bytewise() { head(self.key(place), skip) } else { 0 }
-    }
-
-    /// Returns the length of the common prefix of the keys at some places; 0 in an order without heads.
-    pub(super) fn common_start(&self, mut places: impl Iterator<Item = u32>) -> usize {
-        let Some(first) = places.next().filter(|_| self.order.is_bytewise()) else { return 0 };
-        let first = self.key(first);
-        places.map(|place| common_prefix(first, self.key(place))).min().unwrap_or(first.len())
-    }
-
-    fn key(&self, place: u32) -> &[u8] {
-        self.arena.placed(place).map_or(&[], |(key, _)| key)
-    }
-
-    /// Compares a probe with the record at a place.
-    #[inline]
-    pub(super) fn compare(&self, probe: &Probe<'_>, place: u32) -> Ordering {
-        let (key, seqno) = self.arena.placed(place).unwrap_or_default();
-        self.order.compare_internal((probe.key, probe.seqno), (key, seqno))
-    }
-
-    /// Compares two records whose keys agree in the first `same` bytes, where a shorter key is extended by zeros. They
-    /// are mostly versions of one key, and then no key byte is read.
-    pub(super) fn compare_behind(&self, a: u32, b: u32, same: usize) -> Ordering {
-        let (key, seqno) = self.arena.placed(a).unwrap_or_default();
-        let (other, older) = self.arena.placed(b).unwrap_or_default();
-        match key.len() == other.len() && key.len() <= same && self.order.is_bytewise() {
-            true => older.cmp(&seqno),
-            false => self.order.compare_internal((key, seqno), (other, older)),
-        }
+        self.records.arena.reach()
     }
 
     /// Returns the child of an inner node that contains a probe, as far as the reader can see. `floor` is the node's
@@ -332,16 +268,16 @@ impl Tree {
                 Ordering::Equal => {}
             }
         }
-        node.find(self.half(probe.key, skip), |child| match self.low(floor - 1, child) {
+        node.find(self.records.half(probe.key, skip), |child| match self.low(floor - 1, child) {
             NONE => Ordering::Less,
-            low => self.compare(probe, low).reverse(),
+            low => self.records.compare(probe, low).reverse(),
         })
     }
 
     /// Compares a key with all keys that have the common prefix of a node's separators.
     #[inline(never)]
     fn beside(&self, node: &Inner, key: &[u8]) -> Ordering {
-        let (skip, start) = (node.skip(), self.key(node.witness()));
+        let (skip, start) = (node.skip(), self.records.key(node.witness()));
         key.get(..skip).unwrap_or(key).cmp(start.get(..skip).unwrap_or(start))
     }
 
@@ -391,7 +327,7 @@ impl Tree {
     /// Creates the first leaf, with the first record.
     fn plant(&self, writer: &mut Writer, probe: Probe<'_>, place: u32) -> Option<usize> {
         let (id, leaf) = self.new_leaf(&mut writer.made)?;
-        let words = [word(self.half(probe.key, 0), place)];
+        let words = [word(self.records.half(probe.key, 0), place)];
         leaf.fill(Range { low: NONE, high: NONE, skip: 0 }, 0, words.into_iter());
         self.first.store(id, Release);
         self.last.store(id, Release);
@@ -419,7 +355,7 @@ impl Tree {
         let Writer { made, path, all, .. } = writer;
         let inners = made.inners;
         let (Range { low, high, skip }, prev, next) = (full.range(), full.prev.load(Relaxed), full.next.load(Relaxed));
-        let rank = all.set_with(self, full, one, is_behind);
+        let rank = all.set_with(&self.records, full, one, is_behind);
         let cut = self.cut(all, rank, key, (prev == NONE, next == NONE || is_behind));
         let middle = all.place(cut);
         let ((left_id, left), (right_id, right)) = (self.new_leaf(made)?, self.new_leaf(made)?);
@@ -457,7 +393,7 @@ impl Tree {
         let (records, middle) = (all.len(), all.len() / 2);
         let is_version = |at: usize| {
             half_of(all.words()[at]) == half_of(all.words()[rank])
-                && self.order.compare(self.key(all.place(at)), key).is_eq()
+                && self.records.order.compare(self.records.key(all.place(at)), key).is_eq()
         };
         match () {
             () if is_last && rank + 1 == records => rank,
@@ -472,7 +408,7 @@ impl Tree {
         let skip = self.skip(range).max(range.skip as usize);
         let is_anew = skip > range.skip as usize;
         let range = Range { skip: skip as u32, ..range };
-        let half_at = |place| self.half(self.key(place), skip);
+        let half_at = |place| self.records.half(self.records.key(place), skip);
         let high_half = if range.high == NONE { 0 } else { half_at(range.high) };
         match is_anew {
             true => leaf.fill(range, high_half, words.iter().map(|old| word(half_at(of(*old)), of(*old)))),
@@ -482,8 +418,8 @@ impl Tree {
 
     /// Returns the length of the common prefix of a range's keys, as far as its ends show.
     fn skip(&self, range: Range) -> usize {
-        match (self.arena.placed(range.low), self.arena.placed(range.high)) {
-            (Some((low, _)), Some((high, _))) if self.order.is_bytewise() => common_prefix(low, high),
+        match (self.records.arena.placed(range.low), self.records.arena.placed(range.high)) {
+            (Some((low, _)), Some((high, _))) if self.records.order.is_bytewise() => common_prefix(low, high),
             _ => range.skip as usize,
         }
     }
@@ -494,14 +430,14 @@ impl Tree {
         let Halves { left, right, middle } = halves;
         let Some((id, at)) = floors.checked_sub(1).map(|above| path.steps[above]) else {
             let (id, root) = self.new_inner(made)?;
-            let words = [word(0, left), word(self.half(self.key(middle), 0), right)];
+            let words = [word(0, left), word(self.records.half(self.records.key(middle), 0), right)];
             self.fill_inner(root, Range { low: NONE, high: NONE, skip: 0 }, below, &words);
             self.root.store((below + 1) << 32 | u64::from(id), Release);
             return Some(());
         };
         let (node, at) = (self.inners.get(id)?, at as usize);
         if !node.is_full() && self.shares(node, middle) {
-            node.insert(at + 1, word(self.half(self.key(middle), node.skip()), right));
+            node.insert(at + 1, word(self.records.half(self.records.key(middle), node.skip()), right));
             node.redirect(at, left);
             return Some(());
         }
@@ -512,7 +448,7 @@ impl Tree {
             count += 1;
         }
         words[at] = word(half_of(words[at]), left);
-        words[at + 1] = word(self.half(self.key(middle), skip as usize), right);
+        words[at + 1] = word(self.records.half(self.records.key(middle), skip as usize), right);
         if count <= INNER {
             // The new separator has another prefix than the existing ones: rebuild the same node with other heads.
             let (id, anew) = self.new_inner(made)?;
@@ -542,11 +478,11 @@ impl Tree {
     fn fill_inner(&self, node: &Inner, range: Range, below: u64, words: &[u64]) {
         let separator = |at: usize| {
             let place = words.get(at).map_or(NONE, |word| self.low(below, of(*word)));
-            (place, self.key(place))
+            (place, self.records.key(place))
         };
         let is_open = range.low == NONE || range.high == NONE;
         let (skip, witness) = match words {
-            [_, .., _] if is_open && self.order.is_bytewise() => {
+            [_, .., _] if is_open && self.records.order.is_bytewise() => {
                 let (first, (_, last)) = (separator(1), separator(words.len() - 1));
                 (common_prefix(first.1, last), Some(first))
             }
@@ -556,7 +492,7 @@ impl Tree {
         let half_at = |at: usize| match at {
             0 => 0,
             _ if skip == range.skip as usize => half_of(words[at]),
-            _ => self.half(separator(at).1, skip),
+            _ => self.records.half(separator(at).1, skip),
         };
         let words = words.iter().enumerate().map(|(at, old)| word(half_at(at), of(*old)));
         node.fill(Range { skip: skip as u32, ..range }, witness, words);
@@ -565,10 +501,10 @@ impl Tree {
     /// True if a new separator has the common prefix of a node's separators.
     fn shares(&self, node: &Inner, separator: u32) -> bool {
         let range = node.range();
-        if range.low != NONE && range.high != NONE || !self.order.is_bytewise() {
+        if range.low != NONE && range.high != NONE || !self.records.order.is_bytewise() {
             return true;
         }
-        match (self.arena.placed(node.witness()), self.arena.placed(separator)) {
+        match (self.records.arena.placed(node.witness()), self.records.arena.placed(separator)) {
             (Some((witness, _)), Some((key, _))) => common_prefix(witness, key) >= node.skip(),
             _ => false,
         }

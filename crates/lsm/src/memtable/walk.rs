@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use super::deleted::Deleted;
 use super::node::{Leaf, NONE, half_of, of};
+use super::placed::Probe;
 use super::sorted::Sorted;
 use super::sync::Ordering::Acquire;
-use super::tree::{Probe, Tree};
+use super::tree::Tree;
 use crate::planted::{Bug, active};
 use crate::record::{Record, Seqno};
 
@@ -84,14 +85,14 @@ impl Walk {
 
     #[inline]
     pub(super) fn record<'a>(&self, tree: &'a Tree) -> Option<Record<'a>> {
-        if self.valid() { tree.record(self.run.place(self.at)) } else { None }
+        if self.valid() { tree.records.record(self.run.place(self.at)) } else { None }
     }
 
     /// Returns the adjacent record, if it is in the same leaf.
     #[inline]
     pub(super) fn record_beside<'a>(&self, tree: &'a Tree, forward: bool) -> Option<Record<'a>> {
         let at = if forward { self.at + 1 } else { self.at.checked_sub(1)? };
-        tree.record(of(*self.run.words().get(at)?))
+        tree.records.record(of(*self.run.words().get(at)?))
     }
 
     /// Returns the records of the leaf with the same half as the one at a position: their order depends on key bytes
@@ -142,7 +143,7 @@ impl Walk {
         self.was_tried = true;
         let ends_before = |leaf: &Leaf| match until {
             Some(_) if active(Bug::DeletedLeafIgnoresItsRival) => true,
-            Some(until) => leaf.high() != NONE && tree.compare(&until, leaf.high()).is_ge(),
+            Some(until) => leaf.high() != NONE && tree.records.compare(&until, leaf.high()).is_ge(),
             None => true,
         };
         if !ends_before(leaf) {
@@ -162,10 +163,10 @@ impl Walk {
             }
         }
         if self.leaf != here {
-            self.run.set(tree, leaf);
+            self.run.set(&tree.records, leaf);
         }
         // Records inserted meanwhile are invisible to every current reader, and hide nothing.
-        let visible = |at: &usize| tree.record(self.run.place(*at)).is_some_and(|record| record.seqno <= seqno);
+        let visible = |at: &usize| tree.records.record(self.run.place(*at)).is_some_and(|record| record.seqno <= seqno);
         match (0..self.run.len()).rev().find(visible) {
             Some(at) => self.at = at,
             None => self.at = 0,
@@ -192,8 +193,8 @@ impl Walk {
         (self.leaf, self.at, self.was_tried) = (NONE, 0, false);
         if let Some((id, leaf)) = tree.find(probe) {
             self.leaf = id;
-            self.run.set(tree, leaf);
-            self.at = self.run.before(tree, probe, tree.half(probe.key, leaf.skip()), and_at);
+            self.run.set(&tree.records, leaf);
+            self.at = self.run.before(&tree.records, probe, tree.records.half(probe.key, leaf.skip()), and_at);
             (self.at..self.at + AHEAD).for_each(|at| self.ask_for(tree, at));
         }
     }
@@ -203,7 +204,7 @@ impl Walk {
     #[inline]
     fn ask_for(&self, tree: &Tree, at: usize) {
         if let Some(word) = self.run.words().get(at) {
-            tree.ask_for(of(*word));
+            tree.records.ask_for(of(*word));
         }
     }
 
@@ -217,7 +218,7 @@ impl Walk {
         self.run.clear();
         (self.leaf, self.was_tried) = (id, false);
         if let Some(leaf) = tree.leaf(id) {
-            self.run.set(tree, leaf);
+            self.run.set(&tree.records, leaf);
         }
         self.at = if at_first { 0 } else { self.run.len().saturating_sub(1) };
         let from = if at_first { 0 } else { self.run.len().saturating_sub(AHEAD) };

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::walk::Opened;
+use super::opened::Opened;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::Order;

@@ -18,6 +18,7 @@
 
 mod concat;
 mod fences;
+mod opened;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -26,7 +27,8 @@ use std::cmp::Ordering;
 
 pub use self::concat::{ConcatCursor, Part, Tiers};
 pub use self::fences::FenceCursor;
-pub use self::walk::{Opened, Walk};
+pub use self::opened::Opened;
+pub use self::walk::Walk;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};

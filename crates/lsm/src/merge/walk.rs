@@ -7,7 +7,7 @@ use super::concat::ConcatCursor;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::memtable::MemtableCursor;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
 
@@ -19,16 +19,6 @@ pub enum Walk {
     Memtable(Box<MemtableCursor>),
     /// Anything else.
     Other(Box<dyn Cursor>),
-}
-
-/// The cursor of a part.
-pub enum Opened {
-    /// A table's cursor.
-    Table(Box<TableCursor>),
-    /// Any other cursor.
-    Other(Box<dyn Cursor>),
-    /// A table's cursor that is lent out.
-    Lent,
 }
 
 impl Walk {
@@ -70,16 +60,6 @@ impl Walk {
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
         if let Walk::Tables(tables) = self {
             tables.take_back(table);
-        }
-    }
-}
-
-impl Opened {
-    /// Returns the table's cursor, for reuse with another table.
-    pub(super) fn into_spare(self) -> Option<Box<TableCursor>> {
-        match self {
-            Opened::Table(table) => Some(table),
-            Opened::Other(_) | Opened::Lent => None,
         }
     }
 }
@@ -138,63 +118,5 @@ impl Cursor for Walk {
 
     fn source(&self) -> Source<'_> {
         each!(self, cursor => cursor.source())
-    }
-}
-
-/// Forwards a call to the cursor of a part; a lent one is invalid.
-macro_rules! opened {
-    ($self:ident, $cursor:ident => $call:expr, $lent:expr) => {
-        match $self {
-            Opened::Table($cursor) => $call,
-            Opened::Other($cursor) => $call,
-            Opened::Lent => $lent,
-        }
-    };
-}
-
-impl Cursor for Opened {
-    #[inline]
-    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        opened!(self, cursor => cursor.seek(key, seqno), Ok(()))
-    }
-
-    #[inline]
-    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        opened!(self, cursor => cursor.seek_for_prev(key, seqno), Ok(()))
-    }
-
-    #[inline]
-    fn first(&mut self) -> Result<()> {
-        opened!(self, cursor => cursor.first(), Ok(()))
-    }
-
-    #[inline]
-    fn last(&mut self) -> Result<()> {
-        opened!(self, cursor => cursor.last(), Ok(()))
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        opened!(self, cursor => cursor.next(), Ok(()))
-    }
-
-    #[inline]
-    fn prev(&mut self) -> Result<()> {
-        opened!(self, cursor => cursor.prev(), Ok(()))
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        opened!(self, cursor => cursor.valid(), false)
-    }
-
-    #[inline]
-    fn record(&self) -> Record<'_> {
-        let nothing = Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] };
-        opened!(self, cursor => cursor.record(), nothing)
-    }
-
-    fn source(&self) -> Source<'_> {
-        opened!(self, cursor => cursor.source(), Source::default())
     }
 }

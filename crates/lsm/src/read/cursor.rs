@@ -19,23 +19,21 @@
 //! no bound comes before the block's next keys, the table's cursor is lent for these keys, and a step of the user's
 //! cursor is one step of the table's cursor (`run`).
 
-mod closer;
-mod lost;
-
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::run::Run;
 use super::saved::{SavedRecord, SeenKey};
+use crate::checksum::hash_key;
 use crate::cursor::Cursor;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
 use crate::merge::{MergeCursor, Walk};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Companions, Life};
+use crate::seam::{Companions, Life, Protection, Source};
 use crate::values::Room;
 
 /// The range of user keys that a cursor may show: lower and upper bound.
@@ -597,6 +595,203 @@ impl UserCursor {
     }
 }
 
+/// Resolves the record at which the cursor arrives, which few records need: one that points to its value, or one that
+/// appears expired and fails its check. After an error in its place, the next step continues after its key: no older
+/// version is shown instead.
+impl UserCursor {
+    /// Reads the value of the current record in a cursor that shows pointers (`without_values`): the cursor shows that
+    /// value until its next move. For callers that decide by key whether they want a value. Errors, and the cursor's
+    /// state after them, are those of a move to the record.
+    pub fn read_pointed(&mut self) -> Result<()> {
+        match !self.is_pointer && self.standing().kind == Kind::BlobPointer {
+            true => self.read_value(),
+            false => Ok(()),
+        }
+    }
+
+    /// Resolves the record at which the walk has arrived.
+    #[cold]
+    #[inline(never)]
+    fn look_closer(&mut self) -> Result<()> {
+        let standing = self.standing();
+        let (is_pointer, life) = (standing.kind == Kind::BlobPointer, self.life(&standing));
+        self.is_pointer = false;
+        if life == Life::Doubtful
+            && let Some(damage) = self.damage_of_standing()?
+        {
+            return Err(self.leave_with(damage));
+        }
+        if is_pointer && !self.shows_pointers { self.read_value() } else { Ok(()) }
+    }
+
+    /// Reads the value that the current record points to.
+    fn read_value(&mut self) -> Result<()> {
+        let record = match self.place {
+            Place::Inner => self.inner.record(),
+            Place::Saved => self.saved.record(),
+            Place::Nowhere | Place::Fence | Place::Told => return Ok(()),
+        };
+        let Some(values) = &self.values else { return Ok(()) };
+        let outcome = values.read(&record, &mut self.room);
+        self.is_pointer = outcome.is_ok();
+        outcome.map_err(|error| self.leave_with(error))
+    }
+
+    /// Moves off the current record, with an error in its place.
+    fn leave_with(&mut self, error: Error) -> Error {
+        let (record, after) = match self.place {
+            Place::Saved => (self.saved.record(), Place::Told),
+            _ => (self.inner.record(), Place::Fence),
+        };
+        // The next step must not show an older version of the key.
+        self.seen.set(self.order.lead(record.key), record.key);
+        (self.place, self.is_pointer) = (after, false);
+        error
+    }
+
+    /// Checks the record at which the cursor is to stop, and returns its damage; `None` if it is sound. Errors are
+    /// those of the sources, and leave the cursor invalid.
+    fn damage_of_standing(&mut self) -> Result<Option<Error>> {
+        let Some((keeper, ..)) = &self.expiry else { return Ok(None) };
+        let place = std::mem::replace(&mut self.place, Place::Nowhere);
+        if place == Place::Saved {
+            // The inner cursor has left the record and must be at it for the check.
+            self.inner.seek(self.saved.record().key, self.saved.record().seqno)?;
+        }
+        let is_there = self.inner.valid() && {
+            let (saved, found) = (self.saved.record(), self.inner.record());
+            let is_it = || found.seqno == saved.seqno && self.order.compare(found.key, saved.key).is_eq();
+            place == Place::Inner || found.kind != Kind::Fence && is_it()
+        };
+        let record = if place == Place::Saved { self.saved.record() } else { self.inner.record() };
+        let unknown = Source { protection: Protection::Complete, ..Source::default() };
+        let source = if is_there { self.inner.source() } else { unknown };
+        let is_right = keeper.verify(&record, hash_key(record.key), source.protection).serves();
+        let damage = (!is_right).then(|| self.named(not_as_written(&record, source)));
+        if let (Some(damage), Some(values)) = (&damage, &self.values)
+            && is_there
+            && source.file.is_empty()
+        {
+            values.damaged_in_memory(record.seqno, damage);
+        }
+        if place == Place::Saved {
+            self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
+        }
+        self.place = place;
+        Ok(damage)
+    }
+}
+
+/// The lost ranges (fences) that the cursor encounters: which of them it reports, and when. A fence over several keys may
+/// hide any of them, so it is reported wherever the walk enters it. A fence over versions of a single key is reported
+/// only if no newer version is the result: forward the newer version comes first; backward the fence waits for it
+/// (`pending`).
+impl UserCursor {
+    /// Handles a fence at the inner cursor's position. A fence that was not known is reported as an error, now or
+    /// (`later`) at the next step.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, later: bool) -> Result<()> {
+        let fence = Fence::shown(&self.inner.record())?;
+        let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
+        let is_newer = self.only_key(&fence).is_some_and(|key| !fence.may_hide(&self.order, key, self.seqno));
+        if is_outside || is_newer || self.fences.contains(&fence) {
+            return Ok(());
+        }
+        self.fences.push(fence);
+        if later {
+            self.pending += 1;
+            return Ok(());
+        }
+        self.place = Place::Fence;
+        Err(self.error_of(self.fences.len() - 1))
+    }
+
+    /// Handles a fence on the way back. A fence over versions of a single key waits for the versions before it: the
+    /// newest of them may be the result.
+    #[cold]
+    #[inline(never)]
+    fn meet_backward(&mut self) -> Result<()> {
+        let record = self.inner.record();
+        let is_of_one_key = self.only_key(&Fence::shown(&record)?).is_some();
+        if self.pending == 0 && is_of_one_key {
+            self.saved.set(&record);
+        }
+        self.meet(self.pending > 0 || is_of_one_key)
+    }
+
+    /// True for a fence over versions of a single key if none of them is visible, or the key is already decided: it
+    /// hides nothing from this cursor. The inner cursor is at the fence.
+    #[cold]
+    #[inline(never)]
+    fn is_decided(&self) -> Result<bool> {
+        let record = self.inner.record();
+        let fence = Fence::shown(&record)?;
+        let hides = |key: &[u8]| fence.may_hide(&self.order, key, self.seqno);
+        let is_seen = || self.seen.is(&self.order, &self.inner.lead(), record.key);
+        Ok(self.only_key(&fence).is_some_and(|key| !hides(key) || is_seen()))
+    }
+
+    /// Returns the key, if a fence spans versions of one key only. For a damaged record in memory (in no file) the key
+    /// itself may be wrong.
+    fn only_key<'f>(&self, fence: &'f Fence) -> Option<&'f [u8]> {
+        fence.only_key(&self.order).filter(|_| !fence.file.is_empty())
+    }
+
+    /// Drops the pending fences that span only the saved key: its newest version is the result.
+    #[cold]
+    fn drop_decided(&mut self) {
+        let waiting = self.fences.split_off(self.fences.len() - self.pending);
+        let key = self.saved.record().key;
+        let is_of_key = |fence: &Fence| self.only_key(fence).is_some_and(|only| self.order.compare(only, key).is_eq());
+        let waiting: Vec<Fence> = waiting.into_iter().filter(|fence| !is_of_key(fence)).collect();
+        self.pending = waiting.len();
+        self.fences.extend(waiting);
+    }
+
+    /// Returns the error of an unreported fence from the way here; the cursor then keeps its position and shows no
+    /// record.
+    #[inline]
+    fn tell_pending(&mut self) -> Result<()> {
+        if self.pending == 0 {
+            return Ok(());
+        }
+        self.place = Place::Told;
+        let number = self.fences.len() - self.pending;
+        self.pending -= 1;
+        Err(self.error_of(number))
+    }
+
+    #[cold]
+    fn error_of(&self, number: usize) -> Error {
+        let none = || Error::structural("a fence that is not there");
+        let fence = self.fences.get(number);
+        let error = self.named(fence.map_or_else(none, Fence::error));
+        // A fence in no file stands for a record in memory.
+        if let (Some(fence), Some(values)) = (fence, &self.values)
+            && fence.file.is_empty()
+        {
+            values.damaged_in_memory(fence.offset, &error);
+        }
+        error
+    }
+
+    /// True if the saved record may be older than a lost one.
+    #[cold]
+    fn is_saved_covered(&mut self) -> bool {
+        let (record, order) = (self.saved.record(), &self.order);
+        if self.pending == 0 {
+            self.fences.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
+        }
+        self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
+    }
+
+    /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
+    fn tell_pending_unless_shown(&mut self) -> Result<()> {
+        if self.place == Place::Nowhere { self.tell_pending() } else { Ok(()) }
+    }
+}
+
 fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     match bound {
         Bound::Unbounded => None,
@@ -633,4 +828,11 @@ fn reserved(kind: Kind) -> Error {
         ErrorKind::Invalid,
         format!("a record of a reserved kind ({kind:?}) stands here; this version cannot read it"),
     )
+}
+
+fn not_as_written(record: &Record<'_>, source: Source<'_>) -> Error {
+    let key_range = Some((record.key.to_vec(), record.key.to_vec()));
+    let (file, offset, verdict) = (source.file.to_owned(), source.offset, Verdict::Seal);
+    let damage = Damage { file, offset, key_range, verdict, ..Damage::default() };
+    Error::corruption(damage, "a record does not match its companion")
 }
