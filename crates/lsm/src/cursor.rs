@@ -4,8 +4,11 @@ use crate::error::Result;
 use crate::record::{Record, Seqno};
 use crate::seam::Source;
 
+mod list;
 #[cfg(test)]
 pub(crate) mod testing;
+
+pub use list::ListCursor;
 
 /// A position among records. A new cursor is invalid. Any move may fail; after an error the cursor is invalid until the
 /// next seek. A step within cached blocks allocates nothing.

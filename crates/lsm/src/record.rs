@@ -214,6 +214,12 @@ pub struct Record<'a> {
     pub companion: &'a [u8],
 }
 
+/// A value that holds one record.
+pub trait AsRecord {
+    /// Borrows the record.
+    fn as_record(&self) -> Record<'_>;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::order::Order;
-use crate::record::{Kind, Record, Seqno, companion};
+use crate::record::{AsRecord, Kind, Record, Seqno, companion};
 
 /// The protection that a table, memtable or batch promises for its records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -222,6 +222,12 @@ impl Emitted {
     pub fn record(&self) -> Record<'_> {
         let (key, value, companion) = (self.key(), self.value(), self.companion());
         Record { key, seqno: self.seqno, kind: self.kind, value, companion }
+    }
+}
+
+impl AsRecord for Emitted {
+    fn as_record(&self) -> Record<'_> {
+        self.record()
     }
 }
 

@@ -8,11 +8,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::Cursor;
+use super::{Cursor, ListCursor};
 use crate::error::{Error, Result};
 use crate::order::{Comparator, Order};
-use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::Source;
+use crate::record::{AsRecord, Kind, MAX_SEQNO, Record, Seqno};
+use crate::seam::{Protection, Source};
 
 /// A record that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,12 @@ impl Owned {
     }
 }
 
+impl AsRecord for Owned {
+    fn as_record(&self) -> Record<'_> {
+        self.borrow()
+    }
+}
+
 impl From<Record<'_>> for Owned {
     fn from(record: Record<'_>) -> Owned {
         Owned {
@@ -54,11 +60,9 @@ pub(crate) fn sorted(order: &Order, records: &[Owned]) -> Vec<Owned> {
     records
 }
 
-/// A cursor over a vector. It can be set to fail.
+/// A list cursor that can be set to fail.
 pub(crate) struct VecCursor {
-    order: Order,
-    records: Vec<Owned>,
-    at: Option<usize>,
+    list: ListCursor<Owned>,
     moves_left: usize,
 }
 
@@ -69,41 +73,46 @@ impl VecCursor {
 
     /// Creates a cursor whose moves fail after the first `moves_left`.
     pub(crate) fn failing(order: &Order, records: &[Owned], moves_left: usize) -> VecCursor {
-        VecCursor { order: order.clone(), records: sorted(order, records), at: None, moves_left }
+        VecCursor { list: ListCursor::new(order.clone(), sorted(order, records), Protection::None), moves_left }
     }
 
-    fn go(&mut self, to: Option<usize>) -> Result<()> {
-        self.at = None;
-        self.moves_left = self.moves_left.checked_sub(1).ok_or_else(|| Error::structural("told to fail"))?;
-        self.at = to.filter(|at| *at < self.records.len());
-        Ok(())
+    /// Counts a move. A failed one leaves the cursor invalid.
+    fn step(&mut self) -> Result<&mut ListCursor<Owned>> {
+        match self.moves_left.checked_sub(1) {
+            Some(left) => self.moves_left = left,
+            None => {
+                self.list.invalidate();
+                return Err(Error::structural("told to fail"));
+            }
+        }
+        Ok(&mut self.list)
     }
 }
 
 impl Cursor for VecCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.go(Some(lower(&self.order, &self.records, key, seqno)))
+        self.step()?.seek(key, seqno)
     }
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.go(upper(&self.order, &self.records, key, seqno).checked_sub(1))
+        self.step()?.seek_for_prev(key, seqno)
     }
     fn first(&mut self) -> Result<()> {
-        self.go(Some(0))
+        self.step()?.first()
     }
     fn last(&mut self) -> Result<()> {
-        self.go(self.records.len().checked_sub(1))
+        self.step()?.last()
     }
     fn next(&mut self) -> Result<()> {
-        self.go(Some(self.at.expect("a valid cursor") + 1))
+        self.step()?.next()
     }
     fn prev(&mut self) -> Result<()> {
-        self.go(self.at.expect("a valid cursor").checked_sub(1))
+        self.step()?.prev()
     }
     fn valid(&self) -> bool {
-        self.at.is_some()
+        self.list.valid()
     }
     fn record(&self) -> Record<'_> {
-        self.records[self.at.expect("a valid cursor")].borrow()
+        self.list.record()
     }
     fn source(&self) -> Source<'_> {
         Source::default()

@@ -17,7 +17,7 @@ use crate::env::{Clock, Env, File, Open, read_into};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::names::Name;
 use crate::options::KIB;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{AsRecord, Kind, Record, Seqno};
 use crate::seam::{Check, Companions};
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
 use crate::values::{LoggedValues, Room, ValueFile, ValueShelf};
@@ -171,6 +171,12 @@ impl OwnedRecord {
     /// Borrows the record.
     pub fn borrow(&self) -> Record<'_> {
         Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
+    }
+}
+
+impl AsRecord for OwnedRecord {
+    fn as_record(&self) -> Record<'_> {
+        self.borrow()
     }
 }
 

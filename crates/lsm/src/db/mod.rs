@@ -94,7 +94,6 @@ pub use examine::{MemoryRef, OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
 pub use memory::MemoryMetrics;
-pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;

@@ -13,15 +13,13 @@ use super::flush::Level0;
 use crate::checksum::hash_key;
 use crate::compaction::output::{Given, write_tables};
 use crate::compaction::{Rules, Splitter};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, ListCursor};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::names::Name;
-use crate::order::Order;
-use crate::record::{Record, Seqno};
-use crate::seam::{Companions, Draft, Emitted, Protection, Source};
+use crate::seam::{Companions, Draft, Emitted};
 use crate::sst::not_served;
 use crate::values::ValueRef;
 use crate::version::TableMeta;
@@ -60,9 +58,17 @@ pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[Tabl
 }
 
 /// Writes rows to a level-0 table of the receiving family. `expected` was computed when they were emitted (I11).
-fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<Emitted>) -> Result<Vec<TableMeta>> {
+fn write_rows(
+    level0: &Level0<'_>,
+    family: &Family,
+    expected: Ledger,
+    mut rows: Vec<Emitted>,
+) -> Result<Vec<TableMeta>> {
     let base_seqno = rows.iter().map(|row| row.seqno).min().unwrap_or(0);
-    let mut cursor = RowCursor::new(family.order(), &**level0.companions, rows);
+    let order = family.order();
+    sort(&mut rows, |a, b| order.compare_internal((a.key(), a.seqno), (b.key(), b.seqno)));
+    // If the record protector promises a companion for every record, its own rows must have one too.
+    let mut cursor = ListCursor::new(order.clone(), rows, level0.companions.protection());
     let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
     write_tables(&level0.job(family, base_seqno, expected), &mut cursor, rules, splitter)
@@ -129,58 +135,4 @@ fn sort(rows: &mut [Emitted], compare: impl Fn(&Emitted, &Emitted) -> Ordering) 
         start += falls + 1;
     }
     rows.sort_by(compare);
-}
-
-/// A cursor from the first row to the last, for one pass.
-pub(super) struct RowCursor {
-    rows: Vec<Emitted>,
-    at: usize,
-    protection: Protection,
-}
-
-impl RowCursor {
-    pub(super) fn new(order: &Order, keeper: &dyn Companions, mut rows: Vec<Emitted>) -> RowCursor {
-        sort(&mut rows, |a, b| order.compare_internal((a.key(), a.seqno), (b.key(), b.seqno)));
-        // If the record protector promises a companion for every record, its own rows must have one too.
-        let protection = keeper.protection();
-        let at = rows.len();
-        RowCursor { rows, at, protection }
-    }
-
-    fn one_way(&self) -> Result<()> {
-        debug_assert!(false, "a pass goes from end to end");
-        Err(Error::invalid("rows of a flush are walked from end to end"))
-    }
-}
-
-impl Cursor for RowCursor {
-    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        self.one_way()
-    }
-    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        self.one_way()
-    }
-    fn first(&mut self) -> Result<()> {
-        self.at = 0;
-        Ok(())
-    }
-    fn last(&mut self) -> Result<()> {
-        self.one_way()
-    }
-    fn next(&mut self) -> Result<()> {
-        self.at += 1;
-        Ok(())
-    }
-    fn prev(&mut self) -> Result<()> {
-        self.one_way()
-    }
-    fn valid(&self) -> bool {
-        self.at < self.rows.len()
-    }
-    fn record(&self) -> Record<'_> {
-        self.rows[self.at].record()
-    }
-    fn source(&self) -> Source<'_> {
-        Source { protection: self.protection, ..Source::default() }
-    }
 }

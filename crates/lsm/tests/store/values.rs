@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, ListCursor, Listener, OwnedRecord, Parts};
+use waxseal_lsm::cursor::ListCursor;
+use waxseal_lsm::db::{At, Db, Event, Family, Listener, OwnedRecord, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};

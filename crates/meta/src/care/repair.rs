@@ -19,7 +19,8 @@ use std::io;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
+use waxseal_lsm::cursor::ListCursor;
+use waxseal_lsm::db::{Db, Family, HeldTables, OwnedRecord, Replacement, TableRef};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, ListCursor, OwnedRecord, Parts};
+use waxseal_lsm::cursor::ListCursor;
+use waxseal_lsm::db::{At, OwnedRecord, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression};
