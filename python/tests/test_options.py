@@ -41,7 +41,6 @@ def test_what_c_can_set_of_a_family_python_can():
 
 def test_fine_settings_are_heard(path):
     settings = {
-        "memtable": "skiplist",
         "open_tables": 100,
         "index_bytes": 1 << 20,
         "subcompactions": 4,

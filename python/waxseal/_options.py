@@ -30,7 +30,6 @@ _COMPRESSIONS = {
     "lz4": _abi.WAXSEAL_COMPRESSION_LZ4,
     "zstd": _abi.WAXSEAL_COMPRESSION_ZSTD,
 }
-_MEMTABLES = {"arena": _abi.WAXSEAL_MEMTABLE_ARENA, "skiplist": _abi.WAXSEAL_MEMTABLE_SKIPLIST}
 _SEALS = {
     "by_codec": _abi.WAXSEAL_SEALS_BY_CODEC,
     "following": _abi.WAXSEAL_SEALS_FOLLOWING,
@@ -255,8 +254,6 @@ class Opening:
             self._put(name, word(value, _COMPRESSIONS, name))
         elif name == "durability":
             self._put(name, durability(value))
-        elif name == "memtable":
-            self._put(name, word(value, _MEMTABLES, name))
         elif name == "ring":
             self._put(name, *_ring(value))
         elif name == "engine_event_age":

@@ -1,7 +1,7 @@
-//! The two memtables beside each other: inserts, gets, a walk, in rounds that alternate between them within one process.
+//! A memtable alone: inserts, gets, a walk.
 //!
-//! `memtable RECORDS [ROUNDS]` prints the median nanoseconds of each and their ratio; `memtable RECORDS only arena|skiplist fill|get|missing|walk` does one thing
-//! once, for valgrind (`--toggle-collect="*work*"`).
+//! `memtable RECORDS [ROUNDS]` prints the median nanoseconds of each; `memtable RECORDS only fill|get|missing|walk` does
+//! one thing once, for valgrind (`--toggle-collect="*work*"`).
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -14,11 +14,9 @@ use waxseal_bench::workload::{Keys, Random, Values};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::memtable::Memtable;
-use waxseal_lsm::options::MemtableKind;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 
-const KINDS: [(&str, MemtableKind); 2] = [("arena", MemtableKind::Arena), ("skiplist", MemtableKind::Skiplist)];
 const WORKS: [&str; 4] = ["fill", "get", "missing", "walk"];
 
 struct Bench {
@@ -30,8 +28,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(kind: MemtableKind, records: u64) -> Bench {
-        let table = Arc::new(Memtable::of_kind(kind, Order::bytewise(), 64 << 20));
+    fn new(records: u64) -> Bench {
+        let table = Arc::new(Memtable::with_budget(Order::bytewise(), 64 << 20));
         let keys = Keys::new(records, 16, 0).expect("sixteen digits are enough");
         Bench { table, keys, values: Values::new(100, 1, 1), random: Random::new(7), records }
     }
@@ -79,9 +77,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     match (number(0), &words[..]) {
-        (Some(records), [_, "only", kind, what]) => {
-            let Some((_, kind)) = KINDS.into_iter().find(|(name, _)| name == kind) else { return ExitCode::from(2) };
-            let mut bench = Bench::new(kind, records);
+        (Some(records), [_, "only", what]) => {
+            let mut bench = Bench::new(records);
             if *what != "fill" {
                 bench.work("fill");
             }
@@ -89,28 +86,22 @@ fn main() -> ExitCode {
             println!("{} bytes a record", bench.table.bytes() as u64 / records);
         }
         (Some(records), _) => {
-            let mut nanos = vec![vec![Vec::new(); KINDS.len()]; WORKS.len()];
+            let mut nanos = vec![Vec::new(); WORKS.len()];
             for _ in 0..number(1).unwrap_or(5) {
-                for (side, (_, kind)) in KINDS.into_iter().enumerate() {
-                    let mut bench = Bench::new(kind, records);
-                    for (at, what) in WORKS.into_iter().enumerate() {
-                        let started = Instant::now();
-                        bench.work(what);
-                        nanos[at][side].push(started.elapsed().as_nanos() as f64 / records as f64);
-                    }
+                let mut bench = Bench::new(records);
+                for (what, nanos) in WORKS.into_iter().zip(&mut nanos) {
+                    let started = Instant::now();
+                    bench.work(what);
+                    nanos.push(started.elapsed().as_nanos() as f64 / records as f64);
                 }
             }
-            for (what, sides) in WORKS.iter().zip(&mut nanos) {
-                let mut medians = sides.iter_mut().map(|rounds| {
-                    rounds.sort_by(f64::total_cmp);
-                    rounds[rounds.len() / 2]
-                });
-                let (arena, skiplist) = (medians.next().unwrap_or(0.0), medians.next().unwrap_or(0.0));
-                println!("{what}: arena {arena:.0} ns, skiplist {skiplist:.0} ns, {:.2} times", skiplist / arena);
+            for (what, rounds) in WORKS.iter().zip(&mut nanos) {
+                rounds.sort_by(f64::total_cmp);
+                println!("{what}: {:.0} ns", rounds.get(rounds.len() / 2).copied().unwrap_or_default());
             }
         }
         _ => {
-            eprintln!("usage: memtable RECORDS [ROUNDS] | RECORDS only arena|skiplist fill|get|missing|walk");
+            eprintln!("usage: memtable RECORDS [ROUNDS] | RECORDS only fill|get|missing|walk");
             return ExitCode::from(2);
         }
     }

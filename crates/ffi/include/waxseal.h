@@ -313,16 +313,6 @@ struct ArrowArrayStream {
 #define WAXSEAL_VERIFY_ALWAYS 3
 
 /**
- * A tree with leaves in an arena; the default.
- */
-#define WAXSEAL_MEMTABLE_ARENA 0
-
-/**
- * A skip list with one node per record.
- */
-#define WAXSEAL_MEMTABLE_SKIPLIST 1
-
-/**
  * The range has no bound at this end. The key is ignored.
  */
 #define WAXSEAL_UNBOUNDED 0
@@ -2436,14 +2426,6 @@ int32_t waxseal_options_set_verify_scans(waxseal_options_t *options, int32_t pol
  * Thread-safe.
  */
 int32_t waxseal_options_destroy(waxseal_options_t *options);
-
-/**
- * Sets the memtable implementation, one of `WAXSEAL_MEMTABLE_..`. It does not affect the files on disk and may differ
- * at each open.
- *
- * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown memtable.
- */
-int32_t waxseal_options_set_memtable(waxseal_options_t *options, int32_t number);
 
 /**
  * Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is

@@ -2,36 +2,15 @@
 
 use std::time::Duration;
 
-use face::{MemtableKind, Settings};
+use face::Settings;
 
 use crate::call::status_of;
 use crate::error::Failure;
 use crate::options::{set, waxseal_options_t};
 
-/// A tree with leaves in an arena; the default.
-pub const WAXSEAL_MEMTABLE_ARENA: i32 = 0;
-/// A skip list with one node per record.
-pub const WAXSEAL_MEMTABLE_SKIPLIST: i32 = 1;
-
 /// Changes a setting.
 fn tune(options: *mut waxseal_options_t, turn: impl Fn(&mut Settings) + Send + 'static) -> i32 {
     set(options, move |builder| builder.tune(&turn))
-}
-
-/// Sets the memtable implementation, one of `WAXSEAL_MEMTABLE_..`. It does not affect the files on disk and may differ
-/// at each open.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown memtable.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_memtable(options: *mut waxseal_options_t, number: i32) -> i32 {
-    status_of(|| {
-        let kind = match number {
-            WAXSEAL_MEMTABLE_ARENA => MemtableKind::Arena,
-            WAXSEAL_MEMTABLE_SKIPLIST => MemtableKind::Skiplist,
-            other => return Err(Failure::invalid(format!("{other} is no kind of memtable"))),
-        };
-        Ok(tune(options, move |settings| settings.memtable = kind))
-    })
 }
 
 /// Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is

@@ -49,25 +49,12 @@ impl Default for Compression {
     }
 }
 
-/// The data structure of memtables. It exists in memory only, so each open may choose another kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MemtableKind {
-    /// A tree of leaves in an arena: a few cache misses per operation, no allocation per record.
-    #[default]
-    Arena,
-    /// A skip list with one node per record: slower, but without unsafe code of our own. The reference for testing
-    /// `Arena`.
-    Skiplist,
-}
-
 /// Settings of a store. `validate` reports every invalid setting at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Size at which a family's memtable is frozen and flushed, in bytes. A memtable of 8 GiB is frozen whatever this
     /// setting. Larger values mean fewer flushes and a longer recovery. Default 64 MiB.
     pub memtable_bytes: usize,
-    /// The data structure of memtables. Default `Arena`.
-    pub memtable: MemtableKind,
     /// Size of the cache for blocks and large values, in bytes. Indexes and filters of open tables do not count here
     /// but in `index_bytes`. Default 256 MiB.
     pub cache_bytes: usize,
@@ -138,7 +125,6 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             memtable_bytes: 64 * MIB,
-            memtable: MemtableKind::default(),
             cache_bytes: 256 * MIB,
             open_tables: 0,
             index_bytes: 1024 * MIB,

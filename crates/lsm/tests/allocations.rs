@@ -11,7 +11,7 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open, RealFs};
 use waxseal_lsm::memtable::Memtable;
-use waxseal_lsm::options::{Compression, Durability, MemtableKind, Settings, Verify};
+use waxseal_lsm::options::{Compression, Durability, Settings, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, companion};
 use waxseal_lsm::seam::{Build, Check, Companions, Plain, Protection};
@@ -236,7 +236,7 @@ fn walks_without_allocating(table: &Arc<Table>, keys: &[Vec<u8>], verify: Verify
 /// The memtable allocates chunks of its arena, leaves and filter now and then, but no memory per record, get or step.
 #[test]
 fn a_memtable_allocates_its_pieces_and_nothing_else() {
-    let table = Arc::new(Memtable::of_kind(MemtableKind::Arena, Order::bytewise(), 64 << 20));
+    let table = Arc::new(Memtable::with_budget(Order::bytewise(), 64 << 20));
     let keys: Vec<Vec<u8>> =
         (0..20_000u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_le_bytes().to_vec()).collect();
     let fill = || {

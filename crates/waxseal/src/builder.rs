@@ -8,7 +8,7 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, MemtableKind, Settings, Verify};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::sst::Cache;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
@@ -96,13 +96,6 @@ impl Builder {
     /// flushes and a longer recovery after a crash.
     pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
         self.memtable_bytes = Some(bytes);
-        self
-    }
-
-    /// The data structure of memtables. Default [`MemtableKind::Arena`], which is several times faster; the skip list
-    /// contains no unsafe code of this project. The choice does not affect the files.
-    pub fn memtable(mut self, kind: MemtableKind) -> Builder {
-        self.settings.memtable = kind;
         self
     }
 

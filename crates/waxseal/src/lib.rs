@@ -97,9 +97,7 @@ pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics,
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Verdict};
 pub use waxseal_lsm::interrupt;
 pub use waxseal_lsm::key_text::{KeyText, RangeText};
-pub use waxseal_lsm::options::{
-    CfOptions, Compression, Durability, KIB, MIB, MemtableKind, SealLayout, Settings, Verify,
-};
+pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};

@@ -181,8 +181,6 @@ static void fine_settings_are_heard(void) {
     waxseal_family_t *family = NULL;
     uint64_t turnovers = 0;
     CHECK_OK(waxseal_options_create(&options, &error));
-    CHECK_OK(waxseal_options_set_memtable(options, WAXSEAL_MEMTABLE_SKIPLIST));
-    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_memtable(options, 2));
     CHECK_OK(waxseal_options_set_open_tables(options, 100));
     CHECK_OK(waxseal_options_set_index_bytes(options, 1 << 20));
     CHECK_OK(waxseal_options_set_subcompactions(options, 4));

@@ -15,7 +15,7 @@ use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::memtable::Memtable;
-use crate::options::{CfOptions, MemtableKind, Settings};
+use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
@@ -30,18 +30,17 @@ const CLOSED_MEMTABLE_BYTES: usize = 4096;
 /// The parameters for creating a store's memtables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    kind: MemtableKind,
     budget: usize,
 }
 
 impl Shape {
     pub(crate) fn of(settings: &Settings) -> Shape {
-        Shape { kind: settings.memtable, budget: settings.memtable_bytes }
+        Shape { budget: settings.memtable_bytes }
     }
 
     /// Creates an empty memtable.
     pub(crate) fn memtable(self, order: &Order) -> Memtable {
-        Memtable::of_kind(self.kind, order.clone(), self.budget)
+        Memtable::with_budget(order.clone(), self.budget)
     }
 }
 

@@ -1,7 +1,6 @@
 //! A cursor over a memtable that owns its position.
 //!
-//! A `Walk` over the tree's leaves, or `Runs` of the skip list's nodes, keeps the position. Neither allocates after its
-//! buffers exist.
+//! A `Walk` over the tree's leaves keeps the position, and allocates nothing.
 //!
 //! A user's cursor checks the record at its position as often as its policy requires. A record that does not match its
 //! companion is shown as a fence over all places where it may belong (`doubt`). So older versions of its key are not
@@ -10,11 +9,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::Memtable;
 use super::placed::Probe;
-use super::runs::Runs;
 use super::sync::LEAF;
 use super::walk::Walk;
-use super::{List, Memtable};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::fence::Fence;
@@ -26,7 +24,7 @@ use crate::turn::first_turn;
 /// A position among the records of a memtable. Its moves do not fail.
 pub struct MemtableCursor {
     pub(super) table: Arc<Memtable>,
-    pub(super) stand: Stand,
+    pub(super) walk: Walk,
     pub(super) judge: Option<Judge>,
     /// True if records have companions but this cursor checks none of them: its findings are not shared with other
     /// cursors.
@@ -37,67 +35,6 @@ pub struct MemtableCursor {
     fence_place: (Vec<u8>, Seqno),
     /// The last group of records whose order was verified.
     believed: Option<(u32, u32)>,
-}
-
-/// The position, in the memtable's kind of list.
-#[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "the usual one is the large one, and cursors are boxed")]
-pub(super) enum Stand {
-    Leaves(Walk),
-    Nodes(Runs),
-}
-
-/// Makes one move in either kind of list.
-macro_rules! go {
-    ($stand:expr, $list:expr, $move:ident $(, $argument:expr)*) => {
-        match (&mut $stand, $list) {
-            (Stand::Leaves(walk), List::Arena(tree)) => walk.$move(tree $(, $argument)*),
-            (Stand::Nodes(runs), List::Skiplist(list)) => runs.$move(list $(, $argument)*),
-            _ => {}
-        }
-    };
-}
-
-impl Stand {
-    /// Creates an invalid position.
-    pub(super) fn new(table: &Memtable) -> Stand {
-        match &table.list {
-            List::Arena(_) => Stand::Leaves(Walk::new()),
-            List::Skiplist(_) => Stand::Nodes(Runs::new()),
-        }
-    }
-
-    /// Moves to the first or last record.
-    pub(super) fn go_to_end(&mut self, list: &List, is_last: bool) {
-        go!(*self, list, end, is_last);
-    }
-
-    /// Moves one record forward or back; from an invalid position, to the end on that side.
-    pub(super) fn step(&mut self, list: &List, forward: bool) {
-        match (self.valid(), forward) {
-            (false, _) => self.go_to_end(list, !forward),
-            (true, true) => go!(*self, list, next),
-            (true, false) => go!(*self, list, prev),
-        }
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        match self {
-            Stand::Leaves(walk) => walk.valid(),
-            Stand::Nodes(runs) => runs.valid(),
-        }
-    }
-
-    /// Returns the record at the position, as stored.
-    #[inline]
-    pub(super) fn record<'a>(&'a self, list: &'a List) -> Option<Record<'a>> {
-        match (self, list) {
-            (Stand::Leaves(walk), List::Arena(tree)) => walk.record(tree),
-            (Stand::Nodes(runs), _) => runs.record(),
-            _ => None,
-        }
-    }
 }
 
 /// The verification policy of a cursor: the record protector, and how often it checks.
@@ -113,10 +50,9 @@ pub(super) struct Judge {
 
 impl MemtableCursor {
     pub(super) fn new(table: Arc<Memtable>) -> MemtableCursor {
-        let stand = Stand::new(&table);
         MemtableCursor {
             table,
-            stand,
+            walk: Walk::new(),
             judge: None,
             looks_away: false,
             fence: Vec::new(),
@@ -146,14 +82,13 @@ impl MemtableCursor {
     /// False if `pass_deleted` would find nothing new.
     #[inline]
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(&self.stand, Stand::Leaves(walk) if walk.may_pass())
+        self.walk.may_pass()
     }
 
     /// Skips deleted keys. The cursor must be at a tombstone that hides its key from a reader at `seqno`. If that
     /// reader sees no key from there up to some later record, at most `until`, the cursor moves to that record and
     /// returns true. The record is visible to the reader, and its key is hidden.
     pub(crate) fn pass_deleted(&mut self, seqno: Seqno, until: Option<(&[u8], Seqno)>) -> bool {
-        let (Stand::Leaves(walk), List::Arena(tree)) = (&mut self.stand, &self.table.list) else { return false };
         let (table, judge) = (&self.table, &self.judge);
         let met_damage = Cell::new(false);
         let is_sound = |record: &Record<'_>| {
@@ -162,7 +97,7 @@ impl MemtableCursor {
             is_sound
         };
         let until = until.map(|(key, seqno)| Probe { key, seqno });
-        let has_moved = walk.pass_deleted(tree, seqno, until, (!self.looks_away).then_some(is_sound));
+        let has_moved = self.walk.pass_deleted(&table.tree, seqno, until, (!self.looks_away).then_some(is_sound));
         if let Some(judge) = self.judge.as_mut().filter(|_| met_damage.get()) {
             judge.closely = LEAF; // so that the walk reports the damage when it reaches the record
         }
@@ -191,9 +126,8 @@ impl MemtableCursor {
         let (Some(judge), Some(record)) = (&self.judge, self.stored()) else { return };
         if !judge.serves(&self.table, &record) {
             self.show_fence(forward);
-        } else if let Stand::Leaves(walk) = &self.stand
-            && judge.every == 1
-            && let Some(name) = walk.group_name(walk.at())
+        } else if judge.every == 1
+            && let Some(name) = self.walk.group_name(self.walk.at())
             && self.believed != Some(name)
         {
             self.check_group(name, forward);
@@ -203,8 +137,7 @@ impl MemtableCursor {
     /// Checks the other records of a group, because a corrupted one may have changed their order.
     #[inline(never)]
     fn check_group(&mut self, name: (u32, u32), forward: bool) {
-        let Stand::Leaves(walk) = &self.stand else { return };
-        match self.stand.doubt_of_group(&self.table, self.judge.as_ref(), walk.at()) {
+        match self.walk.doubt_of_group(&self.table, self.judge.as_ref(), self.walk.at()) {
             Some(fence) => self.put_fence(fence, forward),
             None => self.believed = Some(name),
         }
@@ -213,7 +146,7 @@ impl MemtableCursor {
     #[cold]
     #[inline(never)]
     fn show_fence(&mut self, forward: bool) {
-        if let Some(doubt) = self.stand.doubt(&self.table, self.judge.as_ref()) {
+        if let Some(doubt) = self.walk.doubt(&self.table, self.judge.as_ref()) {
             self.put_fence(doubt.fence, forward);
         }
     }
@@ -240,25 +173,22 @@ impl MemtableCursor {
     #[inline]
     fn is_sound_beside(&self, forward: bool) -> bool {
         let Some(judge) = &self.judge else { return true };
-        if let (Stand::Leaves(walk), List::Arena(tree)) = (&self.stand, &self.table.list)
-            && let Some(record) = walk.record_beside(tree, forward)
-        {
+        let (walk, tree) = (&self.walk, &self.table.tree);
+        if let Some(record) = walk.record_beside(tree, forward) {
             let at = if forward { walk.at() + 1 } else { walk.at().wrapping_sub(1) };
-            return judge.serves(&self.table, &record) && self.is_group_in_order(&self.stand, at);
+            return judge.serves(&self.table, &record) && self.is_group_in_order(walk, at);
         }
-        let mut beside = self.stand.clone();
-        beside.step(&self.table.list, forward);
-        let Some(record) = beside.record(&self.table.list) else { return true };
-        let at = if let Stand::Leaves(walk) = &beside { walk.at() } else { 0 };
-        judge.serves(&self.table, &record) && self.is_group_in_order(&beside, at)
+        let mut beside = walk.clone();
+        beside.step(tree, forward);
+        let Some(record) = beside.record(tree) else { return true };
+        judge.serves(&self.table, &record) && self.is_group_in_order(&beside, beside.at())
     }
 
     /// True if no record in the group of the one at this leaf position is corrupted and possibly misplaced.
     #[inline]
-    fn is_group_in_order(&self, stand: &Stand, at: usize) -> bool {
-        let Stand::Leaves(walk) = stand else { return true };
+    fn is_group_in_order(&self, walk: &Walk, at: usize) -> bool {
         walk.group_name(at).is_none_or(|name| self.believed == Some(name))
-            || stand.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
+            || walk.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
     }
 
     /// The search encountered a corrupted record: scans all records one by one from the end on this side.
@@ -267,14 +197,14 @@ impl MemtableCursor {
     fn search_anew(&mut self, place: (&[u8], Seqno), forward: bool) {
         let Some(judge) = &mut self.judge else { return };
         judge.left = 1;
-        self.stand = Stand::found(&self.table, judge, place, forward);
+        self.walk = Walk::found(&self.table, judge, place, forward);
         self.arrive(forward);
     }
 
     /// Returns the record at the position, as stored.
     #[inline]
     fn stored(&self) -> Option<Record<'_>> {
-        self.stand.record(&self.table.list)
+        self.walk.record(&self.table.tree)
     }
 }
 
@@ -289,25 +219,25 @@ impl Judge {
 
 impl Cursor for MemtableCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        go!(self.stand, &self.table.list, seek, key, seqno);
+        self.walk.seek(&self.table.tree, key, seqno);
         self.arrive_from_search((key, seqno), true);
         Ok(())
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        go!(self.stand, &self.table.list, seek_for_prev, key, seqno);
+        self.walk.seek_for_prev(&self.table.tree, key, seqno);
         self.arrive_from_search((key, seqno), false);
         Ok(())
     }
 
     fn first(&mut self) -> Result<()> {
-        self.stand.go_to_end(&self.table.list, false);
+        self.walk.end(&self.table.tree, false);
         self.arrive(true);
         Ok(())
     }
 
     fn last(&mut self) -> Result<()> {
-        self.stand.go_to_end(&self.table.list, true);
+        self.walk.end(&self.table.tree, true);
         self.arrive(false);
         Ok(())
     }
@@ -315,7 +245,7 @@ impl Cursor for MemtableCursor {
     #[inline]
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid());
-        go!(self.stand, &self.table.list, next);
+        self.walk.next(&self.table.tree);
         self.arrive(true);
         Ok(())
     }
@@ -323,14 +253,14 @@ impl Cursor for MemtableCursor {
     #[inline]
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.valid());
-        go!(self.stand, &self.table.list, prev);
+        self.walk.prev(&self.table.tree);
         self.arrive(false);
         Ok(())
     }
 
     #[inline]
     fn valid(&self) -> bool {
-        self.stand.valid()
+        self.walk.valid()
     }
 
     #[inline]

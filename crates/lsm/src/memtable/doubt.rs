@@ -12,7 +12,8 @@
 use std::cmp::Ordering;
 
 use super::Memtable;
-use super::cursor::{Judge, Stand};
+use super::cursor::Judge;
+use super::walk::Walk;
 use crate::checksum::hash_key;
 use crate::error::Verdict;
 use crate::fence::Fence;
@@ -33,10 +34,10 @@ pub(super) struct Doubt {
     is_in_place: bool,
 }
 
-impl Stand {
+impl Walk {
     /// Returns the findings about the damaged record here; `None` if there is no record.
     pub(super) fn doubt(&self, table: &Memtable, judge: Option<&Judge>) -> Option<Doubt> {
-        let record = self.record(&table.list)?;
+        let record = self.record(&table.tree)?;
         let (before, behind) = (self.sound_beside(table, judge, false), self.sound_beside(table, judge, true));
         let order = &table.order;
         // A key that was corrupted into another existing key is adjacent to that key.
@@ -59,10 +60,9 @@ impl Stand {
     /// Returns the fence for a group of the leaf in which a corrupted record may have changed the order; `None` if
     /// there is no such record.
     pub(super) fn doubt_of_group(&self, table: &Memtable, judge: Option<&Judge>, at: usize) -> Option<Fence> {
-        let Stand::Leaves(walk) = self else { return None };
-        walk.group(at).find_map(|at| {
-            let other = Stand::Leaves(walk.moved(at));
-            let record = other.record(&table.list)?;
+        self.group(at).find_map(|at| {
+            let other = self.moved(at);
+            let record = other.record(&table.tree)?;
             if judge.is_none_or(|judge| judge.serves(table, &record)) {
                 return None;
             }
@@ -73,12 +73,8 @@ impl Stand {
     /// Returns the range between the nearest undamaged records of other groups than this record's. The order of keys
     /// within a group depends on their bytes.
     fn around_group(&self, table: &Memtable, judge: Option<&Judge>, key: &[u8]) -> (Place, Place) {
-        let (mut first, mut last) = (self.clone(), self.clone());
-        if let Stand::Leaves(walk) = self {
-            let group = walk.group(walk.at());
-            first = Stand::Leaves(walk.moved(group.start));
-            last = Stand::Leaves(walk.moved(group.end.saturating_sub(1)));
-        }
+        let group = self.group(self.at());
+        let (first, last) = (self.moved(group.start), self.moved(group.end.saturating_sub(1)));
         let (before, behind) = (first.sound_beside(table, judge, false), last.sound_beside(table, judge, true));
         (begin(before, &table.order, key), end(behind, &table.order, key))
     }
@@ -87,8 +83,8 @@ impl Stand {
     fn sound_beside(&self, table: &Memtable, judge: Option<&Judge>, forward: bool) -> Option<Place> {
         let mut at = self.clone();
         for _ in 0..MOST_NEIGHBOURS {
-            at.step(&table.list, forward);
-            let record = at.record(&table.list)?;
+            at.step(&table.tree, forward);
+            let record = at.record(&table.tree)?;
             if judge.is_none_or(|judge| judge.serves(table, &record)) {
                 return Some((record.key.to_vec(), record.seqno));
             }
@@ -98,17 +94,17 @@ impl Stand {
 
     /// Returns where a search must end, by examining every record: at the first undamaged record at or after `place` in
     /// the direction, or at an earlier damaged record that may have been at or after `place`.
-    pub(super) fn found(table: &Memtable, judge: &Judge, place: (&[u8], Seqno), forward: bool) -> Stand {
+    pub(super) fn found(table: &Memtable, judge: &Judge, place: (&[u8], Seqno), forward: bool) -> Walk {
         let order = &table.order;
         // At or after `place`, in the direction.
         let is_reached = |other: (&[u8], Seqno)| {
             let compared = order.compare_internal(other, place);
             compared != if forward { Ordering::Less } else { Ordering::Greater }
         };
-        let mut at = Stand::new(table);
-        at.go_to_end(&table.list, !forward);
-        let mut doubtful: Option<Stand> = None;
-        while let Some(record) = at.record(&table.list) {
+        let mut at = Walk::new();
+        at.end(&table.tree, !forward);
+        let mut doubtful: Option<Walk> = None;
+        while let Some(record) = at.record(&table.tree) {
             if judge.serves(table, &record) {
                 if is_reached((record.key, record.seqno)) {
                     break;
@@ -119,7 +115,7 @@ impl Stand {
                 let far_end = if forward { &fence.to } else { &fence.from };
                 doubtful = is_reached((&far_end.0, far_end.1)).then(|| at.clone());
             }
-            at.step(&table.list, forward);
+            at.step(&table.tree, forward);
         }
         doubtful.unwrap_or(at)
     }

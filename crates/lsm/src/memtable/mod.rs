@@ -11,9 +11,8 @@
 //!         failed to take still counts, so that the flush cannot hide the loss.
 //! Crash:  the contents are lost, and are rebuilt from the log.
 //!
-//! `Memtable` is the interface. Its records are in one of two lists: `tree`, leaves in an `arena`, or `skiplist`, one
-//! node per record. The skip list is slower, has no unsafe code of ours, and is the reference for testing the tree. A
-//! `filter` in front of both spares reads for old data the search.
+//! `Memtable` is the interface. Its records are in a `tree` of leaves over an `arena`. A `filter` in front of it spares
+//! reads for old data the search. Tests compare the tree with a skip list (`skiplist`).
 
 mod arena;
 mod cursor;
@@ -25,9 +24,9 @@ mod node;
 #[cfg(test)]
 mod node_tests;
 mod placed;
-mod runs;
 #[cfg(test)]
 mod scripts;
+#[cfg(test)]
 mod skiplist;
 mod sorted;
 #[cfg(test)]
@@ -41,14 +40,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub use self::cursor::MemtableCursor;
 use self::filter::Filter;
 use self::placed::Probe;
-use self::skiplist::Skiplist;
 use self::tree::Tree;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::inject::{Fate, Passing, Strike};
 use crate::ledger::{Entry, Ledger};
-use crate::options::{MIB, MemtableKind, Verify};
+use crate::options::{MIB, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
@@ -80,35 +78,24 @@ const MOST_REACH: u64 = 12 << 30;
 #[derive(Debug)]
 pub struct Memtable {
     order: Order,
-    list: List,
+    tree: Tree,
     /// `None` in an order in which keys with different bytes can be equal.
     filter: Option<Filter>,
     totals: Totals,
 }
 
-/// The list that holds the records.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one, behind a reference")]
-enum List {
-    Arena(Tree),
-    Skiplist(Skiplist),
-}
-
 impl Memtable {
-    /// Creates an empty memtable of the default kind, for about 64 MiB.
+    /// Creates an empty memtable for about 64 MiB.
     pub fn new(order: Order) -> Memtable {
-        Memtable::of_kind(MemtableKind::default(), order, 64 * MIB)
+        Memtable::with_budget(order, 64 * MIB)
     }
 
     /// Creates an empty memtable for about `budget` bytes, which it may exceed. It allocates memory in pieces of 1/64
     /// of the budget, at most 1 MiB.
-    pub fn of_kind(kind: MemtableKind, order: Order, budget: usize) -> Memtable {
+    pub fn with_budget(order: Order, budget: usize) -> Memtable {
         let filter = order.is_hashable().then(|| Filter::new(budget));
-        let list = match kind {
-            MemtableKind::Arena => List::Arena(Tree::new(order.clone(), budget)),
-            MemtableKind::Skiplist => List::Skiplist(Skiplist::new(order.clone())),
-        };
-        Memtable { order, list, filter, totals: Totals::default() }
+        let tree = Tree::new(order.clone(), budget);
+        Memtable { order, tree, filter, totals: Totals::default() }
     }
 
     /// Inserts a record. One thread at a time, each call after the previous one; readers run concurrently. No record
@@ -128,13 +115,10 @@ impl Memtable {
         let forgets = planted::active(Bug::MemtableFilterForgetsTombstones) && record.kind == Kind::Delete;
         let page = self.filter.as_ref().filter(|_| !forgets).map_or(0, |filter| filter.add(key_hash()));
         let mut is_taken = true;
-        let bytes = match &self.list {
-            List::Arena(tree) => tree.insert(record).unwrap_or_else(|| {
-                is_taken = false;
-                0
-            }),
-            List::Skiplist(list) => list.insert(record),
-        };
+        let bytes = self.tree.insert(record).unwrap_or_else(|| {
+            is_taken = false;
+            0
+        });
         self.totals.add(record, term, bytes + page);
         if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
     }
@@ -143,7 +127,7 @@ impl Memtable {
     #[doc(hidden)]
     pub fn struck(self: &Arc<Self>, strike: &mut dyn Strike) -> Result<Memtable> {
         let budget = self.bytes();
-        let struck = Memtable::of_kind(MemtableKind::Arena, self.order.clone(), budget);
+        let struck = Memtable::with_budget(self.order.clone(), budget);
         let mut cursor = self.cursor();
         cursor.first()?;
         while cursor.valid() {
@@ -152,10 +136,8 @@ impl Memtable {
                 filter.add(hash_key(record.key));
             }
             let mut passing = Passing::of(&record);
-            if let List::Arena(tree) = &struck.list
-                && strike.insert(&mut passing) != Fate::Lost
-            {
-                tree.insert_struck(&passing.record(), |kind, lengths| strike.header(kind, lengths));
+            if strike.insert(&mut passing) != Fate::Lost {
+                struck.tree.insert_struck(&passing.record(), |kind, lengths| strike.header(kind, lengths));
             }
             cursor.next()?;
         }
@@ -176,10 +158,7 @@ impl Memtable {
     /// is none.
     #[inline]
     pub fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
-        match &self.list {
-            List::Arena(tree) => tree.get(&Probe { key, seqno }, visit),
-            List::Skiplist(list) => list.get(key, seqno, visit),
-        }
+        self.tree.get(&Probe { key, seqno }, visit)
     }
 
     /// False if the memtable certainly has no version of a key. `key_hash` is its `checksum::hash_key`. Call it only in
@@ -192,11 +171,7 @@ impl Memtable {
     /// True if the memtable should be frozen: it exceeds its budget or the fixed limit.
     #[inline]
     pub fn is_full(&self, budget: usize) -> bool {
-        let reach = match &self.list {
-            List::Arena(tree) => tree.reach(),
-            List::Skiplist(_) => 0,
-        };
-        self.bytes() as u64 > (budget as u64).min(MOST_BYTES) || reach > MOST_REACH
+        self.bytes() as u64 > (budget as u64).min(MOST_BYTES) || self.tree.reach() > MOST_REACH
     }
 
     /// Returns a cursor over all records. It may or may not see records inserted after its creation: a reader holds a
@@ -212,7 +187,7 @@ impl Memtable {
     }
 
     /// Returns the memory in use, in bytes: records, nodes (including divided ones) and filter. The allocated memory
-    /// exceeds it by at most one piece of each. For a skip list it includes an estimate of the allocation overhead.
+    /// exceeds it by at most one piece of each.
     pub fn bytes(&self) -> usize {
         self.totals.bytes.load(Relaxed)
     }

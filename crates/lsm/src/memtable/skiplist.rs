@@ -1,4 +1,4 @@
-//! The list of a memtable on `crossbeam-skiplist`: no unsafe code of ours, slower than an arena, and the oracle for it.
+//! A list on `crossbeam-skiplist`, without unsafe code of ours: the oracle for the tree in tests.
 //!
 //! A node holds the lead of its key (sixteen bytes and the length), its seqno, and one shared allocation with key,
 //! value and companions. Keys up to sixteen bytes are found without following that pointer: one line of memory a node.
@@ -37,26 +37,17 @@ pub(super) struct Node {
     kind: Kind,
 }
 
-/// Memory of a record besides its own bytes: the node, its reference count and two links on average, the two counts of
-/// the shared bytes, and the allocator's overhead for two allocations.
-const OVERHEAD_BYTES: usize = size_of::<Node>() + 3 * 8 + 2 * 8 + 2 * 12;
-
-/// Records up to this size are assembled on the stack.
-const SMALL_BYTES: usize = 512;
-
 impl Skiplist {
     pub(super) fn new(order: Order) -> Skiplist {
         Skiplist { order, nodes: SkipMap::new() }
     }
 
-    /// Inserts a record and returns its memory use in bytes.
-    pub(super) fn insert(&self, record: &Record<'_>) -> usize {
+    /// Inserts a record.
+    pub(super) fn insert(&self, record: &Record<'_>) {
         let node = Node::new(&self.order, record);
-        let bytes = node.bytes.len() + OVERHEAD_BYTES;
         let before = self.nodes.len();
         self.nodes.get_or_insert(node, ());
         debug_assert_eq!(self.nodes.len(), before + 1, "a key came twice, or two threads insert");
-        bytes
     }
 
     pub(super) fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
@@ -70,35 +61,20 @@ impl Skiplist {
         true
     }
 
-    /// Appends up to `limit` nodes from `start` on, in order.
-    pub(super) fn run_after(&self, start: Start<'_>, limit: usize, out: &mut Vec<Node>) {
-        let mut entry = match start {
-            Start::Edge => self.nodes.front(),
-            Start::At(key, seqno) => {
-                self.nodes.lower_bound(Bound::Included(&Probe::new(&self.order, key, seqno) as &dyn Placed))
+    /// Appends up to `limit` nodes from `start` on, in order or backwards.
+    pub(super) fn run(&self, start: Start<'_>, forward: bool, limit: usize, out: &mut Vec<Node>) {
+        let mut entry = match (start, forward) {
+            (Start::Edge, true) => self.nodes.front(),
+            (Start::Edge, false) => self.nodes.back(),
+            (Start::At(key, seqno), _) => {
+                let probe = Probe::new(&self.order, key, seqno);
+                let bound = Bound::Included(&probe as &dyn Placed);
+                if forward { self.nodes.lower_bound(bound) } else { self.nodes.upper_bound(bound) }
             }
-            Start::Past(node) => self.nodes.lower_bound(Bound::Excluded(node as &dyn Placed)),
         };
         while let Some(at) = &mut entry {
             out.push(at.key().clone());
-            if out.len() == limit || !at.move_next() {
-                break;
-            }
-        }
-    }
-
-    /// Appends up to `limit` nodes from `start` on, backwards.
-    pub(super) fn run_before(&self, start: Start<'_>, limit: usize, out: &mut Vec<Node>) {
-        let mut entry = match start {
-            Start::Edge => self.nodes.back(),
-            Start::At(key, seqno) => {
-                self.nodes.upper_bound(Bound::Included(&Probe::new(&self.order, key, seqno) as &dyn Placed))
-            }
-            Start::Past(node) => self.nodes.upper_bound(Bound::Excluded(node as &dyn Placed)),
-        };
-        while let Some(at) = &mut entry {
-            out.push(at.key().clone());
-            if out.len() == limit || !at.move_prev() {
+            if out.len() == limit || !(if forward { at.move_next() } else { at.move_prev() }) {
                 break;
             }
         }
@@ -112,8 +88,6 @@ pub(super) enum Start<'a> {
     Edge,
     /// At this place, or at the next node in the direction.
     At(&'a [u8], Seqno),
-    /// Past this node.
-    Past(&'a Node),
 }
 
 impl Node {
@@ -122,7 +96,7 @@ impl Node {
         Node {
             lead: order.lead(record.key),
             seqno: record.seqno,
-            bytes: join(record.key, record.value, record.companion),
+            bytes: [record.key, record.value, record.companion].concat().into(),
             order: order.clone(),
             companion_len: record.companion.len() as u32,
             key_len: record.key.len() as u16,
@@ -135,19 +109,6 @@ impl Node {
         let (value, companion) = rest.split_at(rest.len() - self.companion_len as usize);
         Record { key, seqno: self.seqno, kind: self.kind, value, companion }
     }
-}
-
-/// Joins three parts in one shared allocation; a small record needs no temporary one.
-fn join(key: &[u8], value: &[u8], companion: &[u8]) -> Arc<[u8]> {
-    let len = key.len() + value.len() + companion.len();
-    if len > SMALL_BYTES {
-        return [key, value, companion].concat().into();
-    }
-    let mut small = [0; SMALL_BYTES];
-    small[..key.len()].copy_from_slice(key);
-    small[key.len()..][..value.len()].copy_from_slice(value);
-    small[key.len() + value.len()..len].copy_from_slice(companion);
-    small[..len].into()
 }
 
 /// A search key.

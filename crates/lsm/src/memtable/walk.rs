@@ -52,6 +52,15 @@ impl Walk {
         self.prev(tree);
     }
 
+    /// Moves one record forward or back; from an invalid position, to the end on that side.
+    pub(super) fn step(&mut self, tree: &Tree, forward: bool) {
+        match (self.valid(), forward) {
+            (false, _) => self.end(tree, !forward),
+            (true, true) => self.next(tree),
+            (true, false) => self.prev(tree),
+        }
+    }
+
     /// Moves to the first or last record.
     pub(super) fn end(&mut self, tree: &Tree, is_last: bool) {
         self.enter(tree, tree.end(is_last), !is_last);

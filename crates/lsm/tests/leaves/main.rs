@@ -44,6 +44,8 @@ mod deleted;
 mod growing;
 #[path = "../../src/memtable/node.rs"]
 mod node;
+#[path = "../../src/memtable/placed.rs"]
+mod placed;
 #[path = "../../src/memtable/sorted.rs"]
 mod sorted;
 #[path = "../../src/memtable/tree.rs"]
@@ -151,7 +153,7 @@ fn finds(tree: &tree::Tree, told: &[&str]) {
 }
 
 fn find(tree: &tree::Tree, key: &str) {
-    let probe = tree::Probe { key: key.as_bytes(), seqno: 99 };
+    let probe = placed::Probe { key: key.as_bytes(), seqno: 99 };
     assert!(tree.get(&probe, &mut |record| assert_eq!(record.key, key.as_bytes())), "{key} is lost");
 }
 

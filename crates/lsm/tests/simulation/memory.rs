@@ -1,5 +1,4 @@
-//! Unflushed records: each is found at every snapshot that sees it, and by a cursor in both directions, in both kinds
-//! of memtable.
+//! Unflushed records: each is found at every snapshot that sees it, and by a cursor in both directions.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,14 +8,14 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts, Snapshot};
 use waxseal_lsm::env::SeededRandom;
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::options::{CfOptions, Durability, MemtableKind, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Kind;
 
-pub const ALL: [fn(); 2] = [|| newest_records(MemtableKind::Arena), || newest_records(MemtableKind::Skiplist)];
+pub const ALL: [fn(); 1] = [newest_records];
 
 /// The more expensive checks.
-pub const QUEUES: [fn(); 2] = [|| queue(MemtableKind::Arena, 0), || queue(MemtableKind::Skiplist, 0)];
+pub const QUEUES: [fn(); 1] = [|| queue(0)];
 
 #[test]
 fn the_newest_records_are_found_both_ways_and_at_every_moment() {
@@ -25,16 +24,11 @@ fn the_newest_records_are_found_both_ways_and_at_every_moment() {
 
 type Content = BTreeMap<Vec<u8>, u32>;
 
-fn opened(sim: &SimFs, kind: MemtableKind) -> (Db, Family) {
+fn opened(sim: &SimFs) -> (Db, Family) {
     let parts =
         Parts { env: sim.env(sim.steps()), families: vec![("default".into(), CfOptions::default())], ..Parts::real() };
-    let settings = Settings {
-        memtable: kind,
-        segment_bytes: 64 * 1024,
-        ring_bytes: 16 * 1024,
-        drain_bytes: 4096,
-        ..Settings::default()
-    };
+    let settings =
+        Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
     let db = Db::open(Path::new("/store"), settings, parts).expect("the store");
     let family = db.family("default").expect("the default family");
     (db, family)
@@ -48,9 +42,9 @@ fn write(db: &Db, family: &Family, key: &[u8], value: Option<u32>) {
     db.commit(&mut batch, Durability::Os).expect("committed");
 }
 
-fn newest_records(kind: MemtableKind) {
+fn newest_records() {
     let sim = SimFs::new(7);
-    let (db, family) = opened(&sim, kind);
+    let (db, family) = opened(&sim);
     let key = |n: u32| format!("{:08}", n.wrapping_mul(0x9E37_79B9) >> 16 & 0x3FF).into_bytes();
     let mut content = Content::new();
     let mut moments: Vec<(Snapshot, Content)> = Vec::new();
@@ -75,9 +69,9 @@ fn newest_records(kind: MemtableKind) {
 
 /// A queue: rows are added at one end and removed at the other, and some return at the front. It is read at the latest
 /// commit, at old snapshots, and with cursors of the same age that continue while rows are added.
-fn queue(kind: MemtableKind, seed: u64) {
+fn queue(seed: u64) {
     let sim = SimFs::new(seed);
-    let (db, family) = opened(&sim, kind);
+    let (db, family) = opened(&sim);
     let all = || (Bound::Unbounded, Bound::Unbounded);
     let key = |n: u32| format!("{n:08}").into_bytes();
     let random = SeededRandom::new(seed);

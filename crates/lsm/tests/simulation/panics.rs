@@ -13,7 +13,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Bounds, Db, Family, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Durability, MemtableKind, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Draft};
@@ -67,15 +67,14 @@ impl Companions for Touchy {
 struct Life {
     sim: SimFs,
     wary: Arc<Wary>,
-    memtable: MemtableKind,
     db: ManuallyDrop<Db>,
 }
 
 impl Life {
-    fn new(seed: u64, memtable: MemtableKind) -> Life {
+    fn new(seed: u64) -> Life {
         let (sim, wary) = (SimFs::new(seed), Arc::new(Wary::default()));
-        let db = ManuallyDrop::new(open(&sim, &wary, memtable));
-        Life { sim, wary, memtable, db }
+        let db = ManuallyDrop::new(open(&sim, &wary));
+        Life { sim, wary, db }
     }
 
     fn family(&self) -> Family {
@@ -120,12 +119,12 @@ impl Life {
 
     /// Closes the store, which must return, and reopens it.
     fn reopen(self) -> Life {
-        let Life { sim, wary, memtable, db } = self;
+        let Life { sim, wary, db } = self;
         let closed = db.close();
         assert!(closed.is_ok() || is_halted(&closed), "{closed:?}");
         drop(ManuallyDrop::into_inner(db));
-        let db = ManuallyDrop::new(open(&sim, &wary, memtable));
-        Life { sim, wary, memtable, db }
+        let db = ManuallyDrop::new(open(&sim, &wary));
+        Life { sim, wary, db }
     }
 
     fn end(self) {
@@ -133,11 +132,10 @@ impl Life {
     }
 }
 
-fn open(sim: &SimFs, wary: &Arc<Wary>, memtable: MemtableKind) -> Db {
+fn open(sim: &SimFs, wary: &Arc<Wary>) -> Db {
     let options =
         CfOptions { order: Order::custom(wary.clone()), block_bytes: 64, level0_tables: 8, ..CfOptions::default() };
     let settings = Settings {
-        memtable,
         memtable_bytes: 64 * 1024,
         segment_bytes: 64 * 1024,
         ring_bytes: 32 * 1024,
@@ -158,7 +156,7 @@ fn is_halted<T>(outcome: &Result<T>) -> bool {
 fn plans() {
     let (mut calls, mut panics, mut halted) = (1, 0, 0);
     loop {
-        let life = Life::new(calls, MemtableKind::Arena);
+        let life = Life::new(calls);
         for value in 0..3 {
             life.commit(0..RECORDS, value).expect("commit");
             life.db.flush().expect("flush");
@@ -190,40 +188,38 @@ fn plans() {
 /// A comparator panics while a commit is applied: neither this commit nor a later one becomes visible, even in part,
 /// until the store is reopened. Then it is visible, because it was in the log.
 fn commits() {
-    for memtable in [MemtableKind::Arena, MemtableKind::Skiplist] {
-        for calls in 1.. {
-            let life = Life::new(calls, memtable);
-            for n in 0..40 {
-                life.commit(3 * n..3 * n + 3, 0).expect("commit");
-            }
-            let before = life.rows();
-            if !life.panics(calls, |life| life.commit(57..63, 1).expect("commit")) {
-                assert!(calls > 6, "too little was tried");
-                life.end();
-                break;
-            }
-            assert_eq!(life.rows(), before, "a part is shown, behind {calls} calls");
-            for _ in 0..2 {
-                let next = life.commit(200..201, 2);
-                assert!(is_halted(&next), "behind {calls} calls: {next:?}");
-            }
-            assert!(is_halted(&life.db.sync()) && is_halted(&life.db.flush()));
-            assert_eq!(life.rows(), before);
-            let life = life.reopen();
-            let is_new = |key: u32| (57..63).contains(&key);
-            let expected: Vec<_> =
-                before.iter().map(|(key, value)| (*key, if is_new(*key) { 1 } else { *value })).collect();
-            assert_eq!(life.rows(), expected);
-            life.commit(200..201, 2).expect("writes go on");
-            life.end();
+    for calls in 1.. {
+        let life = Life::new(calls);
+        for n in 0..40 {
+            life.commit(3 * n..3 * n + 3, 0).expect("commit");
         }
+        let before = life.rows();
+        if !life.panics(calls, |life| life.commit(57..63, 1).expect("commit")) {
+            assert!(calls > 6, "too little was tried");
+            life.end();
+            break;
+        }
+        assert_eq!(life.rows(), before, "a part is shown, behind {calls} calls");
+        for _ in 0..2 {
+            let next = life.commit(200..201, 2);
+            assert!(is_halted(&next), "behind {calls} calls: {next:?}");
+        }
+        assert!(is_halted(&life.db.sync()) && is_halted(&life.db.flush()));
+        assert_eq!(life.rows(), before);
+        let life = life.reopen();
+        let is_new = |key: u32| (57..63).contains(&key);
+        let expected: Vec<_> =
+            before.iter().map(|(key, value)| (*key, if is_new(*key) { 1 } else { *value })).collect();
+        assert_eq!(life.rows(), expected);
+        life.commit(200..201, 2).expect("writes go on");
+        life.end();
     }
 }
 
 /// A record protector panics at one operation of a batch: the batch keeps its earlier operations, and commits without
 /// this one.
 fn operations() {
-    let life = Life::new(7, MemtableKind::Arena);
+    let life = Life::new(7);
     let (mut batch, family) = (Batch::new(), life.family());
     let mut push = |key: &[u8]| {
         let pushed = || batch.push(family.id(), Kind::Put, key, &7u32.to_le_bytes(), life.db.companions());
@@ -240,7 +236,7 @@ fn operations() {
 /// A comparator panics in a background step: the panic is caught, and the next writer gets an error.
 #[test]
 fn a_lane_that_panics_halts_the_store() {
-    let life = Life::new(1, MemtableKind::Arena);
+    let life = Life::new(1);
     for value in 0..9 {
         life.commit(0..RECORDS, value).expect("commit");
         life.db.flush().expect("flush");

@@ -14,7 +14,7 @@ use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::fence::Fence;
-use waxseal_lsm::options::{CfOptions, Compression, Durability, MemtableKind, SealLayout, Settings, Verify};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -53,7 +53,6 @@ pub struct Config {
     pub filter_bits: usize,
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
-    pub memtable: MemtableKind,
     /// One memory budget for the whole store; 0 means no budget.
     pub memory_bytes: usize,
     pub seals: Seals,
@@ -88,32 +87,12 @@ pub const CONFIGS: [Config; 11] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config {
-        name: "mapped, sealed",
-        seals: Seals::Column,
-        watched: false,
-        memtable: MemtableKind::Skiplist,
-        large: 64,
-        ..MAPPED
-    },
-    Config {
-        name: "plain, sealed",
-        seals: Seals::Following,
-        watched: true,
-        memtable: MemtableKind::Arena,
-        part_blocks: 3,
-        ..PLAIN
-    },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, large: 64, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, part_blocks: 3, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
     Config { name: "mapped, events", events: true, ..MAPPED },
-    Config {
-        name: "plain, sealed, events",
-        events: true,
-        seals: Seals::Following,
-        memtable: MemtableKind::Arena,
-        ..PLAIN
-    },
+    Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
     // The default configuration: commits separate their large values.
     Config { name: "mapped, sealed, large", seals: Seals::Following, watched: false, large: 64, ..MAPPED },
 ];
@@ -129,7 +108,6 @@ pub const WITH_DICTIONARIES: [Config; 2] = [
         bottom: Some(Compression::Zstd(3)),
         block_bytes: 256,
         large: 150,
-        memtable: MemtableKind::Arena,
         ..PLAIN
     },
 ];
@@ -146,7 +124,6 @@ const MAPPED: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
-    memtable: MemtableKind::Arena,
     memory_bytes: 0,
     seals: Seals::None,
     events: false,
@@ -164,7 +141,6 @@ const PLAIN: Config = Config {
     filter_bits: 0,
     cache_bytes: 0,
     memtable_bytes: 4096,
-    memtable: MemtableKind::Skiplist,
     memory_bytes: 0,
     seals: Seals::None,
     events: false,
@@ -182,7 +158,6 @@ const NO_BOOT_ID: Config = Config {
     filter_bits: 4,
     cache_bytes: 2048,
     memtable_bytes: 8192,
-    memtable: MemtableKind::Arena,
     memory_bytes: 48 * 1024,
     seals: Seals::None,
     events: false,
@@ -200,7 +175,6 @@ const LARGE_MEMTABLE: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
-    memtable: MemtableKind::Arena,
     memory_bytes: 0,
     seals: Seals::None,
     events: false,
@@ -332,7 +306,6 @@ impl World {
     pub fn settings(&self) -> Settings {
         Settings {
             memtable_bytes: self.config.memtable_bytes,
-            memtable: self.config.memtable,
             cache_bytes: self.config.cache_bytes,
             segment_bytes: 32 * 1024,
             ring_bytes: 16 * 1024,
