@@ -14,7 +14,7 @@
 use std::fmt::Write;
 
 use super::block::block::Block;
-use super::block::entry::{BlockBuilder, Entry};
+use super::block::entry::{BlockBuilder, BlockEntry};
 use super::block::frame::{BlockHandle, StoredBlock, check_frame, put_block, word_of};
 use super::block::scan::{KeyBuffer, scan_entries};
 use crate::checksum::{Role, Uid};
@@ -144,7 +144,7 @@ fn dump(stage: &Stage) -> Result<String> {
     let mut out = String::new();
     let shape =
         scan_entries(body, parts.column, stage.base, &Order::bytewise(), &mut KeyBuffer::default(), |at, record| {
-            let entry = Entry::read(body, at)?;
+            let entry = BlockEntry::read(body, at)?;
             let (shared, unshared) = (entry.shared, entry.value_at - entry.suffix_at);
             writeln!(out, "{at:4}: shared {shared}, unshared {unshared}, {}", told(record)).unwrap();
             Ok(())

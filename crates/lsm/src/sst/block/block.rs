@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::codec::Dictionary;
-use super::entry::{BlockTrailer, Entry};
+use super::entry::{BlockEntry, BlockTrailer};
 use super::frame::{BlockHandle, COMPANION_BYTES, StoredBlock, WORD_BYTES, companion_of};
 use super::head_scan::HeadScan;
 use super::scan::{KeyBuffer, scan_entries, shares_too_much};
@@ -110,7 +110,7 @@ pub(in crate::sst) struct HeadPosition {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sst) struct SearchResult {
     pub(in crate::sst) at: usize,
-    pub(in crate::sst) equal: Option<Entry>,
+    pub(in crate::sst) equal: Option<BlockEntry>,
 }
 
 impl Block {
@@ -169,7 +169,7 @@ impl Block {
             }
         }
         let is_near = is_near(shape.count);
-        let first = Entry::read(body, 0)?;
+        let first = BlockEntry::read(body, 0)?;
         let body_len = body.len();
         if !stays && !stored.is_packed() {
             scratch.clear();
@@ -245,13 +245,13 @@ impl Block {
 
     /// Returns the entry at a position below `len`.
     #[inline]
-    pub(in crate::sst) fn entry(&self, at: usize) -> Result<Entry> {
-        Entry::read(&self.bytes, self.offset(at))
+    pub(in crate::sst) fn entry(&self, at: usize) -> Result<BlockEntry> {
+        BlockEntry::read(&self.bytes, self.offset(at))
     }
 
     /// Returns the part of the entry's key that is not shared with the restart.
     #[inline]
-    pub(in crate::sst) fn suffix(&self, entry: &Entry) -> &[u8] {
+    pub(in crate::sst) fn suffix(&self, entry: &BlockEntry) -> &[u8] {
         &self.bytes[entry.suffix_at..entry.value_at]
     }
 
@@ -265,19 +265,19 @@ impl Block {
 
     /// Returns the prefix that the entry's key shares with its restart.
     #[inline]
-    pub(in crate::sst) fn shared_key(&self, at: usize, entry: &Entry) -> Result<&[u8]> {
+    pub(in crate::sst) fn shared_key(&self, at: usize, entry: &BlockEntry) -> Result<&[u8]> {
         self.restart_of(at)?.start(self, entry.shared)
     }
 
     /// The value of an entry.
     #[inline]
-    pub(in crate::sst) fn value(&self, entry: &Entry) -> &[u8] {
+    pub(in crate::sst) fn value(&self, entry: &BlockEntry) -> &[u8] {
         &self.bytes[entry.value_at..entry.value_end]
     }
 
     /// Returns true if the record's companion is empty or a single word; `end` is the offset of the next entry.
     #[inline]
-    pub(in crate::sst) fn is_bare(&self, entry: &Entry, end: usize) -> bool {
+    pub(in crate::sst) fn is_bare(&self, entry: &BlockEntry, end: usize) -> bool {
         self.column_at != 0
             || match end.wrapping_sub(entry.value_end) {
                 0 => true,
@@ -288,7 +288,7 @@ impl Block {
 
     /// Returns the record at a position, with the key that the caller has already assembled.
     #[inline]
-    pub(in crate::sst) fn record<'a>(&'a self, at: usize, entry: &Entry, key: &'a [u8]) -> Record<'a> {
+    pub(in crate::sst) fn record<'a>(&'a self, at: usize, entry: &BlockEntry, key: &'a [u8]) -> Record<'a> {
         let value = self.value(entry);
         let companion = match self.column_at {
             // A damaged entry may extend past the next one. Then pass its key and value as the companion, which fails
@@ -304,7 +304,13 @@ impl Block {
 
     /// As `record`, for a caller that knows the offset `end` of the next entry.
     #[inline(always)]
-    pub(in crate::sst) fn record_to<'a>(&'a self, at: usize, entry: &Entry, end: usize, key: &'a [u8]) -> Record<'a> {
+    pub(in crate::sst) fn record_to<'a>(
+        &'a self,
+        at: usize,
+        entry: &BlockEntry,
+        end: usize,
+        key: &'a [u8],
+    ) -> Record<'a> {
         match self.bytes.get(entry.value_end..end) {
             Some(companion) if self.column_at == 0 => {
                 let (seqno, kind, value) = (entry.seqno(self.base), entry.kind, self.value(entry));
@@ -316,7 +322,7 @@ impl Block {
 
     /// The entry's seqno.
     #[inline]
-    pub(in crate::sst) fn seqno(&self, entry: &Entry) -> Seqno {
+    pub(in crate::sst) fn seqno(&self, entry: &BlockEntry) -> Seqno {
         entry.seqno(self.base)
     }
 
@@ -483,7 +489,7 @@ impl Block {
         let offset = self.offset(from);
         // Load the value and the companion while the entry's header is read.
         self.prefetch_behind(offset);
-        let entry = Entry::read(&self.bytes, offset)?;
+        let entry = BlockEntry::read(&self.bytes, offset)?;
         let shared = entry.shared;
         let compared = match key.get(shared..) {
             // Prefix and heads compared equal, and they cover all shared bytes: the restart's key is not needed.
@@ -532,7 +538,7 @@ impl Block {
 
     /// Compares the key at a position with another key.
     #[inline]
-    fn compare(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
+    fn compare(&self, at: usize, entry: &BlockEntry, key: &[u8], order: &Order) -> Result<Ordering> {
         if !order.is_bytewise() {
             return self.compare_whole(at, entry, key, order);
         }
@@ -549,7 +555,7 @@ impl Block {
     }
 
     /// `compare` for a custom comparator, which needs the key in contiguous memory.
-    fn compare_whole(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
+    fn compare_whole(&self, at: usize, entry: &BlockEntry, key: &[u8], order: &Order) -> Result<Ordering> {
         let suffix = self.suffix(entry);
         if entry.shared == 0 {
             return Ok(order.compare(suffix, key));
@@ -664,7 +670,7 @@ impl Block {
     /// Returns true if the record is a value that a reader at this seqno sees and that has no expiry: its companion is
     /// at most one word. `end` is the offset of the next entry.
     #[inline]
-    pub(in crate::sst) fn is_plain(&self, entry: &Entry, end: usize, seqno: Seqno) -> bool {
+    pub(in crate::sst) fn is_plain(&self, entry: &BlockEntry, end: usize, seqno: Seqno) -> bool {
         entry.kind == Kind::Put
             && (self.seqno(entry) <= seqno || planted::active(Bug::ScanStepIgnoresItsSeqno))
             && self.is_bare(entry, end)
@@ -675,7 +681,7 @@ impl Block {
     pub(in crate::sst) fn key_in<'a>(
         &'a self,
         at: usize,
-        entry: &Entry,
+        entry: &BlockEntry,
         short: &'a mut [u8; 256],
         long: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {

@@ -1,6 +1,6 @@
 //! Entries: the encoding of records in the body of a data block. See docs/format.md, section 4.2.
 //!
-//! `BlockBuilder` writes a body. `scan` validates every byte of a body. `Entry` reads one entry of a body that was
+//! `BlockBuilder` writes a body. `scan` validates every byte of a body. `BlockEntry` reads one entry of a body that was
 //! already validated.
 
 use super::frame::{COMPANION_BYTES, WORD_BYTES, word_of};
@@ -17,7 +17,7 @@ pub(in crate::sst) const LEAST_ENTRY_BYTES: usize = 5;
 
 /// The header of an entry, decoded.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sst) struct Entry {
+pub(in crate::sst) struct BlockEntry {
     pub(in crate::sst) kind: Kind,
     /// Length of the prefix shared with the restart's key.
     pub(in crate::sst) shared: usize,
@@ -31,30 +31,30 @@ pub(in crate::sst) struct Entry {
     seq: u64,
 }
 
-impl Entry {
+impl BlockEntry {
     /// Reads the entry at `at`. Its suffix and value are within `bytes`.
     #[inline(always)]
-    pub(in crate::sst) fn read(bytes: &[u8], at: usize) -> Result<Entry> {
-        match Entry::short(bytes, at) {
+    pub(in crate::sst) fn read(bytes: &[u8], at: usize) -> Result<BlockEntry> {
+        match BlockEntry::short(bytes, at) {
             Some(entry) => Ok(entry),
-            None => Entry::read_longer(bytes, at),
+            None => BlockEntry::read_longer(bytes, at),
         }
     }
 
     /// Reads an entry whose lengths take one byte each, as nearly all do; `None` if another decoder is needed.
     #[inline(always)]
-    pub(in crate::sst) fn short(bytes: &[u8], at: usize) -> Option<Entry> {
-        Entry::short_of(bytes, at, Kind::from_byte)
+    pub(in crate::sst) fn short(bytes: &[u8], at: usize) -> Option<BlockEntry> {
+        BlockEntry::short_of(bytes, at, Kind::from_byte)
     }
 
     /// As `short`, for puts only.
     #[inline(always)]
-    pub(in crate::sst) fn short_put(bytes: &[u8], at: usize) -> Option<Entry> {
-        Entry::short_of(bytes, at, |byte| (byte == Kind::Put as u8).then_some(Kind::Put))
+    pub(in crate::sst) fn short_put(bytes: &[u8], at: usize) -> Option<BlockEntry> {
+        BlockEntry::short_of(bytes, at, |byte| (byte == Kind::Put as u8).then_some(Kind::Put))
     }
 
     #[inline(always)]
-    fn short_of(bytes: &[u8], at: usize, kind: impl Fn(u8) -> Option<Kind>) -> Option<Entry> {
+    fn short_of(bytes: &[u8], at: usize, kind: impl Fn(u8) -> Option<Kind>) -> Option<BlockEntry> {
         // The end of a body leaves room to load eight bytes for the seqno.
         let &[byte, shared, unshared, value_len, ref seq @ ..] = bytes.get(at..)?.first_chunk::<12>()?;
         if (shared | unshared | value_len) >= 0x80 {
@@ -66,12 +66,12 @@ impl Entry {
         let value_at = suffix_at + unshared as usize;
         let value_end = value_at + value_len as usize;
         let is_within = value_end <= bytes.len();
-        is_within.then_some(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq })
+        is_within.then_some(BlockEntry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq })
     }
 
     /// Reads an entry whose value length takes more than one byte.
     #[inline(never)]
-    fn read_longer(bytes: &[u8], at: usize) -> Result<Entry> {
+    fn read_longer(bytes: &[u8], at: usize) -> Result<BlockEntry> {
         if let Some(&[kind, shared, unshared, ref lengths @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<11>)
             && (shared | unshared) < 0x80
             && let Some(kind) = Kind::from_byte(kind)
@@ -83,14 +83,14 @@ impl Entry {
             let value_at = suffix_at + unshared as usize;
             if bytes.len().checked_sub(value_at).is_some_and(|left| value_len <= left as u64) {
                 let value_end = value_at + value_len as usize;
-                return Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq });
+                return Ok(BlockEntry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq });
             }
         }
-        Entry::read_any(bytes, at)
+        BlockEntry::read_any(bytes, at)
     }
 
     #[inline(never)]
-    fn read_any(bytes: &[u8], at: usize) -> Result<Entry> {
+    fn read_any(bytes: &[u8], at: usize) -> Result<BlockEntry> {
         let mut reader = Reader::starting_at(bytes, at);
         let kind = Kind::from_byte(reader.u8()?).ok_or_else(|| Error::structural("an entry of no known kind"))?;
         let (shared, unshared, value_len) = (reader.varint()?, reader.varint()?, reader.varint()?);
@@ -100,7 +100,14 @@ impl Entry {
             return Err(Error::structural("an entry points past the end of its block"));
         }
         let value_at = suffix_at + unshared as usize;
-        Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end: value_at + value_len as usize, seq })
+        Ok(BlockEntry {
+            kind,
+            shared: shared as usize,
+            suffix_at,
+            value_at,
+            value_end: value_at + value_len as usize,
+            seq,
+        })
     }
 
     /// Returns the entry's seqno; `scan_entries` has validated its range.
@@ -179,7 +186,7 @@ impl BlockTrailer {
 }
 
 /// Returns the seqno of an entry in a body that was not validated.
-pub(in crate::sst) fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
+pub(in crate::sst) fn checked_seqno(entry: &BlockEntry, base: Seqno) -> Result<Seqno> {
     match entry.seq {
         0 => Ok(0),
         seq => {
@@ -317,10 +324,11 @@ mod tests {
                     *place = *byte;
                 }
             }
-            let (a, b, c) = (Entry::read(&bytes, 0), Entry::read_longer(&bytes, 0), Entry::read_any(&bytes, 0));
+            let (a, b) = (BlockEntry::read(&bytes, 0), BlockEntry::read_longer(&bytes, 0));
+            let c = BlockEntry::read_any(&bytes, 0);
             prop_assert_eq!(format!("{a:?}"), format!("{c:?}"));
             prop_assert_eq!(format!("{b:?}"), format!("{c:?}"));
-            if let Some(d) = Entry::short_put(&bytes, 0) {
+            if let Some(d) = BlockEntry::short_put(&bytes, 0) {
                 prop_assert_eq!(format!("{d:?}"), format!("{:?}", c.unwrap()));
             }
         }

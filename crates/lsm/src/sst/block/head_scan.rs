@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::entry::{BlockTrailer, Entry, checked_seqno};
+use super::entry::{BlockEntry, BlockTrailer, checked_seqno};
 use super::scan::{companions_end, disordered, long_key, misplaced_restart, shares_too_much, too_long};
 use crate::error::Result;
 use crate::order::{common_prefix, head};
@@ -74,7 +74,7 @@ impl<'a> HeadScan<'a> {
         let mut parts = Vec::with_capacity(shape.count as usize);
         let (mut at, mut until_restart, mut restart) = (0, 0, 0);
         for index in 0..shape.count as usize {
-            let entry = Entry::read(entries, at)?;
+            let entry = BlockEntry::read(entries, at)?;
             checked_seqno(&entry, base)?;
             let suffix = entry.value_at - entry.suffix_at;
             if until_restart == 0 {
@@ -148,7 +148,8 @@ impl<'a> HeadScan<'a> {
     #[cold]
     #[inline(never)]
     fn is_version(&self, index: usize) -> Result<bool> {
-        let seqno = |index: usize| checked_seqno(&Entry::read(self.body, self.parts[index].at as usize)?, self.base);
+        let seqno =
+            |index: usize| checked_seqno(&BlockEntry::read(self.body, self.parts[index].at as usize)?, self.base);
         match self.key(index - 1).compare(self.key(index)) {
             Ordering::Less => Ok(false),
             Ordering::Equal if seqno(index - 1)? > seqno(index)? => Ok(true),

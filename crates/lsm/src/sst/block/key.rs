@@ -7,7 +7,7 @@
 //! Holds: a cached restart belongs to the current block: call `forget` when another block replaces it.
 
 use super::block::{Block, RestartPoint};
-use super::entry::Entry;
+use super::entry::BlockEntry;
 use crate::error::Result;
 
 /// Maximum length of a key that is stored inline in the cursor.
@@ -62,7 +62,7 @@ impl WholeKey {
 
     /// Assembles the key of the entry at a position. On error, the key is unchanged.
     #[inline]
-    pub(in crate::sst) fn put(&mut self, block: &Block, at: usize, entry: &Entry) -> Result<()> {
+    pub(in crate::sst) fn put(&mut self, block: &Block, at: usize, entry: &BlockEntry) -> Result<()> {
         let (shared, own) = (entry.shared, entry.value_at - entry.suffix_at);
         if shared <= STRIDE
             && own <= STRIDE
@@ -88,7 +88,7 @@ impl WholeKey {
 
     /// As `put`, for any lengths and for an entry of another restart group.
     #[inline(never)]
-    fn put_longer(&mut self, block: &Block, at: usize, entry: &Entry) -> Result<()> {
+    fn put_longer(&mut self, block: &Block, at: usize, entry: &BlockEntry) -> Result<()> {
         let (shared, suffix) = (entry.shared, block.suffix(entry));
         let start = match shared {
             0 => &[][..],

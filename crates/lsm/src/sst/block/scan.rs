@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::entry::{BlockTrailer, Entry, checked_seqno};
+use super::entry::{BlockEntry, BlockTrailer, checked_seqno};
 use super::frame::companion_of;
 use crate::codec::Reader;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ pub(in crate::sst) struct KeyBuffer {
 pub(in crate::sst) struct ScannedEntry {
     /// Offset of the entry.
     pub(in crate::sst) at: usize,
-    pub(in crate::sst) entry: Entry,
+    pub(in crate::sst) entry: BlockEntry,
     pub(in crate::sst) seqno: Seqno,
     /// Range of its companions in the body; empty if they are in a column.
     pub(in crate::sst) companion: Range<usize>,
@@ -84,7 +84,7 @@ impl EntryScan {
             return if self.at == entries.len() { Ok(None) } else { Err(too_long()) };
         }
         let (at, index) = (self.at, self.index);
-        let entry = Entry::read(entries, at)?;
+        let entry = BlockEntry::read(entries, at)?;
         let seqno = checked_seqno(&entry, base)?;
         let suffix = &entries[entry.suffix_at..entry.value_at];
         if self.until_restart == 0 {
@@ -107,7 +107,7 @@ impl EntryScan {
 
     /// Checks an entry at a restart point: it shares no prefix, and its offset is the one in the body's trailer.
     #[inline]
-    fn restart(&mut self, body: &[u8], entry: &Entry) -> Result<()> {
+    fn restart(&mut self, body: &[u8], entry: &BlockEntry) -> Result<()> {
         if entry.shared != 0 || self.shape.restart(body, self.index) != Some(self.at as u32) {
             return Err(misplaced_restart());
         }
@@ -121,7 +121,7 @@ impl EntryScan {
     fn turn_key(
         &self,
         entries: &[u8],
-        entry: &Entry,
+        entry: &BlockEntry,
         suffix: &[u8],
         order: &Order,
         keys: &mut KeyBuffer,
@@ -151,7 +151,7 @@ impl EntryScan {
     /// Returns the length of the prefix that the entry's key shares with its restart's key; the entry may be the
     /// restart itself.
     #[inline]
-    fn held(&self, entry: &Entry, length: usize) -> usize {
+    fn held(&self, entry: &BlockEntry, length: usize) -> usize {
         if self.restart_key.start == entry.suffix_at { length } else { entry.shared }
     }
 }

@@ -20,7 +20,7 @@ use crate::sst::block::block::Block;
 use crate::sst::block::frame::{BlockHandle, LOST, TRIES, check_frame, drop_cached_pages, read_error, read_framed};
 use crate::sst::block::partial_block::{PartialBlock, PartialItem};
 use crate::sst::index::index::Index;
-use crate::sst::table::table::{Doubt, LoadedBlock, ReadOutcome, Table, promised};
+use crate::sst::table::table::{LoadedBlock, ReadDoubt, ReadOutcome, Table, promised};
 use crate::sst::table::verify_read::{Checks, PointRead};
 
 /// The result of a block repair.
@@ -57,11 +57,11 @@ pub(in crate::sst) fn mismatch(record: &Record<'_>, check: Check) -> Error {
 pub(in crate::sst) fn get(
     table: &Table,
     wanted: &PointRead<'_>,
-    doubt: Doubt,
+    doubt: ReadDoubt,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<bool> {
     match doubt {
-        Doubt::Block(number) if table.table_index.is_sound(wanted.index, &table.records.order) => {
+        ReadDoubt::Block(number) if table.table_index.is_sound(wanted.index, &table.records.order) => {
             get_from(table, number, *wanted, false, visit)
         }
         _ => {

@@ -27,7 +27,7 @@ use crate::order::Order;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::Dictionary;
-use crate::sst::block::entry::{BlockTrailer, Entry, LEAST_ENTRY_BYTES, checked_seqno};
+use crate::sst::block::entry::{BlockEntry, BlockTrailer, LEAST_ENTRY_BYTES, checked_seqno};
 use crate::sst::block::frame::{BlockHandle, TRAILER_BYTES, companion_of, unpack_readable};
 use crate::sst::block::partial_block::{PartialBlock, PartialItem, SalvagedRecord};
 
@@ -402,7 +402,7 @@ impl<'a> SalvageScan<'a> {
 
     /// Returns the apparent entry at `at`.
     fn seeming(&self, at: usize) -> Option<ApparentEntry> {
-        let entry = Entry::read(&self.body, at).ok()?;
+        let entry = BlockEntry::read(&self.body, at).ok()?;
         let seqno = checked_seqno(&entry, self.site.base).ok()?;
         let end = match self.column {
             Some(_) => entry.value_end,

@@ -11,7 +11,7 @@ use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
-use crate::sst::block::entry::{Entry, LEAST_ENTRY_BYTES};
+use crate::sst::block::entry::{BlockEntry, LEAST_ENTRY_BYTES};
 use crate::sst::block::frame::{BlockHandle, LOST, StoredBlock, check_frame, companion_of, read_framed};
 use crate::sst::block::scan::{KeyBuffer, scan_entries};
 use crate::sst::table::table::{Table, promised};
@@ -128,7 +128,7 @@ impl Table {
         let mut scratch = Vec::new();
         let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };
         let (mut at, mut index, mut restart) = (0, 0, Vec::new());
-        while let Ok(entry) = Entry::read(body, at) {
+        while let Ok(entry) = BlockEntry::read(body, at) {
             let suffix = &body[entry.suffix_at..entry.value_at];
             if entry.shared == 0 {
                 restart = suffix.to_vec();

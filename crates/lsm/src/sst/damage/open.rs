@@ -18,7 +18,7 @@ use crate::sst::cache::cache::Cache;
 use crate::sst::index::index::Index;
 use crate::sst::index::partitions::PartitionReader;
 use crate::sst::index::top_index::PartitionEntry;
-use crate::sst::table::table::{DamageHandler, Doubt, LoadedBlock, Table};
+use crate::sst::table::table::{DamageHandler, LoadedBlock, ReadDoubt, Table};
 use crate::sst::table::tail::{Expected, TableMetadata, read_parts};
 use crate::sst::table::verify_read::PointRead;
 use crate::sst::table::watch::{NoWatch, Watch};
@@ -34,7 +34,7 @@ impl DamageHandler for Repairs {
         &self,
         table: &Table,
         wanted: &PointRead<'_>,
-        doubt: Doubt,
+        doubt: ReadDoubt,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         block_repair::get(table, wanted, doubt, visit)

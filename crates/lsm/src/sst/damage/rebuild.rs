@@ -29,7 +29,7 @@ use crate::sst::index::index::{Index, IndexAssembler};
 use crate::sst::index::partitions::{IndexPartition, PartitionReader, TableIndex};
 use crate::sst::index::range::IndexRange;
 use crate::sst::index::top_index::TopIndex;
-use crate::sst::table::footer::{FOOTER_BYTES, Footer};
+use crate::sst::table::footer::{FOOTER_BYTES, TableFooter};
 use crate::sst::table::properties::Properties;
 use crate::sst::table::table::Table;
 use crate::sst::table::tail::{Expected, TableMetadata};
@@ -167,7 +167,7 @@ impl FoundMetadata {
         };
         let footer_at = size.saturating_sub(FOOTER_BYTES as u64);
         let footer = given.part(footer_at, FOOTER_BYTES as u64, size);
-        let footer = footer.and_then(|bytes| Footer::decode(&bytes, &uid)).ok();
+        let footer = footer.and_then(|bytes| TableFooter::decode(&bytes, &uid)).ok();
         let may_be_cut = header.is_none_or(|header| header.incompatible & CUT_INDEX != 0);
         let Some(footer) = footer else {
             damaged.push("footer");

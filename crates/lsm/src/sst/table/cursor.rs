@@ -24,7 +24,7 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::block::block::{Block, HeadPosition};
-use crate::sst::block::entry::Entry;
+use crate::sst::block::entry::BlockEntry;
 use crate::sst::block::key::WholeKey;
 use crate::sst::index::index::Index;
 use crate::sst::index::partitions::IndexPartition;
@@ -47,7 +47,7 @@ pub struct TableCursor {
     pub(in crate::sst) number: usize,
     pub(in crate::sst) at: usize,
     /// The entry under the cursor. `None` if the cursor is not valid, or is in a damaged block.
-    pub(in crate::sst) entry: Option<Entry>,
+    pub(in crate::sst) entry: Option<BlockEntry>,
     /// The key of that entry.
     pub(in crate::sst) key: WholeKey,
     /// Number of records until the next check; 0: no checks.
@@ -91,7 +91,7 @@ pub(in crate::sst) struct PrefetchedSeek {
 struct SeekPosition {
     at: usize,
     /// The entry at that position, if it is a version of the key.
-    found: Option<Entry>,
+    found: Option<BlockEntry>,
     /// Its seqno is the one that was sought.
     is_exact: bool,
     /// The block ends with versions of the key, which may continue in the next block.
@@ -240,7 +240,7 @@ impl TableCursor {
     /// Positions the cursor on an entry of the current block, without a check.
     #[inline]
     pub(in crate::sst) fn place(&mut self, at: usize) -> Result<()> {
-        match self.block.as_deref().and_then(|block| Entry::short(block.bytes(), block.offset(at))) {
+        match self.block.as_deref().and_then(|block| BlockEntry::short(block.bytes(), block.offset(at))) {
             Some(entry) => self.place_on(at, entry),
             None => self.place_longer(at),
         }
@@ -255,7 +255,7 @@ impl TableCursor {
     }
 
     #[inline(always)]
-    fn place_on(&mut self, at: usize, entry: Entry) -> Result<()> {
+    fn place_on(&mut self, at: usize, entry: BlockEntry) -> Result<()> {
         self.entry = None;
         let Some(block) = self.block.as_deref() else { return Ok(()) };
         self.key.put(block, at, &entry)?;

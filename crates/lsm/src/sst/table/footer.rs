@@ -13,7 +13,7 @@ const MAGIC: &[u8; 8] = b"WAXTABLE";
 
 /// The footer of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::sst) struct Footer {
+pub(in crate::sst) struct TableFooter {
     pub(in crate::sst) index: BlockHandle,
     pub(in crate::sst) filter: BlockHandle,
     pub(in crate::sst) properties: BlockHandle,
@@ -25,7 +25,7 @@ pub(in crate::sst) struct Footer {
     pub(in crate::sst) digest: u64,
 }
 
-impl Footer {
+impl TableFooter {
     /// Returns the blocks after the data blocks, in file order.
     pub(in crate::sst) fn sides(&self) -> [&BlockHandle; 4] {
         [&self.side, &self.filter, &self.properties, &self.index]
@@ -47,7 +47,7 @@ impl Footer {
     }
 
     /// Reads a footer. Its check covers the header's uid, so that both ends of a file belong together.
-    pub(in crate::sst) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
+    pub(in crate::sst) fn decode(bytes: &[u8], uid: &Uid) -> Result<TableFooter> {
         let mut reader = Reader::new(bytes);
         let covered = reader.bytes(FOOTER_BYTES - 16)?;
         let expected = reader.u64()?;
@@ -68,7 +68,7 @@ impl Footer {
         ];
         reader.u32()?;
         let (base_seqno, digest) = (reader.u64()?, reader.u64()?);
-        Ok(Footer { index, filter, properties, range_deletes, side, base_seqno, digest })
+        Ok(TableFooter { index, filter, properties, range_deletes, side, base_seqno, digest })
     }
 }
 
@@ -96,14 +96,15 @@ mod tests {
     #[test]
     fn footers_come_back_and_no_flipped_bit_passes() {
         let handle = BlockHandle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
-        let footer = Footer { index: handle, properties: handle, base_seqno: 5, digest: 6, ..Footer::default() };
+        let footer =
+            TableFooter { index: handle, properties: handle, base_seqno: 5, digest: 6, ..TableFooter::default() };
         let bytes = footer.encode(&UID);
-        assert_eq!(Footer::decode(&bytes, &UID).unwrap(), footer);
-        assert!(Footer::decode(&bytes, &Uid([4; 16])).is_err());
+        assert_eq!(TableFooter::decode(&bytes, &UID).unwrap(), footer);
+        assert!(TableFooter::decode(&bytes, &Uid([4; 16])).is_err());
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Footer::decode(&flipped, &UID).is_err(), "bit {bit}");
+            assert!(TableFooter::decode(&flipped, &UID).is_err(), "bit {bit}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::cursor::Cursor;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::sst::block::block::Block;
-use crate::sst::block::entry::Entry;
+use crate::sst::block::entry::BlockEntry;
 
 impl TableCursor {
     /// Returns the end of the run: the last position in a direction to which the cursor may take fast steps. Every key
@@ -92,7 +92,7 @@ impl TableCursor {
     pub(crate) fn step_to(&mut self, at: usize, seqno: Seqno) -> bool {
         let Some(block) = self.block.as_deref() else { return false };
         let (from, end) = block.span(at);
-        match Entry::short_put(block.bytes(), from) {
+        match BlockEntry::short_put(block.bytes(), from) {
             Some(entry) => self.step_onto(at, entry, end, seqno),
             None => self.step_longer(at, seqno),
         }
@@ -107,7 +107,7 @@ impl TableCursor {
     }
 
     #[inline(always)]
-    fn step_onto(&mut self, at: usize, entry: Entry, end: usize, seqno: Seqno) -> bool {
+    fn step_onto(&mut self, at: usize, entry: BlockEntry, end: usize, seqno: Seqno) -> bool {
         let Some(block) = self.block.as_deref() else { return false };
         if !block.is_plain(&entry, end, seqno) || self.key.put(block, at, &entry).is_err() {
             return false;

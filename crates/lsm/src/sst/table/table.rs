@@ -108,7 +108,7 @@ impl ReadOutcome {
 }
 
 /// Why a point read is repeated.
-pub(in crate::sst) enum Doubt {
+pub(in crate::sst) enum ReadDoubt {
     /// A search in this block contradicts its neighbors.
     Block(usize),
     /// The filter that denies the key belongs to another key range.
@@ -133,7 +133,7 @@ pub(in crate::sst) trait DamageHandler: Send + Sync {
         &self,
         table: &Table,
         wanted: &PointRead<'_>,
-        doubt: Doubt,
+        doubt: ReadDoubt,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool>;
 
@@ -272,7 +272,7 @@ impl Table {
                 false => Ok(false),
                 true => {
                     let wanted = self.wanted(&part.index, (key, key_hash), seqno, checks);
-                    self.get_again(&wanted, Doubt::Filter, visit)
+                    self.get_again(&wanted, ReadDoubt::Filter, visit)
                 }
             };
         }
@@ -342,14 +342,14 @@ impl Table {
                 Ok(ReadOutcome::Absent) => return Ok(false),
                 Ok(ReadOutcome::Further) => number += 1,
                 Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
-                Ok(ReadOutcome::Doubtful) => return self.get_again(&wanted, Doubt::Block(number), visit),
+                Ok(ReadOutcome::Doubtful) => return self.get_again(&wanted, ReadDoubt::Block(number), visit),
                 // A file error: everything possible was tried.
                 Err(error) => return Err(self.named(error, number)),
             }
             wanted.follows = true;
         }
         if wanted.each && !wanted.follows {
-            return self.get_again(&wanted, Doubt::End, visit);
+            return self.get_again(&wanted, ReadDoubt::End, visit);
         }
         Ok(false)
     }
@@ -393,11 +393,11 @@ impl Table {
     pub(in crate::sst) fn get_again(
         &self,
         wanted: &PointRead<'_>,
-        doubt: Doubt,
+        doubt: ReadDoubt,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let PointRead { key, index, .. } = *wanted;
-        if matches!(doubt, Doubt::End) && index.proves(index.end(), key, false, &self.records.order) {
+        if matches!(doubt, ReadDoubt::End) && index.proves(index.end(), key, false, &self.records.order) {
             return Ok(false);
         }
         self.watch.doubted();

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use super::footer::{FOOTER_BYTES, Footer, digest, misplaced};
+use super::footer::{FOOTER_BYTES, TableFooter, digest, misplaced};
 use super::properties::Properties;
 use crate::checksum::{Role, Uid};
 use crate::env::{File, read_exact};
@@ -86,13 +86,18 @@ impl TableTail {
 }
 
 /// Reads and checks header and footer.
-pub(in crate::sst) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &TableTail) -> Result<(Header, Footer)> {
+pub(in crate::sst) fn read_ends(
+    name: &str,
+    file: &dyn File,
+    size: u64,
+    tail: &TableTail,
+) -> Result<(Header, TableFooter)> {
     let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
         return Err(Error::structural("the file is too short for a table").in_file(name, 0));
     };
     let read = |offset, length| tail.or_read(file, offset, length).map_err(|error| read_error(name, offset, error));
     let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
-    let footer = Footer::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
+    let footer = TableFooter::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
     Ok((header, footer.map_err(|error| error.in_file(name, footer_at))?))
 }
 
@@ -172,7 +177,7 @@ pub(in crate::sst) fn read_parts(
 }
 
 /// Computes the digest of a partitioned table.
-fn digest_of_cut(top: &TopIndex, footer: &Footer) -> u64 {
+fn digest_of_cut(top: &TopIndex, footer: &TableFooter) -> u64 {
     let parts = top.spans().iter().flat_map(|span| [&span.index, &span.filter]);
     let sides = [&footer.side].into_iter().chain(parts).chain([&footer.filter, &footer.properties, &footer.index]);
     let crcs = sides.filter(|handle| !handle.is_absent()).map(|handle| handle.crc);
@@ -190,7 +195,7 @@ struct MetadataReader<'a> {
 
 impl MetadataReader<'_> {
     /// Reads index and filter of a table that is not partitioned.
-    fn read_whole(&self, footer: &Footer, properties: &Properties, order: &Order) -> Result<IndexPartition> {
+    fn read_whole(&self, footer: &TableFooter, properties: &Properties, order: &Order) -> Result<IndexPartition> {
         let data_end = footer.sides().map(|handle| handle.offset).into_iter();
         let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(self.end);
         let index = self.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
@@ -207,7 +212,7 @@ impl MetadataReader<'_> {
     }
 
     /// Reads the top level of a partitioned index. The partitions are between the data blocks and the rest.
-    fn read_top(&self, footer: &Footer, order: &Order) -> Result<TopIndex> {
+    fn read_top(&self, footer: &TableFooter, order: &Order) -> Result<TopIndex> {
         let behind = (!footer.side.is_absent()).then(|| footer.side.end());
         let next = if footer.filter.is_absent() { footer.properties.offset } else { footer.filter.offset };
         let limit = next.min(self.end);

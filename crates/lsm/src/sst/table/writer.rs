@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::footer::{Footer, digest};
+use super::footer::{TableFooter, digest};
 use super::properties::{Carried, Properties};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
@@ -331,14 +331,14 @@ impl Writer {
                 (top, top_index::digest(sums, self.crcs[data_blocks..].iter().copied()))
             }
         };
-        let footer = Footer {
+        let footer = TableFooter {
             index,
             filter,
             properties,
             side,
             base_seqno: self.settings.base_seqno,
             digest,
-            ..Footer::default()
+            ..TableFooter::default()
         };
         self.out.extend_from_slice(&footer.encode(&self.uid));
         self.write_out()?;

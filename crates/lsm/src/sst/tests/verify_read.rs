@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
 use crate::sst::fuzzing::Site;
-use crate::sst::table::table::{Doubt, LoadedBlock, ReadOutcome};
+use crate::sst::table::table::{LoadedBlock, ReadDoubt, ReadOutcome};
 
 /// Keys with long and short common prefixes, a gap after each, some in several versions.
 fn records() -> Vec<Owned> {
@@ -133,7 +133,7 @@ fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
                 ReadOutcome::Absent | ReadOutcome::Further => false,
                 ReadOutcome::Doubtful => {
                     doubts += 1;
-                    table.get_again(&wanted, Doubt::Block(0), &mut visit).unwrap()
+                    table.get_again(&wanted, ReadDoubt::Block(0), &mut visit).unwrap()
                 }
             };
             let expected = stage.records.iter().find(|record| record.key == key).map(|record| &record.value);
