@@ -321,11 +321,15 @@ impl Bug {
 ///
 /// ```ignore
 /// planted!(ClockForgetsRestart => return);                  // wrong code in front of the right one
+/// planted!(SnapshotIgnored => let snapshots = Vec::new());  // the same name with a wrong value
 /// let is_over = planted!(ExpiryIgnored, false, end <= now); // wrong value, right value
 /// ```
 #[cfg(feature = "planted")]
 #[macro_export]
 macro_rules! planted {
+    ($bug:ident => let $name:ident = $wrong:expr) => {
+        let $name = if $crate::planted::active($crate::planted::Bug::$bug) { $wrong } else { $name };
+    };
     ($bug:ident => $($wrong:tt)*) => {
         if $crate::planted::active($crate::planted::Bug::$bug) { $($wrong)* }
     };

@@ -282,7 +282,7 @@ impl Hooks {
     ) -> Result<()> {
         let (key, value) = row.split_at_mut(key_end);
         let back = out.len() as u64 - at;
-        let back = planted!(RowOfAnotherOperation, back - 1, back);
+        planted!(RowOfAnotherOperation => let back = back - 1);
         end_in(key, back);
         push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }

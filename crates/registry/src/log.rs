@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
             Target::TableFile(_) | Target::Engine(_) => Some(self.chronicle(Some(&query.target))?),
             _ => None,
         };
-        let unstored = planted!(LatestForgetsMemory, None, unstored);
+        planted!(LatestForgetsMemory => let unstored = None);
         let unstored = unstored.map(|rows| rows.latest(query.latest()?)).transpose()?.flatten();
         let stored = match self.stored()? {
             Some(mut stored) => stored.latest(query.latest()?)?,
