@@ -6,8 +6,8 @@
 //! across restarts, the caller stores the last reading and passes it in.
 //!
 //! A commit takes `next`, which changes nothing here: the engine orders the commit only behind earlier times
-//! (`Db::commit_timed`), and later readings follow the last time ordered that way (`follow`). All other callers take
-//! `now`.
+//! (`Precondition::at_time`), and later readings follow the last time ordered that way (`follow`). All other callers
+//! take `now`.
 //!
 //! A wall clock beyond the year 2100 is read as 2100, so that a broken clock cannot use up the range of times.
 

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::Db;
+use waxseal_lsm::db::{Db, Precondition};
 use waxseal_lsm::env::work::{Mode as Work, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
@@ -80,6 +80,12 @@ pub(crate) fn next_number() -> u64 {
 /// Returns the lower half of the rules word (the configuration epoch) for a snapshot of the registry.
 pub(crate) fn rules_of(snapshot: &Snapshot) -> u32 {
     (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
+}
+
+/// Returns true if anything is registered under a configuration epoch (`Db::epoch`), so that writes pass the registrar.
+#[inline]
+pub fn is_watched(epoch: u64) -> bool {
+    epoch & 1 == 1
 }
 
 /// A registered operation of a batch.
@@ -163,7 +169,7 @@ impl Hooks {
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
-            let rules = self.db.rules();
+            let rules = self.db.epoch();
             let snapshot = self.matching.load();
             if !self.is_in_force(&snapshot, rules) {
                 continue;
@@ -171,7 +177,7 @@ impl Hooks {
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && !exclusive {
-                match self.db.commit_unheard(batch, durability, rules)? {
+                match self.db.commit_if(batch, durability, Precondition::epoch(rules))? {
                     Some(last) => return Ok(last),
                     None => continue,
                 }
@@ -239,7 +245,7 @@ impl Hooks {
             self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, who)?;
-        let last = self.db.commit_timed(&mut room.out, durability, rules, time.0)?;
+        let last = self.db.commit_if(&mut room.out, durability, Precondition::epoch(rules).at_time(time.0))?;
         planted!(SessionRowLate => self.number(who).map(drop)?);
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
@@ -368,13 +374,13 @@ impl Hooks {
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
-            let rules = self.db.rules();
+            let rules = self.db.epoch();
             let _turn = self.turns.enter(false, handed_back);
             let now = self.witness.clock.next();
             let mut batch = granted();
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
             // Only the event's time depends on concurrent commits.
-            if let Some(last) = self.db.commit_timed(&mut batch, durability, rules, now.0)? {
+            if let Some(last) = self.db.commit_if(&mut batch, durability, Precondition::epoch(rules).at_time(now.0))? {
                 return Ok(last);
             }
             handed_back += 1;

@@ -57,6 +57,7 @@ mod witness;
 
 pub use clock::{Clock, Time};
 pub use event::Event;
+pub use hooks::is_watched;
 pub use key::Query;
 pub use log::{Page, Paging};
 pub use modes::{Ring, RingStats, WhenFull};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use waxseal_lsm::checksum::{Uid, hash_key};
-use waxseal_lsm::db::{At, Db, Family, Stands};
+use waxseal_lsm::db::{At, Db, Family, RecordPlace};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::Name;
 use waxseal_lsm::options::Verify;
@@ -120,7 +120,7 @@ pub(crate) fn explain(
     let mut value = None;
     let read =
         db.get_checked(family, key, At::Latest, Verify::Always, &mut |record| value = Some(record.value.to_vec()));
-    let found = db.whereabouts(family, key, At::Latest);
+    let found = db.locate(family, key, At::Latest);
     let verdict = match (&read, &found) {
         (Err(error), _) | (_, Err(error)) => error.to_string(),
         (Ok(_), Ok(None)) => "absent".to_owned(),
@@ -135,9 +135,9 @@ pub(crate) fn explain(
         seal = Sealer::seal_of(&record).ok().flatten();
         let stamp = Stamp::of(&found.companion, hash_key(key)).ok().flatten();
         written = stamp.map(|stamp| (session(stamp.session).name().to_owned(), Time(stamp.time)));
-        lies = Some(match &found.stands {
-            Stands::Active | Stands::Frozen(_) => Lies::Memory,
-            Stands::Table { level, number, uid, offset } => {
+        lies = Some(match &found.place {
+            RecordPlace::Active | RecordPlace::Frozen(_) => Lies::Memory,
+            RecordPlace::Table { level, number, uid, offset } => {
                 Lies::Table { uid: *uid, file: Name::Table(*number).to_string(), level: *level as u8, offset: *offset }
             }
         });

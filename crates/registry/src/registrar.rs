@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::db::{At, Db, Family, Precondition};
 use waxseal_lsm::env;
 use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
@@ -27,7 +27,7 @@ use crate::families::{
     Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, readable_rows, rows_and_losses,
     system_families,
 };
-use crate::hooks::{Hooks, is_forked, next_number};
+use crate::hooks::{Hooks, is_forked, is_watched, next_number};
 use crate::key::{Query, read_registry_key};
 use crate::log::{Page, Paging, Reading};
 use crate::matching::{Matching, Snapshot};
@@ -245,9 +245,9 @@ impl Registrar {
         who: Option<&Session>,
         verbs: &[Verb],
     ) -> Result<Seqno> {
-        let rules = self.db.rules();
-        if rules & 1 == 0
-            && let Some(last) = self.db.commit_unheard(batch, durability, rules)?
+        let rules = self.db.epoch();
+        if !is_watched(rules)
+            && let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(rules))?
         {
             return Ok(last);
         }
@@ -266,10 +266,10 @@ impl Registrar {
         durability: Durability,
         (who, verb): (Option<&Session>, Verb),
     ) -> Result<Seqno> {
-        let rules = self.db.rules();
-        if rules & 1 == 0 && seal.is_none() {
+        let rules = self.db.epoch();
+        if !is_watched(rules) && seal.is_none() {
             push_unsealed(batch, draft, self.db.companions())?;
-            if let Some(last) = self.db.commit_unheard(batch, durability, rules)? {
+            if let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(rules))? {
                 return Ok(last);
             }
         }
@@ -315,7 +315,7 @@ impl Registrar {
     /// Commits an event of an engine part, if that is registered and the store is writable.
     fn record_watched(&self, (part, operation): (&str, Operation), who: Option<&Session>) -> Result<()> {
         let hooks = &self.shared.hooks;
-        if hooks.db.rules() & 1 == 0 || hooks.db.is_read_only() {
+        if !is_watched(hooks.db.epoch()) || hooks.db.is_read_only() {
             return Ok(());
         }
         let target = Target::Engine(part.to_owned());

@@ -103,7 +103,7 @@ impl Hooks {
         let version = self.matching.load().version().max(u64::from(any)); // that of the rules word, if set
         let snapshot = snapshot(&self.db, version, registrations);
         if any && !self.db.is_read_only() {
-            self.db.set_rules(rules_of(&snapshot))?;
+            self.db.set_epoch(rules_of(&snapshot))?;
         }
         self.matching.replace(snapshot);
         Ok(())
@@ -182,7 +182,7 @@ impl Hooks {
         let _change = lock(&self.change);
         let _turn = self.turns.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
-            planted!(DropOvertaken, Ok(()), self.db.renew_rules())?; // earlier commits are rejected for retry, and wait
+            planted!(DropOvertaken, Ok(()), self.db.bump_epoch())?; // earlier commits are rejected for retry, and wait
             self.write_claimed()?; // rows in the ring may refer to old values, too
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             match self.db.family(name) {
@@ -209,7 +209,7 @@ impl Hooks {
         let Some(log) = self.db.family_by_id(LOG_ID) else { return Ok(false) };
         let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
         rows.first()?;
-        Ok(self.db.rules() as u32 != 0 || rows.valid())
+        Ok(self.db.epoch() as u32 != 0 || rows.valid())
     }
 
     /// Commits a change of the registry, and its event if that is registered. The caller holds `change`.
@@ -223,7 +223,7 @@ impl Hooks {
     ) -> Result<()> {
         let _turn = self.turns.take(); // until the change is applied, for commits that read old values under it
         if let Some(watching) = self.matching.load().find(target, operation) {
-            self.db.renew_rules()?; // no commit with a later time is ordered before the change
+            self.db.bump_epoch()?; // no commit with a later time is ordered before the change
             let now = self.witness.clock.now();
             let event = event_at(now, watching, (target, operation), payload, who);
             push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
@@ -235,7 +235,7 @@ impl Hooks {
         let version = self.matching.load().version() + 1;
         let next = snapshot(&self.db, version, next);
         let (low, mut next) = (rules_of(&next), Some(next));
-        self.db.commit_with_rules(batch, Durability::Sync, low, &mut |_| {
+        self.db.commit_as_last(batch, Durability::Sync, low, &mut |_| {
             if let Some(next) = planted!(RegistrationSeenLate, None, next.take()) {
                 self.matching.replace(next);
             }

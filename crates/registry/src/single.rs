@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use waxseal_lsm::batch::{Batch, SystemPass};
+use waxseal_lsm::db::Precondition;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::Durability;
@@ -36,7 +37,7 @@ use waxseal_meta::stamp::{Blank, Stamp, Verb};
 
 use crate::clock::Time;
 use crate::emission::{Plan, expires, operation_of};
-use crate::hooks::{Hooks, Room, SHORT_KEY, Seen, name_of, row_of, rules_of, verb_of};
+use crate::hooks::{Hooks, Room, SHORT_KEY, Seen, is_watched, name_of, row_of, rules_of, verb_of};
 use crate::matching::Snapshot;
 use crate::modes::Claim;
 use crate::registration::Mode;
@@ -132,7 +133,9 @@ impl Hooks {
             let time = self.witness.clock.next().0; // first: reading the clock waits for all preceding instructions
             batch.clear();
             self.sealer.push_filled(batch, &single.draft, single.seal, (stamp, time, session))?;
-            if let Some(seqno) = self.db.commit_timed(batch, single.durability, rules, time)? {
+            if let Some(seqno) =
+                self.db.commit_if(batch, single.durability, Precondition::epoch(rules).at_time(time))?
+            {
                 return Ok(seqno);
             }
         }
@@ -153,12 +156,12 @@ impl Hooks {
         let (seal, who, durability, verb) = (*seal, *who, *durability, single.verb());
         let mut handed_back = 0;
         loop {
-            let rules = self.db.rules();
+            let rules = self.db.epoch();
             let committed = match self.ask(&mut room.seen, rules, single) {
                 Answer::Again => continue,
                 Answer::Plain => {
                     self.push_one(batch, draft, seal)?;
-                    self.db.commit_unheard(batch, durability, rules)?
+                    self.db.commit_if(batch, durability, Precondition::epoch(rules))?
                 }
                 Answer::Watched(plan) => {
                     let plan = (plan, self.number(who)?);
@@ -196,7 +199,7 @@ impl Hooks {
     #[inline]
     fn ask<'a>(&self, seen: &'a mut Option<Seen>, rules: u64, single: &Single<'_>) -> Answer<'a> {
         let (draft, verb) = (&single.draft, single.verb());
-        if rules & 1 == 0 || system_number(draft.family).is_some() {
+        if !is_watched(rules) || system_number(draft.family).is_some() {
             return Answer::Plain; // never logged: the engine refuses writes to system families
         }
         let is_known = |seen: &Seen| seen.store == self.number && rules_of(&seen.snapshot) == rules as u32;
@@ -278,7 +281,7 @@ impl Hooks {
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());
         }
-        let last = self.db.commit_timed(batch, *durability, rules, stamp.time)?;
+        let last = self.db.commit_if(batch, *durability, Precondition::epoch(rules).at_time(stamp.time))?;
         Ok((last.map(|last| last + 1 - batch.len() as u64), stamp))
     }
 }

@@ -2,13 +2,14 @@
 //! time.
 //!
 //! A registered commit takes its time, encodes it, and is accepted only if no later time has been ordered by then
-//! (`Db::commit_timed`); otherwise it retries. No lock is held while encoding, so a descheduled thread delays no other.
+//! (`Precondition::at_time`); otherwise it retries. No lock is held while encoding, so a descheduled thread delays no
+//! other.
 //! Two kinds of commits need more and take the gate, and all others wait for them. The first kind reads old values,
 //! because no commit may intervene between the read and the write. The second has been rejected repeatedly because
 //! other threads were faster.
 //!
 //! Holds: the holder of the gate excludes commits that read the rules word after the gate was taken. Where earlier
-//! readers matter, changing the word excludes them (`Db::renew_rules`). Memory order: `wanted` is incremented before
+//! readers matter, changing the word excludes them (`Db::bump_epoch`). Memory order: `wanted` is incremented before
 //! the word changes, and checked after the word was read.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};

@@ -76,7 +76,7 @@ pub(crate) fn attach(
         (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
             Ok(registrar) => Ok(Watching::Registrar(registrar)),
             Err(error) if error.is_corruption() => {
-                let _ = engine.set_rules(1); // makes writes fail in the registrar; a read-only store has no writes
+                let _ = engine.set_epoch(1); // makes writes fail in the registrar; a read-only store has no writes
                 Ok(Watching::Unknown(error))
             }
             Err(error) => Err(error),

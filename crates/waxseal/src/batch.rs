@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::Family;
+use waxseal_lsm::db::{Family, Precondition};
 use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
@@ -18,7 +18,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Seal;
 use waxseal_meta::builtin::{Expiry, Labels};
 use waxseal_meta::provider::{EXPIRY, LABELS};
-use waxseal_registry::{Session as Who, Verb};
+use waxseal_registry::{Session as Who, Verb, is_watched};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -342,8 +342,8 @@ fn write_in(
     verb: Verb,
 ) -> Result<()> {
     let ColumnFamily { inner, family, who, .. } = cf;
-    let rules = inner.engine.rules();
-    if rules & 1 == 1 {
+    let rules = inner.engine.epoch();
+    if is_watched(rules) {
         // Something is registered: the registrar encodes the operation, and decides whether it carries a stamp.
         let registrar = inner.watching.registrar()?;
         return write.completed(inner, family, |write| {
@@ -507,7 +507,7 @@ impl Batch {
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
         self.ready()?;
         if !self.operations.is_empty() {
-            let rules = self.inner.engine.rules();
+            let rules = self.inner.engine.epoch();
             self.inner.commit(&mut self.operations, durability, rules, &self.who, &self.verbs)?;
             self.clear();
         }
@@ -581,11 +581,16 @@ impl Batch {
     #[cfg(feature = "tokio")]
     pub(crate) fn commit_at_once(&mut self) -> Result<bool> {
         self.ready()?;
-        let rules = self.inner.engine.rules();
-        if rules & 1 == 1 || self.operations.encoded_bytes() > KEPT_BYTES {
+        let rules = self.inner.engine.epoch();
+        if is_watched(rules) || self.operations.encoded_bytes() > KEPT_BYTES {
             return Ok(false); // something is registered, or the batch is large
         }
-        let is_done = self.is_empty() || self.inner.engine.commit_at_once(&mut self.operations, rules)?.is_some();
+        let is_done = self.is_empty()
+            || self
+                .inner
+                .engine
+                .commit_if(&mut self.operations, Durability::Os, Precondition::epoch(rules).without_waiting())?
+                .is_some();
         if is_done {
             self.clear();
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::{self as engine, At, Family, FamilyMetrics, Metrics, RecoveryReport};
+use waxseal_lsm::db::{self as engine, At, Family, FamilyMetrics, Metrics, Precondition, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::is_system_name;
@@ -17,7 +17,7 @@ use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::read::{Bounds, UserCursor};
 use waxseal_lsm::record::Record;
 use waxseal_meta::{Counts, Sealer};
-use waxseal_registry::{Session as Who, Verb};
+use waxseal_registry::{Session as Who, Verb, is_watched};
 
 use crate::attach::Watching;
 use crate::batch::Batch;
@@ -103,7 +103,7 @@ impl Inner {
         who: &Who,
         verbs: &[Verb],
     ) -> Result<()> {
-        if rules & 1 == 0 && self.engine.commit_unheard(operations, durability, rules)?.is_some() {
+        if !is_watched(rules) && self.engine.commit_if(operations, durability, Precondition::epoch(rules))?.is_some() {
             return Ok(()); // nothing was registered before, and nothing is now
         }
         self.commit_watched(operations, durability, who, verbs)

@@ -9,33 +9,41 @@ use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::background::Lane;
-use super::expire::is_in_memory;
+use super::catalog::Catalog;
+use super::catalog::claims::{Picked, Taken};
+use super::catalog::view_change::Replaced;
+use super::context::{StoreContext, reach};
+use super::expire::{self, is_in_memory};
 use super::family::{Family, View};
-use super::install::Replaced;
+use super::job_lock::Flusher;
+use super::lanes::{Lane, LaneSignals};
+use super::level_shape::shape;
+use super::memory::{job_room, training_room};
+use super::notifier::Notifier;
 use super::pick_cache::{Basis, Pick, PickCache, Urgency};
-use super::reads::Bounds;
-use super::running::{Picked, Taken};
+use super::quarantine::quarantine_tables;
 use super::snapshot::Horizon;
-use super::warm::Warmth;
-use super::{Db, Event, Inner, Levels, TableHandle};
+use super::store_log::StoreLog;
+use super::warm::{Input, Warmth};
+use super::write_path::WritePath;
+use super::{Event, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::collect::Thrift;
-use crate::compaction::expired;
 use crate::compaction::output::{Expires, Job, Pass, Written};
-use crate::compaction::packing::{self, HOT_LEVELS};
+use crate::compaction::packing::{self};
 use crate::compaction::parts::{Part, write_parts};
-use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Plan, Reason, Rules, Splitter, Turn, collect, lean, split};
+use crate::compaction::pick::{self, BOTTOM, Picture, Span, Step};
+use crate::compaction::{Action, Plan, Reason, Rules, Splitter, Turn, collect, expired, lean, split};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
-use crate::error::{Error, ErrorKind, Result, Verdict};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::merge::{self, ConcatCursor, merged};
 use crate::names::Name;
-use crate::options::{CfOptions, Compression};
+use crate::options::Compression;
 use crate::planted::{Bug, active};
+use crate::read::Bounds;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
@@ -44,42 +52,48 @@ use crate::version::{Change, Edit, LEVELS, TableMeta};
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
 
-impl Db {
-    /// Flushes all memtables, then compacts until no compaction is due and neither the upper levels nor the blob files
-    /// hold excess data. Finally releases the log's unneeded disk space. If other threads write meanwhile, only the due
-    /// compactions are certain to run.
-    pub fn settle(&self) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.flush_all(|_| true)?;
-        let (newest, picks) = (inner.next_file.load(Ordering::Relaxed), Mutex::default());
+/// Merges and drops tables. Contains the flusher.
+pub(crate) struct Compactor {
+    pub(super) flusher: Flusher,
+    /// The next compaction of each family, as the compaction lane last computed it.
+    pub(super) picks: Mutex<PickCache>,
+}
+
+reach!(
+    Compactor, flusher: write_path -> WritePath, catalog -> Catalog, store_log -> StoreLog, context -> StoreContext,
+    notifier -> Notifier, lanes -> LaneSignals
+);
+
+impl Compactor {
+    #[inline]
+    pub(super) fn flusher(&self) -> &Flusher {
+        &self.flusher
+    }
+
+    /// Flushes all memtables, then compacts until no compaction is due and nothing holds excess data. Finally releases
+    /// the log's unneeded disk space.
+    pub(super) fn settle(&self, step: &dyn Fn() -> bool) -> Result<()> {
+        self.flusher().flush_all(|_| true)?;
+        let (newest, picks) = (self.catalog().next_file.load(Ordering::Relaxed), Mutex::default());
         loop {
-            let seen = inner.compactions.finished();
-            match inner.compact_once(Some(newest), &picks)? {
+            let seen = self.catalog().claims.finished();
+            match self.compact_once(Some(newest), &picks)? {
                 true => {}
-                false if inner.compactions.is_running() || inner.compactions.finished() != seen => {
-                    inner.wait_for_others(|| inner.compactions.finished() != seen)?;
+                false if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen => {
+                    self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
                 }
                 false => break,
             }
         }
-        let _job = inner.job()?;
-        let trimmed = inner.trim_log();
-        inner.sweep_dead_files(); // whose last holder may have been a flush
+        let _job = self.flusher().job()?;
+        let trimmed = self.write_path().trim_log();
+        self.catalog().remove_obsolete_files(); // whose last holder may have been a flush
         match trimmed {
-            Err(error) if inner.check_halted().is_err() => Err(error),
+            Err(error) if self.store_log().check_halted().is_err() => Err(error),
             _ => Ok(()), // if the disk lacks room for it, the log stays as it is
         }
     }
 
-    /// Flushes the family, then merges all records within bounds down to the lowest level that holds data.
-    pub fn compact(&self, family: &Family, bounds: &Bounds) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.flush_all(|other| other == family)?;
-        inner.compact_range(family, bounds)
-    }
-}
-
-impl Inner {
     /// Performs the most urgent compaction. If none is due, merges tables dense with tombstones.
     pub(crate) fn compact_step(&self) -> Result<bool> {
         self.compact_once(None, &self.picks)
@@ -88,17 +102,17 @@ impl Inner {
     /// Performs one compaction. With `settles` (the next file number when `settle` began), also merges excess data of
     /// the upper levels.
     fn compact_once(&self, settles: Option<u64>, picks: &Mutex<PickCache>) -> Result<bool> {
-        if self.check_halted().is_err() {
+        if self.store_log().check_halted().is_err() {
             return Ok(false);
         }
-        if self.background.is_stopping() {
+        if self.lanes().is_stopping() {
             return Err(Error::closed());
         }
         // An explicit call retries postponed tables at once, however often they have failed.
-        let now = if settles.is_some() { u64::MAX } else { self.now_nanos() };
-        match self.compactions.pick(now, |taken| self.most_urgent(taken, settles, &mut lock(picks))) {
+        let now = if settles.is_some() { u64::MAX } else { self.context().now_nanos() };
+        match self.catalog().claims.pick(now, |taken| self.most_urgent(taken, settles, &mut lock(picks))) {
             Some(picked) => {
-                self.background.kick(Lane::Compact); // another thread may find a concurrent one
+                self.lanes().kick(Lane::Compact); // another thread may find a concurrent one
                 self.carry_out(picked).map(|()| true)
             }
             None => Ok(false),
@@ -107,23 +121,23 @@ impl Inner {
 
     fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
         let outcome = self.run_plan(&picked.family, &picked.plan);
-        self.sweep_dead_files(); // held until now; callers that wait for this job find them gone
+        self.catalog().remove_obsolete_files(); // held until now; callers that wait for this job find them gone
         drop(picked);
-        self.background.changed();
-        outcome.or_else(|error| self.halt_if_lost().and(Err(error))).map(|warmth| {
-            self.background.kick(Lane::Compact); // which may have found them taken
-            self.warm(warmth);
+        self.lanes().changed();
+        outcome.or_else(|error| self.store_log().halt_if_lost().and(Err(error))).map(|warmth| {
+            self.lanes().kick(Lane::Compact); // which may have found them taken
+            warmth.load(self.lanes());
         })
     }
 
     /// Returns the most urgent plan of all families.
     fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>, cache: &mut PickCache) -> Option<(Family, Plan)> {
-        let horizon = self.snapshots.horizon_now(&self.expiry_clock);
-        let families = self.families();
+        let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
+        let families = self.catalog().families();
         let basis = taken.is_steady().then(|| Basis {
             settles,
             oldest_snapshot: horizon.boundaries.first().copied(),
-            has_rows: self.companions.has_rows(),
+            has_rows: self.context().companions.has_rows(),
             left_alone: taken.changes(),
         });
         cache.begin(basis, families.by_id.size());
@@ -172,7 +186,7 @@ impl Inner {
         let pick = expired::pick_drop(&picture).map(ranked(Urgency::Drop));
         let pick = pick.or_else(|| {
             let plan = pick::pick(&picture)?;
-            Some(Pick { urgency: Urgency::Due(plan.score), plan })
+            Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
         });
         let pick = pick
             .or_else(|| self.pick_lean(family, view, &picture, taken, settles?).map(ranked(Urgency::Space)))
@@ -225,33 +239,35 @@ impl Inner {
         collect::pick_stale(picture, reason, &of)
     }
 
-    fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
+    pub(super) fn compact_range(&self, family: &Family, bounds: &Bounds, step: &dyn Fn() -> bool) -> Result<()> {
         let (low, high) = (bound_key(&bounds.0), bound_key(&bounds.1));
-        let newest = self.next_file.load(Ordering::Relaxed);
+        let newest = self.catalog().next_file.load(Ordering::Relaxed);
         for level in 0..LEVELS {
             let hidden = if level == BOTTOM { hidden_at_bottom(&family.view()) } else { HashMap::new() };
             loop {
-                if self.background.is_stopping() {
+                if self.lanes().is_stopping() {
                     return Err(Error::closed());
                 }
-                let (mut step, seen) = (Step::Done, self.compactions.finished());
-                let planned = self.compactions.pick(u64::MAX, |taken| {
+                let (mut next, seen) = (Step::Done, self.catalog().claims.finished());
+                let planned = self.catalog().claims.pick(u64::MAX, |taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
-                    let horizon = self.snapshots.horizon_now(&self.expiry_clock);
+                    let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
                     let mut picture = self.picture_of(family, &view, &spans, &horizon, taken);
                     for table in picture.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
-                    step = pick::plan_range(&picture, level, low, high, newest);
-                    match &step {
+                    next = pick::plan_range(&picture, level, low, high, newest);
+                    match &next {
                         Step::Run(plan) => Some((family.clone(), plan.clone())),
                         Step::Wait | Step::Done => None,
                     }
                 });
-                match (planned, step) {
+                match (planned, next) {
                     (Some(picked), _) => self.carry_out(picked)?,
-                    (None, Step::Wait) if self.compactions.is_running() || self.compactions.finished() != seen => {
-                        self.wait_for_others(|| self.compactions.finished() != seen)?;
+                    (None, Step::Wait)
+                        if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen =>
+                    {
+                        self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
                     }
                     _ => break,
                 }
@@ -262,7 +278,7 @@ impl Inner {
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
     fn run_plan(&self, family: &Family, plan: &Plan) -> Result<Warmth> {
-        let (picture, started) = (Tables::of(family), self.now_nanos());
+        let (picture, started) = (Tables::of(family), self.context().now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(Warmth::default()); // dropped meanwhile
@@ -274,7 +290,7 @@ impl Inner {
             Action::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
-            self.revise_stall();
+            self.write_path().revise_stall();
             return Ok(Warmth::default()); // family dropped during the compaction: neither a failure nor work left
         }
         if let Err(error) = &outcome
@@ -283,8 +299,8 @@ impl Inner {
             // Damaged tables stay as they are and are hidden from the picker, together with the tables that they
             // overlap; other compactions continue.
             let error = error.clone().in_family(family.name(), None);
-            let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // at least in memory
-            self.say(Event::Corruption { error });
+            let _ = quarantine_tables(self.write_path(), family, &to_blame(&error, &inputs)); // at least in memory
+            self.notifier().notify(Event::Corruption { error });
             return Ok(Warmth::default());
         }
         if let Err(error) = &outcome
@@ -293,9 +309,9 @@ impl Inner {
         {
             // An input cannot be read now, or the output cannot be written: other compactions continue, and this one is
             // retried later.
-            self.compactions.put_off(&plan.inputs, self.now_nanos(), error.is_out_of_space());
+            self.catalog().claims.put_off(&plan.inputs, self.context().now_nanos(), error.is_out_of_space());
         }
-        self.revise_stall();
+        self.write_path().revise_stall();
         outcome
     }
 
@@ -304,7 +320,7 @@ impl Inner {
         let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         self.exchange(Replaced::tables(family, removes, adds), None, plan, started)?;
-        self.counters.moved();
+        self.context().counters.moved();
         self.tell_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
     }
@@ -316,7 +332,12 @@ impl Inner {
         (picture, inputs): (&Tables, &[Input]),
         started: u64,
     ) -> Result<Warmth> {
-        let stale = stale_files(family, &picture.levels, plan.thrift(), &self.compactions.resting(self.now_nanos()));
+        let stale = stale_files(
+            family,
+            &picture.levels,
+            plan.thrift(),
+            &self.catalog().claims.resting(self.context().now_nanos()),
+        );
         let (written, through) = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
             // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then
             // quarantine the damaged table, and record that.
@@ -327,7 +348,7 @@ impl Inner {
             }
             outcome => outcome?,
         };
-        self.counters.built(&written);
+        self.context().counters.built(&written);
         let (expired, outputs) = (written.expired, written.tables);
         let (unmoved, values) = (written.values_unreadable, written.value_bytes);
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
@@ -345,14 +366,36 @@ impl Inner {
         let keep_expired: Vec<u64> = outputs.iter().filter(stays).map(|meta| meta.number).collect();
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
         self.exchange(Replaced::tables(family, removes, adds), Some((expired, through)), plan, started)?;
-        self.compactions.keep_expired(keep_expired.into_iter());
+        self.catalog().claims.keep_expired(keep_expired.into_iter());
         if stay {
-            self.compactions.keeps(&numbers); // or they would be rewritten forever
+            self.catalog().claims.keeps(&numbers); // or they would be rewritten forever
         }
-        self.counters.compacted(read, written);
+        self.context().counters.compacted(read, written);
         let warmth = Warmth::noted(family, (plan.output_level, &numbers), inputs);
         self.tell_compacted(family, gone, numbers, plan, false);
         Ok(warmth)
+    }
+
+    /// Drops tables whose records have all expired, without reading them.
+    fn drop_tables(&self, family: &Family, plan: &Plan, inputs: &[Input], started: u64) -> Result<()> {
+        let through = self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock()).expired;
+        let view = family.view();
+        let has_gone = |meta: &TableMeta| meta.expiry.is_some_and(|of| of.all_by(through));
+        if !inputs.iter().all(|(_, table)| has_gone(table.meta()) && !expire::is_fenced(&view, table.meta())) {
+            return Ok(()); // the clock was set back or records were lost since the plan was made
+        }
+        let (mut dropped, mut bytes) = (Ledger::default(), 0);
+        for (_, table) in inputs {
+            dropped.merge(&table.meta().ledger);
+            bytes += table.meta().bytes_with_values();
+        }
+        let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
+        let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
+        drop(view);
+        self.exchange(Replaced::tables(family, removes, Vec::new()), Some((dropped, through)), plan, started)?;
+        self.context().counters.dropped(numbers.len() as u64, bytes);
+        self.tell_compacted(family, numbers, Vec::new(), plan, false);
+        Ok(())
     }
 
     /// Exchanges tables in one edit. `expired`: the ledger of the dropped expired records, and the time by which they
@@ -367,12 +410,12 @@ impl Inner {
         let mut edit = Edit::from(replaced.changes());
         if let Some((dropped, through)) = expired.filter(|(dropped, _)| dropped.count() > 0) {
             edit.changes.push(Change::Expired { family: replaced.family.id(), through, dropped });
-            self.counters.expired(dropped.count());
+            self.context().counters.expired(dropped.count());
         }
         let (level, moved, reason) = (plan.output_level as u8, plan.action == Action::Move, plan.reason.name());
         let deed = Deed::Compacted { level, moved, reason };
-        self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
-        self.install(edit, [replaced])
+        self.catalog().log_event(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
+        self.catalog().install(edit, [replaced])
     }
 
     /// Returns the output, and the time by which the dropped records had expired.
@@ -393,17 +436,18 @@ impl Inner {
             properties.push(table.table()?.properties());
         }
         properties.reverse(); // the lower level is the older
-        let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
+        let carried = Some(Carried::joined(&*self.context().companions, properties.into_iter()));
         // Taken once for all subcompactions, and before any lookup in the upper levels.
-        let Horizon { boundaries: snapshots, expired: now } = self.snapshots.horizon(&self.expiry_clock);
+        let Horizon { boundaries: snapshots, expired: now } =
+            self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
         let pass = Pass { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
-        let next_file = || self.new_file_number();
+        let next_file = || self.catalog().new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
         if plan.output_level == BOTTOM && matches!(job.compression, Compression::Zstd(_)) {
-            let _room = self.training_room();
+            let _room = training_room(&self.context().cache);
             let tables = inputs.iter().map(|(_, table)| table.table()).collect::<Result<Vec<_>>>()?;
             job.dictionary = train_for(job.compression, job.options.table_bytes, tables.into_iter());
         }
@@ -424,11 +468,11 @@ impl Inner {
         let cuts = self.cuts(family, inputs)?;
         // Each subcompaction holds the hashes of one table at a time.
         let records = expected.count().min(family.options().table_bytes / LEAST_RECORD_BYTES * (cuts.len() as u64 + 1));
-        let _room = self.job_room(inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
+        let _room = job_room(&self.context().cache, inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
         let written = write_parts(&job, &pass, &cuts, part)?;
-        self.counters.divided(cuts.len());
+        self.context().counters.divided(cuts.len());
         if !written.tables.is_empty() {
-            self.sync_dir_before_edit()?;
+            self.store_log().sync_dir_before_edit()?;
         }
         Ok((written, now))
     }
@@ -437,8 +481,8 @@ impl Inner {
     /// own needs all records in one sequence.
     fn cuts(&self, family: &Family, inputs: &[Input]) -> Result<Vec<Vec<u8>>> {
         let bytes: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
-        let parts = (bytes / family.options().table_bytes).min(self.settings.subcompactions as u64) as usize;
-        if parts < 2 || self.companions.has_rows() {
+        let parts = (bytes / family.options().table_bytes).min(self.context().settings.subcompactions as u64) as usize;
+        if parts < 2 || self.context().companions.has_rows() {
             return Ok(Vec::new());
         }
         let mut samples = Vec::new();
@@ -464,10 +508,10 @@ impl Inner {
     ) -> Job<'a> {
         let deeper = family.view().levels.filled().filter(|filled| *filled > level).count();
         Job {
-            env: &self.env,
-            dir: &self.dir,
-            store: self.store,
-            companions: &self.companions,
+            env: &self.context().env,
+            dir: &self.context().dir,
+            store: self.context().store,
+            companions: &self.context().companions,
             family: family.id(),
             options: family.options(),
             filter_bits: family.options().filter_bits_above(deeper),
@@ -475,11 +519,11 @@ impl Inner {
             dictionary: None,
             base_seqno,
             next_file,
-            cancelled: &self.background.stopping,
+            cancelled: &self.lanes().stopping,
             expected,
             summed,
             values: family.shelf().values(),
-            pace: Some((&self.pace, Turn::Compaction)),
+            pace: Some((&self.context().pace, Turn::Compaction)),
             unsynced: None,
         }
     }
@@ -492,9 +536,16 @@ impl Inner {
         plan: &Plan,
         moved: bool,
     ) {
-        self.background.kick(Lane::Compact);
+        self.lanes().kick(Lane::Compact);
         let family = family.name().to_owned();
-        self.say(Event::Compacted { family, inputs, outputs, level: plan.output_level, moved, reason: plan.reason });
+        self.notifier().notify(Event::Compacted {
+            family,
+            inputs,
+            outputs,
+            level: plan.output_level,
+            moved,
+            reason: plan.reason,
+        });
     }
 }
 
@@ -546,9 +597,6 @@ impl merge::Part for Streamed {
     }
 }
 
-/// An input table of a compaction, with its level.
-pub(super) type Input = (usize, Arc<TableHandle>);
-
 /// The parts of a view that a merge needs while it runs, possibly for minutes. It holds no memtable, so that flushed
 /// memtables can be freed.
 struct Tables {
@@ -561,12 +609,6 @@ impl Tables {
         let view = family.view();
         Tables { levels: view.levels.clone(), fences: view.fences.clone() }
     }
-}
-
-/// Returns true for damage found in memory by the pass itself: a ledger mismatch, or a record with a wrong or missing
-/// companion.
-pub(super) fn is_of_the_pass(error: &Error) -> bool {
-    error.damage().is_some_and(|damage| damage.file.is_empty() && damage.verdict != Verdict::Misplaced)
 }
 
 /// Returns the input table that an error names, or all inputs if it names none.
@@ -593,7 +635,7 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
 /// is not older than the plan. One case is not detected: a commit that took its time before the value expired, and is
 /// delayed until this pass has processed its key.
 fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
-    let mut generations = [&view.active].into_iter().chain(&view.frozen);
+    let mut generations = view.memtables();
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
         return true;
     }
@@ -637,13 +679,7 @@ fn holds_pointers(levels: &Levels) -> bool {
     pointed / 8 > held
 }
 
-/// Returns the level shape that a family requests. Tables move freely between levels if all levels are compressed
-/// alike.
-pub(super) fn shape(options: &CfOptions) -> Shape {
-    Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
-}
-
-impl Inner {
+impl Compactor {
     fn picture_of<'a>(
         &self,
         family: &'a Family,
@@ -659,11 +695,11 @@ impl Inner {
         for table in picture.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);
             let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));
-            table.is_in_memory = may_go && (!self.companions.may_drop_unread() || is_in_memory(view, table));
+            table.is_in_memory = may_go && (!self.context().companions.may_drop_unread() || is_in_memory(view, table));
         }
         let stay = |number| taken.is_kept(number);
         picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
-        if self.companions.has_rows() {
+        if self.context().companions.has_rows() {
             // The protector's own rows may be tombstones, which stay; merging a table to drop tombstones is useless
             // then.
             picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
@@ -679,9 +715,9 @@ mod tests {
 
     use super::*;
     use crate::batch::Batch;
-    use crate::db::Parts;
+    use crate::db::{Db, Parts};
     use crate::env::SimFs;
-    use crate::options::{Durability, Settings};
+    use crate::options::{CfOptions, Durability, Settings};
     use crate::record::Kind;
 
     #[test]
@@ -701,14 +737,19 @@ mod tests {
             db.flush_ordered(&other).unwrap();
         }
         let inner = db.inner();
-        let pick = || inner.compactions.pick(0, |taken| inner.most_urgent(taken, None, &mut lock(&inner.picks)));
+        let pick = || {
+            inner
+                .catalog()
+                .claims
+                .pick(0, |taken| inner.compactor().most_urgent(taken, None, &mut lock(&inner.compactor().picks)))
+        };
         let first = pick().unwrap();
         assert_eq!(first.family, fuller);
         let numbers: Vec<u64> = other.table_numbers().into_iter().map(|(_, number)| number).collect();
         let span = Span { level: BOTTOM, smallest: b"key".to_vec(), largest: b"key".to_vec() };
-        assert!(inner.compactions.hold(&numbers, || Some((other.id(), span.clone()))));
+        assert!(inner.catalog().claims.hold(&numbers, || Some((other.id(), span.clone()))));
         assert!(pick().is_none());
-        inner.compactions.release(numbers.into_iter(), Some((other.id(), &span)));
+        inner.catalog().claims.release(numbers.into_iter(), Some((other.id(), &span)));
         assert_eq!(pick().unwrap().family, other);
     }
 
@@ -735,19 +776,19 @@ mod tests {
         write(&mut (0..64).filter(|n| n % 4 != 0));
         let inner = db.inner();
         let picked = || {
-            let mut picks = lock(&inner.picks);
-            inner.compactions.pick(0, |taken| inner.most_urgent(taken, None, &mut picks)).unwrap()
+            let mut picks = lock(&inner.compactor().picks);
+            inner.catalog().claims.pick(0, |taken| inner.compactor().most_urgent(taken, None, &mut picks)).unwrap()
         };
         let merge = picked();
         assert_eq!(merge.plan.reason, Reason::Level0);
-        inner.carry_out(merge).unwrap();
+        inner.compactor().carry_out(merge).unwrap();
         let collect = picked();
         assert_eq!(collect.plan.reason, Reason::Values);
-        inner.background.stopping.store(true, Ordering::Relaxed);
-        let outcome = inner.run_plan(&collect.family, &collect.plan);
-        inner.background.stopping.store(false, Ordering::Relaxed);
+        inner.lanes().stopping.store(true, Ordering::Relaxed);
+        let outcome = inner.compactor().run_plan(&collect.family, &collect.plan);
+        inner.lanes().stopping.store(false, Ordering::Relaxed);
         assert!(outcome.is_err_and(|error| *error.kind() == ErrorKind::Closed));
-        inner.carry_out(collect).unwrap();
+        inner.compactor().carry_out(collect).unwrap();
         assert_eq!(db.metrics().values_moved, 16);
     }
 }

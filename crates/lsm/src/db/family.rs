@@ -27,6 +27,17 @@ use crate::version::{Holder, Shelf};
 /// The budget of the memtable in a closed store's view, which stays empty.
 const CLOSED_MEMTABLE_BYTES: usize = 4096;
 
+/// Maximum length of a family name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Checks a family name. The C interface returns lists of names that end in zero bytes, so a name contains none.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=MAX_NAME_BYTES if !name.contains('\0') => Ok(()),
+        _ => Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes, none of them zero"))),
+    }
+}
+
 /// The parameters for creating a store's memtables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -150,6 +161,12 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Returns the memtables, newest first.
+    #[inline]
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Generation>> {
+        [&self.active].into_iter().chain(&self.frozen)
+    }
+
     /// Returns `Closed` for the view of a closed store.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {

@@ -11,61 +11,37 @@
 //!         and rows.
 
 use std::iter::Peekable;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use super::background::Lane;
-use super::chronicle::Due;
-use super::commit::Moment;
+use super::Event;
+use super::catalog::Catalog;
+use super::catalog::event_rows::{DueEvents, event_rows_due};
+use super::catalog::view_change::Replaced;
 use super::family::{Family, Generation};
-use super::install::Replaced;
+use super::job_lock::Flusher;
+use super::lanes::Lane;
+use super::level0::Level0;
+use super::memory::job_room;
+use super::redo::{queue_redone, records_from_log};
 use super::rows::{remove_tables, take_given, write_given};
-use super::{Db, Event, Families, Inner};
-use crate::checksum::Uid;
-use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
-use crate::compaction::{Pace, Rules, Splitter, Turn, UnsyncedTables};
+use super::store_log::LogPosition;
+use crate::compaction::output::{Given, Pass, Written, write_pass};
+use crate::compaction::{Rules, Splitter, UnsyncedTables};
 use crate::cursor::Cursor;
-use crate::env::Env;
-use crate::error::{IoContext, Result};
+use crate::error::{Error, Result};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
-use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::{Companions, Deed, Emitting};
+use crate::seam::Deed;
 use crate::version::{Change, Edit, TableMeta};
-use crate::wal::Then;
 
-impl Db {
-    /// Writes all memtables to tables and waits until they are durable.
-    pub fn flush(&self) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.flush_all(|_| true)?;
-        inner.halt_if_lost() // if all memtables were empty, no edit has checked the lock
-    }
-
-    /// Flushes the memtables of one family, including every commit ordered before, even if its writer has not applied
-    /// it yet. Uses one seqno.
-    pub fn flush_ordered(&self, family: &Family) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        let _job = inner.job()?;
-        let seqno = inner.take_seqno(family, Then::Stay, |_| {})?;
-        inner.flush_frozen(&|other| other == family, seqno).map(|_| ())
-    }
-}
-
-impl Inner {
-    /// Returns true if a frozen memtable waits.
-    pub(crate) fn flush_is_due(&self) -> bool {
-        self.families().by_id.values().any(|family| !family.view().frozen.is_empty())
-    }
-
+impl Flusher {
     /// Freezes the memtables of the chosen families at one commit and flushes them.
     pub(crate) fn flush_all(&self, choose: impl Fn(&Family) -> bool) -> Result<Seqno> {
         let _job = self.job()?;
-        let through = self.freeze(&choose)?;
+        let through = self.write_path().freeze(&choose)?;
         self.flush_frozen(&choose, through)?;
         Ok(through)
     }
@@ -73,18 +49,21 @@ impl Inner {
     /// One step of the flush lane: flushes all frozen memtables. If none is frozen, it seals full segments, and removes
     /// obsolete files and leftovers of the open.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        if self.flush_is_due() {
+        if self.catalog().flush_is_due() {
             let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
             drop(job);
             // Removing obsolete files may free the space that the flush lacks.
-            if self.sweep_one() && flushed.is_err() {
-                while self.sweep_one() {}
+            if self.catalog().obsolete.remove_one(self.context()) && flushed.is_err() {
+                while self.catalog().obsolete.remove_one(self.context()) {}
             }
             return flushed;
         }
         let sealed = self.seal_log();
-        if matches!(sealed, Ok(true)) || self.sweep_one() || self.leftovers.remove_one(&*self.env.fs, &self.dir) {
+        if matches!(sealed, Ok(true))
+            || self.catalog().obsolete.remove_one(self.context())
+            || self.catalog().obsolete.remove_leftover(self.context())
+        {
             return Ok(true);
         }
         sealed
@@ -96,16 +75,17 @@ impl Inner {
     ///
     /// Families with little data are flushed in groups, each with one sync of the log, the directory and the manifest.
     pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
-        let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
+        let families: Vec<Family> =
+            self.catalog().families().by_id.values().filter(|family| choose(family)).cloned().collect();
         let (mut any, mut failed) = (false, Ok(()));
         let mut families = families.iter().peekable();
         while families.peek().is_some() {
             let group = self.next_group(&mut families, through);
             let flushed = self.flush_group(&group);
-            match flushed.or_else(|error| self.halt_if_lost().and(Err(error))) {
+            match flushed.or_else(|error| self.store_log().halt_if_lost().and(Err(error))) {
                 Ok(()) => any |= !group.is_empty(),
-                Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
-                Err(error) if self.background.is_stopping() => return Err(error),
+                Err(error) if error.is_out_of_space() || self.store_log().check_halted().is_err() => return Err(error),
+                Err(error) if self.lanes().is_stopping() => return Err(error),
                 // A failure of one family does not keep the others from being flushed.
                 Err(error) => (any, failed) = (any || group.len() > 1, failed.and(Err(error))),
             }
@@ -120,8 +100,8 @@ impl Inner {
         families: &mut Peekable<impl Iterator<Item = &'a Family>>,
         through: Seqno,
     ) -> Vec<Frozen<'a>> {
-        let most_bytes = self.settings.memtable_bytes / GROUP_PART;
-        let most = (self.open_tables.files().most() / GROUP_PART).clamp(1, MOST_OF_GROUP);
+        let most_bytes = self.context().settings.memtable_bytes / GROUP_PART;
+        let most = (self.catalog().open_tables.files().most() / GROUP_PART).clamp(1, MOST_OF_GROUP);
         let (mut group, mut bytes) = (Vec::new(), 0);
         while let Some(family) = families.peek()
             && group.len() < most
@@ -146,15 +126,17 @@ impl Inner {
         while !rest.is_empty() {
             match self.flush_once(rest) {
                 Ok(flushed) => rest = &rest[flushed..],
-                Err(error) if self.check_halted().is_err() || self.background.is_stopping() => return Err(error),
+                Err(error) if self.store_log().check_halted().is_err() || self.lanes().is_stopping() => {
+                    return Err(error);
+                }
                 Err(_) => break,
             }
         }
         let mut failed = Ok(());
         for frozen in rest {
             match self.flush_family(frozen) {
-                Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
-                Err(error) if self.background.is_stopping() => return Err(error),
+                Err(error) if error.is_out_of_space() || self.store_log().check_halted().is_err() => return Err(error),
+                Err(error) if self.lanes().is_stopping() => return Err(error),
                 outcome => failed = failed.and(outcome),
             }
         }
@@ -168,9 +150,9 @@ impl Inner {
         let (mut outcome, mut is_first) = (self.flush_once(alone), true);
         while let Err(error) = &outcome
             && error.is_out_of_space()
-            && self.check_halted().is_ok()
-            && (std::mem::take(&mut is_first) && self.log_makes_room()
-                || error.is_disk_full() && self.trash.make_room(&*self.env.fs, &self.dir))
+            && self.store_log().check_halted().is_ok()
+            && (std::mem::take(&mut is_first) && self.write_path().log_makes_room()
+                || error.is_disk_full() && self.catalog().obsolete.make_room(self.context()))
         {
             outcome = self.flush_once(alone);
         }
@@ -180,18 +162,20 @@ impl Inner {
     /// Flushes the first families of a group by one edit, and returns their number. This is the whole group, or the
     /// families up to the first one whose records emit rows, because the rows of the next one may depend on them.
     fn flush_once(&self, group: &[Frozen<'_>]) -> Result<usize> {
-        let due = self.lines_due();
-        group.iter().try_for_each(|frozen| self.finish_values(frozen.family, &frozen.generations))?;
+        let due = event_rows_due(self.catalog());
+        group.iter().try_for_each(|frozen| {
+            self.write_path().separation.finish_values(self.catalog(), frozen.family, &frozen.generations)
+        })?;
         let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
-            false => self.sync_log()?, // I15
-            true => Moment { offset: 0, seqno: 0 },
+            false => self.write_path().sync_log()?, // I15
+            true => LogPosition { offset: 0, seqno: 0 },
         };
-        self.check_halted()?; // a halted store may pass `sync_log`, but no edit could name its tables
-        let (families, next_file) = (self.families(), || self.new_file_number());
+        self.store_log().check_halted()?; // a halted store may pass `sync_log`, but no edit could name its tables
+        let (families, next_file) = (self.catalog().families(), || self.catalog().new_file_number());
         let unsynced = UnsyncedTables::default();
         let shared = (group.len() > 1).then_some(&unsynced);
-        let level0 = Level0 { unsynced: shared, ..self.level0(&families, &next_file) };
-        let room = self.job_room(0, 1, group.iter().map(Frozen::records).max().unwrap_or(0));
+        let level0 = Level0 { unsynced: shared, ..Level0::of_store(self.catalog(), &families, &next_file) };
+        let room = job_room(&self.context().cache, 0, 1, group.iter().map(Frozen::records).max().unwrap_or(0));
         let mut written = Vec::new();
         let tables = self.write_group(&level0, group, moment, &mut written).and_then(|()| {
             if let (Some(due), Some(first)) = (&due, written.first_mut()) {
@@ -200,19 +184,19 @@ impl Inner {
             unsynced.sync()
         });
         tables.inspect_err(|_| written.iter().for_each(|part| part.flushed.remove(&level0, part.of.family)))?;
-        self.sync_dir_before_edit()?;
+        self.store_log().sync_dir_before_edit()?;
         self.install_group(&written, due.as_ref(), moment)?;
         drop(room);
         let memtables = written.iter().flat_map(|part| &part.of.generations).map(|generation| &generation.memtable);
-        self.memory.let_go(memtables);
-        self.revise_memory();
-        self.note_stall();
+        self.write_path().memory.let_go(memtables);
+        self.write_path().revise_memory();
+        self.write_path().note_stall();
         for WrittenFamily { of, flushed, .. } in &written {
             let (table, bytes) = (flushed.written.tables.first().map(|meta| meta.number), flushed.bytes());
-            self.counters.flushed(bytes);
-            self.note(Event::Flushed { family: of.family.name().to_owned(), table, bytes });
+            self.context().counters.flushed(bytes);
+            self.notifier().queue(Event::Flushed { family: of.family.name().to_owned(), table, bytes });
         }
-        self.background.kick(Lane::Compact);
+        self.lanes().kick(Lane::Compact);
         Ok(written.len())
     }
 
@@ -222,14 +206,14 @@ impl Inner {
         &self,
         level0: &Level0<'_>,
         group: &'a [Frozen<'f>],
-        moment: Moment,
+        moment: LogPosition,
         written: &mut Vec<WrittenFamily<'a, 'f>>,
     ) -> Result<()> {
         for of in group {
-            let (started, memtables) = (self.now_nanos(), of.memtables());
+            let (started, memtables) = (self.context().now_nanos(), of.memtables());
             let flushed = match write_level0(level0, of.family, &memtables) {
                 Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
-                    self.flush_from_log(level0, of.family, &memtables, (of.through, moment), error)?
+                    flush_from_log(self.catalog(), level0, of.family, &memtables, (of.through, moment), error)?
                 }
                 outcome => outcome?,
             };
@@ -243,91 +227,50 @@ impl Inner {
     }
 
     /// Names the tables of a group in one edit, and makes them visible.
-    fn install_group(&self, written: &[WrittenFamily<'_, '_>], due: Option<&Due>, moment: Moment) -> Result<()> {
+    fn install_group(
+        &self,
+        written: &[WrittenFamily<'_, '_>],
+        due: Option<&DueEvents>,
+        moment: LogPosition,
+    ) -> Result<()> {
         let (mut edit, mut parts, mut later) = (Edit::default(), Vec::new(), Vec::new());
         for WrittenFamily { of, flushed, started } in written {
-            self.counters.built(&flushed.written);
+            self.context().counters.built(&flushed.written);
             let mut own: Vec<Replaced<'_>> = flushed.parts(of.family).collect();
             own[0].flushed = Some(of.through);
             if planted::active(Bug::EmittedRowsInOtherEdit) {
                 later.extend(own.split_off(1));
             }
             edit.changes.extend(own.iter().flat_map(Replaced::changes));
-            let through = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { of.through };
+            let through =
+                if planted::active(Bug::FlushedSeqnoTooHigh) { self.store_log().visible() } else { of.through };
             edit.changes.push(Change::Flushed { family: of.family.id(), seqno: through });
             let first = of.first_offset().unwrap_or(moment.offset).min(moment.offset);
-            self.tell(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
+            self.catalog().log_event(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
             parts.append(&mut own);
         }
         if let Some(due) = due {
             self.take_lines_out(&mut edit, due)?;
         }
         let flushed: Vec<_> = written.iter().map(|part| (part.of.family, part.of.through)).collect();
-        let said = self.log_changes(&mut edit, moment, &flushed);
-        self.install(edit, parts)?;
+        let said = self.write_path().log_changes(&mut edit, moment, &flushed);
+        self.catalog().install(edit, parts)?;
         if !later.is_empty() {
-            self.install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
+            self.catalog().install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
         }
-        self.end_log_edit(said);
+        self.write_path().end_log_edit(said);
         Ok(())
     }
 
     /// Removes event log entries from the manifest in the edit that names their rows.
-    fn take_lines_out(&self, edit: &mut Edit, due: &Due) -> Result<()> {
+    fn take_lines_out(&self, edit: &mut Edit, due: &DueEvents) -> Result<()> {
         let gone = Change::LinesTakenOut { through: due.through };
         if planted::active(Bug::LinesGoneBeforeRows) {
-            return self.install(Edit::from(vec![gone]), None);
+            return self.catalog().install(Edit::from(vec![gone]), None);
         }
         edit.changes.push(gone);
         Ok(())
     }
-
-    /// Returns the parameters of a flush of this store.
-    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a (dyn Fn() -> u64 + Sync)) -> Level0<'a> {
-        Level0 {
-            env: &self.env,
-            dir: &self.dir,
-            store: self.store,
-            companions: &self.companions,
-            families,
-            next_file,
-            cancelled: &self.background.stopping,
-            snapshots: self.snapshots.boundaries(),
-            pace: Some(&self.pace),
-            unsynced: None,
-        }
-    }
-
-    pub(super) fn sync_dir_before_edit(&self) -> Result<()> {
-        if planted::active(Bug::EditBeforeDirectorySync) {
-            return Ok(());
-        }
-        self.sync_names()
-    }
-
-    /// Syncs the store's directory. After a failure the durability of every unsynced name is unknown, including files
-    /// of other jobs whose own sync may then report success. Therefore the store halts (I09).
-    pub(super) fn sync_names(&self) -> Result<()> {
-        let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
-        synced.map_err(|error| self.halt(error))
-    }
-}
-
-/// The parameters of a flush; also used by recovery, before the store exists.
-pub(super) struct Level0<'a> {
-    pub(super) env: &'a Env,
-    pub(super) dir: &'a Path,
-    pub(super) store: Option<Uid>,
-    pub(super) companions: &'a Arc<dyn Companions>,
-    /// The families that may receive rows.
-    pub(super) families: &'a Families,
-    pub(super) next_file: &'a (dyn Fn() -> u64 + Sync),
-    pub(super) cancelled: &'a AtomicBool,
-    pub(super) snapshots: Vec<Seqno>,
-    /// Limits the write rate.
-    pub(super) pace: Option<&'a Pace>,
-    /// Collects unsynced tables; `None` syncs each table when it is finished.
-    pub(super) unsynced: Option<&'a UnsyncedTables>,
 }
 
 /// Maximum number of families flushed by one edit.
@@ -396,7 +339,7 @@ impl Flushed {
     }
 
     /// Adds the rows of event log entries to those that the flush emitted.
-    fn receive_lines(&mut self, level0: &Level0<'_>, due: &Due) -> Result<()> {
+    fn receive_lines(&mut self, level0: &Level0<'_>, due: &DueEvents) -> Result<()> {
         let mut given = Given::default();
         take_given(&**level0.companions, &mut given, due.rows.clone())?;
         self.emitted.extend(write_given(level0, given)?);
@@ -415,33 +358,21 @@ impl Flushed {
     }
 }
 
-impl Level0<'_> {
-    /// Returns the context that the record protector gets for a flushed family.
-    pub(super) fn emitting<'a>(&'a self, family: &'a Family) -> Emitting<'a> {
-        Emitting { id: family.id(), name: family.name(), lookup: self }
-    }
-
-    pub(super) fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> Job<'a> {
-        Job {
-            env: self.env,
-            dir: self.dir,
-            store: self.store,
-            companions: self.companions,
-            family: family.id(),
-            options: family.options(),
-            compression: Compression::None,
-            filter_bits: family.options().filter_bits_above(family.view().levels.filled().count()),
-            dictionary: None,
-            base_seqno,
-            next_file: self.next_file,
-            cancelled: self.cancelled,
-            expected,
-            summed: true,
-            values: family.shelf().values(),
-            pace: self.pace.map(|pace| (pace, Turn::Flush)),
-            unsynced: self.unsynced,
-        }
-    }
+/// Flushes the log's records instead of `memtables`, whose flush found `damage`: all records of the family up to
+/// `through`.
+fn flush_from_log(
+    catalog: &Catalog,
+    level0: &Level0<'_>,
+    family: &Family,
+    memtables: &[Arc<Memtable>],
+    (through, moment): (Seqno, LogPosition),
+    damage: Error,
+) -> Result<Flushed> {
+    let (fresh, start) = records_from_log(catalog, family, memtables, (through, moment), damage)?;
+    let flushed = write_level0(level0, family, &[fresh]);
+    let flushed = flushed.map_err(|error| error.in_family(family.name(), None))?;
+    queue_redone(catalog, &start);
+    Ok(flushed)
 }
 
 /// Writes the records of frozen memtables to a level-0 table, and the emitted rows to tables of their families: synced

@@ -17,34 +17,27 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::background::Lane;
+use super::catalog::Catalog;
+use super::catalog::view_change::Replaced;
+use super::compact::Compactor;
 use super::family::{Family, View};
-use super::install::Replaced;
-use super::reads::{Bounds, LevelPart};
-use super::snapshot::{At, Snapshot};
-use super::{Db, Families, Inner};
-use crate::batch::Batch;
+use super::lanes::Lane;
+use super::snapshot::Snapshot;
 use crate::checksum::hash_key;
-use crate::codec::{Reader, put_varint};
 use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
-use crate::env::work::or_undo;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::interrupt;
 use crate::ledger::Ledger;
-use crate::merge::{ConcatCursor, MergeCursor};
 use crate::order::Order;
+use crate::read::Bounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Deed, Protection, Source};
 use crate::values::Room;
 use crate::version::{Edit, TableMeta};
-use crate::wal::{Then, Under};
-
-/// The id that no family ever has. An operation with this id takes a seqno and holds no data (docs/format.md, section
-/// 5.2).
-pub(super) const NO_FAMILY: u32 = u32::MAX;
+use crate::wal::Then;
 
 /// The result of an ingestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,151 +56,88 @@ pub struct Ingested {
 
 /// All versions of a family's records within bounds, up to a seqno, in internal order; forward only.
 pub struct Raw {
-    cursor: Box<dyn Cursor>,
-    order: Order,
-    seqno: Seqno,
-    bounds: Bounds,
-    started: bool,
+    pub(super) cursor: Box<dyn Cursor>,
+    pub(super) order: Order,
+    pub(super) seqno: Seqno,
+    pub(super) bounds: Bounds,
+    pub(super) started: bool,
     /// Buffer for values from blob files.
-    room: Room,
+    pub(super) room: Room,
     /// Pins the visible versions.
-    _snapshot: Snapshot,
-    view: Arc<View>,
+    pub(super) _snapshot: Snapshot,
+    pub(super) view: Arc<View>,
 }
 
-impl Db {
-    /// Returns the record protector, for sharing.
-    pub fn keeper(&self) -> &Arc<dyn Companions> {
-        &self.inner().companions
+/// Ingests records; see `Db::ingest`.
+pub(super) fn ingest(
+    compactor: &Compactor,
+    family: &Family,
+    open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>,
+) -> Result<Ingested> {
+    if family.options().system.is_some() {
+        return Err(Error::invalid("nothing is ingested into a system family"));
     }
-
-    /// Returns every version within bounds at or below the seqno of `at`, with its companions and its location. Its
-    /// reads do not populate the block cache. Fails with `Corruption` if records were lost within the bounds;
-    /// unreadable records are errors of the iteration.
-    pub fn raw(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<Raw> {
-        let inner = self.open_inner()?;
-        let snapshot = match at {
-            At::Snapshot(snapshot) => snapshot.clone(),
-            At::Latest => self.snapshot()?,
-        };
-        let seqno = inner.seqno(At::Snapshot(&snapshot))?;
-        let view = snapshot.view_of(family)?;
-        if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
-            return Err(fence.error());
-        }
-        let cursor = raw_cursor(family, &view)?;
-        let (order, room) = (family.order().clone(), Room::default());
-        Ok(Raw { cursor, order, seqno, bounds, started: false, room, view, _snapshot: snapshot })
+    let (order, started) = (family.order(), compactor.context().now_nanos());
+    let mut first = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), MAX_SEQNO);
+    let mut expected = Ledger::default();
+    first.first()?;
+    while first.valid() {
+        interrupt::check()?;
+        let record = first.record();
+        expected.add(record.kind, compactor.context().companions.term(&record));
+        first.next()?;
     }
-
-    /// Ingests the newest record of each key that `open` supplies, tombstones included, in one commit that is durable
-    /// when the call returns. `open` is called twice and must supply the same records both times. Reads continue
-    /// meanwhile, and writes continue while memtables have space. No flush runs during the second pass, so the source
-    /// must not wait for a write to this store.
-    ///
-    /// Errors: `Corruption` with file and offset for a record that does not match its companion, that lacks the
-    /// companion which its file promises, or that is out of order. Then nothing was changed. `Invalid` for record kinds
-    /// that this version does not write. Companions of an unknown algorithm are dropped, and so are all companions on a
-    /// node without a record protector.
-    pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
-        let (inner, _) = self.writable()?;
-        if family.options().system.is_some() {
-            return Err(Error::invalid("nothing is ingested into a system family"));
-        }
-        let (order, started) = (family.order(), inner.now_nanos());
-        let mut first = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), MAX_SEQNO);
-        let mut expected = Ledger::default();
-        first.first()?;
-        while first.valid() {
-            interrupt::check()?;
-            let record = first.record();
-            expected.add(record.kind, inner.companions.term(&record));
-            first.next()?;
-        }
-        if expected.count() == 0 {
-            return Ok(Ingested::default());
-        }
-        let superseded = first.superseded;
-        let _job = inner.job()?;
-        if family.is_dropped() {
-            return Err(Error::invalid("the family was dropped"));
-        }
-        inner.ingesting.fetch_add(1, Ordering::SeqCst);
-        let _shown_at_the_end = Shown(inner);
-        let seqno = inner.take_seqno(family, Then::Stay, |_| {})?;
-        inner.flush_frozen(&|other| other == family, seqno)?;
-        let second = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), seqno);
-        let meta = inner.write_ingested(family, second, seqno, expected)?;
-        let (table, bytes) = (meta.number, meta.size);
-        inner.install_ingested(family, meta, started)?;
-        Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
+    if expected.count() == 0 {
+        return Ok(Ingested::default());
     }
+    let superseded = first.superseded;
+    let _job = compactor.flusher().job()?;
+    if family.is_dropped() {
+        return Err(Error::invalid("the family was dropped"));
+    }
+    compactor.catalog().ingesting.fetch_add(1, Ordering::SeqCst);
+    let _shown_at_the_end = Shown(compactor.catalog());
+    let seqno = compactor.write_path().take_seqno(family, Then::Stay, |_| {})?;
+    compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
+    let second = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), seqno);
+    let meta = write_ingested(compactor, family, second, seqno, expected)?;
+    let (table, bytes) = (meta.number, meta.size);
+    install_ingested(compactor, family, meta, started)?;
+    Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
 }
 
-impl Inner {
-    /// Makes a snapshot taken between an ingestion's seqno and its edit hold its views. Whether such a snapshot sees
-    /// the records is thus fixed. A snapshot taken before the ingestion incremented the counter has a lower seqno than
-    /// the records.
-    pub(super) fn held_while_ingesting(&self, snapshot: Snapshot) -> Snapshot {
-        if self.ingesting.load(Ordering::SeqCst) == 0 {
-            return snapshot;
-        }
-        let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
-        snapshot.holding(views)
-    }
+fn write_ingested(
+    compactor: &Compactor,
+    family: &Family,
+    mut records: NewestOnly,
+    seqno: Seqno,
+    expected: Ledger,
+) -> Result<TableMeta> {
+    let next_file = || compactor.catalog().new_file_number();
+    let job = compactor.pass_over(family, 0, seqno, (expected, true), &next_file);
+    let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false);
+    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
+    let tables = write_tables(&job, &mut records, rules, splitter)?;
+    compactor.store_log().sync_dir_before_edit()?;
+    tables.into_iter().next().ok_or_else(|| Error::invalid("what was to be ingested is not there any more"))
+}
 
-    /// Takes a seqno without a record, at which the family's memtable is frozen. `then` changes the configuration epoch
-    /// from this seqno on.
-    pub(super) fn take_seqno(&self, family: &Family, then: Then, on_ordered: impl FnOnce(Seqno)) -> Result<Seqno> {
-        let Some(log) = &self.log else { return Err(Error::invalid("the store has no log")) };
-        let mut id = Vec::new();
-        put_varint(&mut id, family.id().into());
-        let mut batch = Batch::new();
-        batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
-        let body = batch.seal();
-        let under = Under { then, ..Under::default() };
-        let ordered = || log.wal().order_under(&body, body.clone(), &under, on_ordered);
-        let ticket = or_undo(ordered, || self.halt_unwound("a commit was ordered"));
-        let ticket = ticket.inspect_err(|error| self.note_halted(error))?;
-        let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
-        log.wal().copy(&ticket, &body).inspect_err(|error| self.note_halted(error))?;
-        self.apply_through(log, ticket.end).inspect_err(|error| self.note_halted(error))?;
-        Ok(ticket.seqno)
-    }
-
-    fn write_ingested(
-        &self,
-        family: &Family,
-        mut records: NewestOnly,
-        seqno: Seqno,
-        expected: Ledger,
-    ) -> Result<TableMeta> {
-        let next_file = || self.new_file_number();
-        let job = self.pass_over(family, 0, seqno, (expected, true), &next_file);
-        let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false);
-        let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-        let tables = write_tables(&job, &mut records, rules, splitter)?;
-        self.sync_dir_before_edit()?;
-        tables.into_iter().next().ok_or_else(|| Error::invalid("what was to be ingested is not there any more"))
-    }
-
-    fn install_ingested(&self, family: &Family, meta: TableMeta, started: u64) -> Result<()> {
-        let moment = self.sync_log()?; // I15
-        let mut edit = Edit::default();
-        let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
-        edit.changes.extend(replaced.changes());
-        self.tell(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
-        let said = self.log_changes(&mut edit, moment, &[]);
-        self.install(edit, Some(replaced))?;
-        self.end_log_edit(said);
-        self.note_stall();
-        self.background.kick(Lane::Compact);
-        Ok(())
-    }
+fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, started: u64) -> Result<()> {
+    let moment = compactor.write_path().sync_log()?; // I15
+    let mut edit = Edit::default();
+    let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
+    edit.changes.extend(replaced.changes());
+    compactor.catalog().log_event(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
+    let said = compactor.write_path().log_changes(&mut edit, moment, &[]);
+    compactor.catalog().install(edit, Some(replaced))?;
+    compactor.write_path().end_log_edit(said);
+    compactor.write_path().note_stall();
+    compactor.lanes().kick(Lane::Compact);
+    Ok(())
 }
 
 /// Decrements the ingestion counter when dropped, even after a failure.
-struct Shown<'a>(&'a Inner);
+struct Shown<'a>(&'a Catalog);
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
@@ -215,39 +145,8 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in commit order.
-pub(super) fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
-    let id = Reader::new(key).varint().ok().and_then(|id| u32::try_from(id).ok());
-    if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
-        family.freeze(seqno);
-    }
-}
-
-/// Opens a cursor over all records of a view in internal order. Unreadable data is an error, not a lost range; the
-/// block cache is not populated.
-fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
-    let order = family.order();
-    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    for generation in [&view.active].into_iter().chain(&view.frozen) {
-        if !generation.memtable.is_empty() {
-            sources.push(Box::new(generation.memtable.cursor()));
-        }
-    }
-    for table in view.levels.level(0).tables() {
-        sources.push(Box::new(table.table()?.cursor(false)));
-    }
-    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
-        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache: false });
-        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
-    }
-    Ok(match sources.len() {
-        1 => sources.remove(0),
-        _ => Box::new(MergeCursor::new(order.clone(), sources)),
-    })
-}
-
 /// Returns true if records may have been lost within bounds.
-fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
+pub(super) fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
     let begins = match high {
         Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
         Bound::Excluded(high) => order.compare(&fence.from.0, high).is_lt(),

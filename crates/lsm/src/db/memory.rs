@@ -15,8 +15,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::background::Lane;
-use super::{Family, Inner};
+use super::catalog::Catalog;
+use super::context::StoreContext;
+use super::family::Family;
 use crate::env::work::lock;
 use crate::memtable::Memtable;
 use crate::options::{KIB, Settings};
@@ -31,13 +32,13 @@ const LEAST_ROOM_BYTES: usize = 256 * KIB;
 const LOOK_BYTES: usize = 256 * KIB;
 const LOOK_PART: usize = 64;
 
-/// Memory of one input of a compaction: its read buffer, a block, and the unpacked block.
+/// MemoryBudget of one input of a compaction: its read buffer, a block, and the unpacked block.
 const INPUT_BYTES: usize = 384 * KIB;
 
-/// Memory of an output: its write buffer, which exists twice while it is being written.
+/// MemoryBudget of an output: its write buffer, which exists twice while it is being written.
 const OUTPUT_BYTES: usize = 1024 * KIB;
 
-/// Memory per record while a table is written: a hash for the filter, held twice while the filter is built.
+/// MemoryBudget per record while a table is written: a hash for the filter, held twice while the filter is built.
 const RECORD_BYTES: u64 = 16;
 
 /// Creates the block cache that the settings request.
@@ -50,7 +51,7 @@ pub(super) fn cache_of(settings: &Settings) -> Cache {
 
 /// The store's charges, and the flushed memtables that callers may still hold.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryBudget {
     memtables: Charge,
     _ring: Charge,
     /// Bytes written since the last check. `look_bytes` is their limit.
@@ -60,7 +61,7 @@ pub(super) struct Memory {
     flushed: Mutex<Vec<Weak<Memtable>>>,
 }
 
-/// Memory use of the store, in bytes.
+/// MemoryBudget use of the store, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMetrics {
     /// The budget; 0 means no budget.
@@ -94,7 +95,7 @@ impl Share {
 
     /// Returns true if a memtable should be frozen although it is not full. A memtable that already waits for its flush
     /// comes first.
-    fn freezes(&self) -> bool {
+    pub(super) fn freezes(&self) -> bool {
         self.active > 0 && self.frozen == 0 && self.active > self.room() / 2
     }
 
@@ -106,16 +107,26 @@ impl Share {
     }
 }
 
-impl Memory {
-    pub(super) fn new(cache: &Arc<Cache>, ring_bytes: usize, settings: &Settings) -> Memory {
+impl MemoryBudget {
+    pub(super) fn new(cache: &Arc<Cache>, ring_bytes: usize, settings: &Settings) -> MemoryBudget {
         let budget = if settings.memory_bytes > 0 { settings.memory_bytes } else { usize::MAX };
-        Memory {
+        MemoryBudget {
             memtables: Charge::new(cache.clone(), 0),
             _ring: Charge::new(cache.clone(), ring_bytes),
             unseen: AtomicUsize::new(0),
             look_bytes: LOOK_BYTES.min(budget.min(settings.memtable_bytes) / LOOK_PART),
             flushed: Mutex::default(),
         }
+    }
+
+    /// Counts bytes that a writer is about to add. Returns true if the budget must be checked now.
+    #[inline]
+    pub(super) fn grow(&self, bytes: usize) -> bool {
+        let is_due = self.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= self.look_bytes;
+        if is_due {
+            self.unseen.store(0, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// Notes memtables that are in tables now, but may still be read.
@@ -130,102 +141,72 @@ impl Memory {
     }
 }
 
-impl Inner {
-    /// Counts bytes that a writer is about to add, and checks the budget at intervals if it is bounded or flushes are
-    /// behind.
-    #[inline]
-    pub(super) fn grows_by(&self, bytes: usize) {
-        if (self.settings.memory_bytes > 0 || self.background.watches())
-            && self.memory.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= self.memory.look_bytes
-        {
-            self.memory.unseen.store(0, Ordering::Relaxed);
-            self.revise_memory();
-            self.note_waits();
-            self.tell_noted();
-        }
-    }
-
-    /// Charges the current size of the memtables, and freezes the largest one if they take too much.
-    pub(super) fn revise_memory(&self) {
-        if !self.charge_memtables().is_some_and(|share| share.freezes()) {
-            return;
-        }
-        let families = self.families();
-        let size = |family: &&Family| family.view().active.memtable.bytes();
-        if let Some(largest) =
-            families.all().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
-        {
-            // A failed log reports its error to the next writer.
-            let _ = self.freeze(&|family| family == largest);
-            self.background.kick(Lane::Flush);
-        }
-    }
-
+impl MemoryBudget {
     /// Charges the current size of the memtables; does nothing without a budget.
-    pub(super) fn charge_memtables(&self) -> Option<Share> {
-        let share = self.memory_share()?;
-        self.memory.memtables.set(share.active + share.frozen);
+    pub(super) fn charge_memtables(&self, catalog: &Catalog) -> Option<Share> {
+        let share = self.share(catalog)?;
+        self.memtables.set(share.active + share.frozen);
         Some(share)
     }
 
     /// Releases the charge for the memtables of a family that is gone. The next check of the budget corrects it.
-    pub(super) fn uncharge(&self, memtables: usize) {
-        if self.settings.memory_bytes > 0 {
-            self.memory.memtables.set(self.memory.memtables.bytes().saturating_sub(memtables));
+    pub(super) fn uncharge(&self, context: &StoreContext, memtables: usize) {
+        if context.settings.memory_bytes > 0 {
+            self.memtables.set(self.memtables.bytes().saturating_sub(memtables));
         }
     }
 
     /// Returns how much of their share the flushable memtables take, in thousandths; 0 without a budget.
-    pub(super) fn memory_pressure(&self) -> u64 {
-        self.memory_share().map_or(0, |share| share.pressure())
+    pub(super) fn pressure(&self, catalog: &Catalog) -> u64 {
+        self.share(catalog).map_or(0, |share| share.pressure())
     }
 
-    fn memory_share(&self) -> Option<Share> {
-        let total = Some(self.settings.memory_bytes).filter(|total| *total > 0)?;
-        let (active, frozen) = self.memtable_bytes();
-        let charged = self.cache.metrics().charged_bytes as usize;
+    fn share(&self, catalog: &Catalog) -> Option<Share> {
+        let total = Some(catalog.context().settings.memory_bytes).filter(|total| *total > 0)?;
+        let (active, frozen) = MemoryBudget::memtable_bytes(catalog);
+        let charged = catalog.context().cache.metrics().charged_bytes as usize;
         // A cache that does not bound charges may carry charges of other stores. In such a store only the memtables
         // count against the budget.
         let others =
-            if self.cache.bounds_charges() { charged.saturating_sub(self.memory.memtables.bytes()) } else { 0 };
-        let least = self.settings.memtable_bytes.min(LEAST_ROOM_BYTES);
+            if catalog.context().cache.bounds_charges() { charged.saturating_sub(self.memtables.bytes()) } else { 0 };
+        let least = catalog.context().settings.memtable_bytes.min(LEAST_ROOM_BYTES);
         Some(Share { left: total.saturating_sub(others), least, active, frozen })
     }
 
     /// Returns the bytes of active and of frozen memtables. Empty memtables count as 0.
-    fn memtable_bytes(&self) -> (usize, usize) {
+    fn memtable_bytes(catalog: &Catalog) -> (usize, usize) {
         let (mut active, mut frozen) = (0, 0);
-        for family in self.families().all() {
+        for family in catalog.families().all() {
             let (of_active, of_frozen) = memtable_bytes_of(family);
             (active, frozen) = (active + of_active, frozen + of_frozen);
         }
         (active, frozen)
     }
 
-    /// Charges the buffers of a job with this many inputs, concurrent output tables and records, until the charge is
-    /// dropped.
-    pub(super) fn job_room(&self, inputs: usize, outputs: usize, records: u64) -> Charge {
-        let per_record = usize::try_from(records.saturating_mul(RECORD_BYTES)).unwrap_or(usize::MAX);
-        let bytes = (inputs * INPUT_BYTES).saturating_add(outputs * OUTPUT_BYTES).saturating_add(per_record);
-        Charge::new(self.cache.clone(), bytes)
-    }
-
-    /// Charges the memory for training a dictionary.
-    pub(super) fn training_room(&self) -> Charge {
-        Charge::new(self.cache.clone(), TRAINING_BYTES)
-    }
-
-    pub(super) fn memory_metrics(&self) -> MemoryMetrics {
-        let cache = self.cache.metrics();
-        let (active, frozen) = self.memtable_bytes();
+    pub(super) fn metrics(&self, catalog: &Catalog) -> MemoryMetrics {
+        let cache = catalog.context().cache.metrics();
+        let (active, frozen) = MemoryBudget::memtable_bytes(catalog);
         MemoryMetrics {
-            budget_bytes: self.settings.memory_bytes as u64,
+            budget_bytes: catalog.context().settings.memory_bytes as u64,
             memtable_bytes: (active + frozen) as u64,
             block_bytes: cache.used_bytes,
-            other_bytes: cache.charged_bytes.saturating_sub(self.memory.memtables.bytes() as u64),
-            held_by_callers_bytes: self.memory.held_by_callers() as u64,
+            other_bytes: cache.charged_bytes.saturating_sub(self.memtables.bytes() as u64),
+            held_by_callers_bytes: self.held_by_callers() as u64,
         }
     }
+}
+
+/// Charges the buffers of a job with this many inputs, concurrent output tables and records, until the charge is
+/// dropped.
+pub(super) fn job_room(cache: &Arc<Cache>, inputs: usize, outputs: usize, records: u64) -> Charge {
+    let per_record = usize::try_from(records.saturating_mul(RECORD_BYTES)).unwrap_or(usize::MAX);
+    let bytes = (inputs * INPUT_BYTES).saturating_add(outputs * OUTPUT_BYTES).saturating_add(per_record);
+    Charge::new(cache.clone(), bytes)
+}
+
+/// Charges the memory for training a dictionary.
+pub(super) fn training_room(cache: &Arc<Cache>) -> Charge {
+    Charge::new(cache.clone(), TRAINING_BYTES)
 }
 
 /// Returns the bytes of the active and of the frozen memtables of a family.
@@ -266,14 +247,18 @@ mod tests {
         let cache = Arc::new(Cache::new(64 * MIB));
         let _of_others = Charge::new(cache.clone(), 1 << 30);
         let db = with_a_megabyte(Some(cache));
-        assert!(db.inner().memory_pressure() < 100, "{}", db.inner().memory_pressure());
+        assert!(
+            db.inner().write_path().memory.pressure(db.inner().catalog()) < 100,
+            "{}",
+            db.inner().write_path().memory.pressure(db.inner().catalog())
+        );
     }
 
     /// The buffers for large values stay with their file until it is flushed.
     #[test]
     fn what_a_file_of_values_keeps_until_its_flush_is_in_the_budget() {
         let db = with_a_megabyte(None);
-        let other = || db.inner().memory_metrics().other_bytes;
+        let other = || db.inner().write_path().memory.metrics(db.inner().catalog()).other_bytes;
         let before = other();
         let (family, mut batch) = (db.family("other").unwrap(), Batch::new());
         batch.push(family.id(), Kind::Put, b"large", &vec![7; 3 * MIB], db.companions()).unwrap();
@@ -287,8 +272,8 @@ mod tests {
     #[test]
     fn a_family_that_is_dropped_gives_its_memory_back() {
         let db = with_a_megabyte(None);
-        db.inner().charge_memtables();
-        let charged = || db.inner().cache.metrics().charged_bytes;
+        db.inner().write_path().memory.charge_memtables(db.inner().catalog());
+        let charged = || db.inner().context().cache.metrics().charged_bytes;
         let before = charged();
         db.drop_family("other").unwrap();
         assert!(charged() + 1_000_000 <= before, "{} of {before}", charged());

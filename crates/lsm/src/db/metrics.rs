@@ -3,97 +3,17 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::compact::shape;
 use super::family::Family;
+use super::level_shape::shape;
+use super::log_retirement::LogBound;
 use super::memory::MemoryMetrics;
-use super::retire::LogBound;
-use super::watch::IntegrityMetrics;
-use super::{Db, Inner};
+use super::notifier::IntegrityMetrics;
+use super::write_path::WritePath;
 use crate::batch::Body;
 use crate::compaction::collect;
-use crate::compaction::output::Written;
 use crate::compaction::pick::Picture;
 use crate::version::LEVELS;
 use crate::wal::Wal;
-
-/// Counters of background work; written by jobs, never by reads.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    flushes: AtomicU64,
-    flushed_bytes: AtomicU64,
-    compactions: AtomicU64,
-    moves: AtomicU64,
-    compacted_read: AtomicU64,
-    compacted_written: AtomicU64,
-    parts: AtomicU64,
-    stalls: AtomicU64,
-    stall_nanos: AtomicU64,
-    longest_stall_nanos: AtomicU64,
-    rotations: AtomicU64,
-    mended: AtomicU64,
-    adopted: AtomicU64,
-    values_moved: AtomicU64,
-    values_unreadable: AtomicU64,
-    log_freezes: AtomicU64,
-    expired: AtomicU64,
-    dropped_tables: AtomicU64,
-    dropped_bytes: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn flushed(&self, bytes: u64) {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
-        self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn frozen_for_log(&self, memtables: usize) {
-        self.log_freezes.fetch_add(memtables as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn moved(&self) {
-        self.moves.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn compacted(&self, read: u64, written: u64) {
-        self.compactions.fetch_add(1, Ordering::Relaxed);
-        self.compacted_read.fetch_add(read, Ordering::Relaxed);
-        self.compacted_written.fetch_add(written, Ordering::Relaxed);
-    }
-
-    /// Counts the cuts that divided a compaction into subcompactions.
-    pub(crate) fn divided(&self, cuts: usize) {
-        self.parts.fetch_add(cuts as u64, Ordering::Relaxed);
-    }
-
-    /// Counts the companions that a flush or compaction restored or added, and the values it moved.
-    pub(crate) fn built(&self, written: &Written) {
-        self.mended.fetch_add(written.mended, Ordering::Relaxed);
-        self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
-        self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);
-        self.values_unreadable.fetch_add(written.values_unreadable, Ordering::Relaxed);
-    }
-
-    /// Counts the expired records that an edit dropped.
-    pub(crate) fn expired(&self, records: u64) {
-        self.expired.fetch_add(records, Ordering::Relaxed);
-    }
-
-    /// Counts tables dropped without reading them, and their bytes including the blob files' share.
-    pub(crate) fn dropped(&self, tables: u64, bytes: u64) {
-        self.dropped_tables.fetch_add(tables, Ordering::Relaxed);
-        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn rotated(&self) {
-        self.rotations.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn stalled(&self, nanos: u64) {
-        self.stalls.fetch_add(1, Ordering::Relaxed);
-        self.stall_nanos.fetch_add(nanos, Ordering::Relaxed);
-        self.longest_stall_nanos.fetch_max(nanos, Ordering::Relaxed);
-    }
-}
 
 /// A point-in-time report of the store's counters. `Display` formats it as text. Sizes are in bytes and durations in
 /// nanoseconds; counters start at open.
@@ -278,20 +198,8 @@ impl WalMetrics {
     }
 }
 
-impl Db {
-    /// Returns the store's metrics.
-    pub fn metrics(&self) -> Metrics {
-        self.inner().metrics()
-    }
-
-    /// The numbers of one family, by its name: `metrics` looks at the tables of all. None if there is no such family.
-    pub fn family_metrics(&self, name: &str) -> Option<FamilyMetrics> {
-        self.inner().families().named(name).map(of_family)
-    }
-}
-
 /// The numbers of a family. Costs a look at each of its tables.
-fn of_family(family: &Family) -> FamilyMetrics {
+pub(super) fn of_family(family: &Family) -> FamilyMetrics {
     let view = family.view();
     let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
     let levels = (0..LEVELS).map(|level| {
@@ -321,52 +229,51 @@ fn of_family(family: &Family) -> FamilyMetrics {
     }
 }
 
-impl Inner {
-    fn wal_metrics(&self, wal: &Wal<Body>) -> WalMetrics {
-        WalMetrics {
-            needed_bytes: self.needed_log_bytes(),
-            limit_bytes: LogBound::of(&self.settings).limit(),
-            early_freezes: self.counters.log_freezes.load(Ordering::Relaxed),
-            ..WalMetrics::of(wal)
-        }
+fn wal_metrics(write_path: &WritePath, wal: &Wal<Body>) -> WalMetrics {
+    WalMetrics {
+        needed_bytes: write_path.needed_log_bytes(),
+        limit_bytes: LogBound::of(&write_path.context().settings).limit(),
+        early_freezes: write_path.context().counters.log_freezes.load(Ordering::Relaxed),
+        ..WalMetrics::of(wal)
     }
+}
 
-    fn metrics(&self) -> Metrics {
-        let families = self.families();
-        let families = families.by_id.values().map(of_family);
-        let (counters, open_tables) = (&self.counters, self.open_tables.now());
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Metrics {
-            families: families.collect(),
-            visible_seqno: self.visible(),
-            snapshots: self.snapshots.count(),
-            flushes: get(&counters.flushes),
-            flushed_bytes: get(&counters.flushed_bytes),
-            compactions: get(&counters.compactions),
-            moves: get(&counters.moves),
-            compacted_read: get(&counters.compacted_read),
-            compacted_written: get(&counters.compacted_written),
-            subcompactions: get(&counters.parts),
-            paced_nanos: self.pace.waited_nanos(),
-            stalls: get(&counters.stalls),
-            stall_nanos: get(&counters.stall_nanos),
-            longest_stall_nanos: get(&counters.longest_stall_nanos),
-            manifest_rotations: get(&counters.rotations),
-            mended: get(&counters.mended),
-            adopted: get(&counters.adopted),
-            values_moved: get(&counters.values_moved),
-            values_unreadable: get(&counters.values_unreadable),
-            expired: get(&counters.expired),
-            dropped_tables: get(&counters.dropped_tables),
-            dropped_bytes: get(&counters.dropped_bytes),
-            open_tables: open_tables.0,
-            open_files: self.open_tables.files().count(),
-            index_bytes: open_tables.1 as u64,
-            wal: self.log.as_ref().map(|log| self.wal_metrics(log.wal())).unwrap_or_default(),
-            memory: self.memory_metrics(),
-            cache: self.cache.metrics(),
-            integrity: self.integrity.metrics(),
-        }
+/// Returns the metrics of a store.
+pub(super) fn metrics(write_path: &WritePath) -> Metrics {
+    let families = write_path.catalog().families();
+    let families = families.by_id.values().map(of_family);
+    let (counters, open_tables) = (&write_path.context().counters, write_path.catalog().open_tables.now());
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Metrics {
+        families: families.collect(),
+        visible_seqno: write_path.store_log().visible(),
+        snapshots: write_path.catalog().snapshots.count(),
+        flushes: get(&counters.flushes),
+        flushed_bytes: get(&counters.flushed_bytes),
+        compactions: get(&counters.compactions),
+        moves: get(&counters.moves),
+        compacted_read: get(&counters.compacted_read),
+        compacted_written: get(&counters.compacted_written),
+        subcompactions: get(&counters.parts),
+        paced_nanos: write_path.context().pace.waited_nanos(),
+        stalls: get(&counters.stalls),
+        stall_nanos: get(&counters.stall_nanos),
+        longest_stall_nanos: get(&counters.longest_stall_nanos),
+        manifest_rotations: get(&counters.rotations),
+        mended: get(&counters.mended),
+        adopted: get(&counters.adopted),
+        values_moved: get(&counters.values_moved),
+        values_unreadable: get(&counters.values_unreadable),
+        expired: get(&counters.expired),
+        dropped_tables: get(&counters.dropped_tables),
+        dropped_bytes: get(&counters.dropped_bytes),
+        open_tables: open_tables.0,
+        open_files: write_path.catalog().open_tables.files().count(),
+        index_bytes: open_tables.1 as u64,
+        wal: write_path.store_log().log().map(|log| wal_metrics(write_path, log.wal())).unwrap_or_default(),
+        memory: write_path.memory.metrics(write_path.catalog()),
+        cache: write_path.context().cache.metrics(),
+        integrity: write_path.notifier().integrity_metrics(),
     }
 }
 

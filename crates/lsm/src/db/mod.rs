@@ -1,44 +1,44 @@
 //! The database: opens a store, commits, reads, and runs background jobs. The modules below do the work; decisions are
 //! pure functions in other folders.
 //!
+//! An open store consists of owners. Each owner holds its own state and contains the owner below it, so its methods can
+//! only call downwards. Work that concerns one call is a function that takes the lowest owner that it needs.
+//!
 //! ```text
-//! open.rs        directory, locks, `Db`; destroying a store
-//! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, then a fresh log (I16)
-//! commit.rs      batch -> ordered -> copied -> applied -> acknowledged, and synced if requested (I01)
-//! reads.rs       active memtable, frozen memtables, levels: the first hit decides
-//! resident.rs    the same reads for callers that must not wait for a file
-//! versions.rs    older versions of a key, the location of a version, unflushed records
-//! background.rs  worker lanes: log housekeeping, flushes, compactions; run by threads or by single steps
-//! panics.rs      handling of callbacks that panic
-//! flush.rs       frozen memtables -> one level-0 table
-//! rows.rs        rows that a flush or compaction emits for other families; lookup.rs: reads that they need
-//! redo.rs        a flush that rereads the log because a memtable is damaged
-//! compact.rs     tables -> tables one level further down
-//! pick_cache.rs  the next compaction of each family; stall.rs: write throttling
-//! warm.rs        repopulates the block cache after a compaction
-//! chronicle.rs   the event log: each job adds an entry to its manifest edit
-//! install.rs     makes an edit durable, then swaps the view (I04)
-//! examine.rs     inspection of a store piece by piece, for verification, scrubbing and repair
-//! mend.rs        the replacement records that a repair writes for a damaged table
-//! replace.rs     replaces tables; lost ranges and quarantined tables; quarantine.rs: a row for each of them
-//! sweep.rs       frees and removes obsolete files in the background
-//! trash.rs       keeps replaced tables for a while; leftovers.rs: obsolete files that an open found
-//! ddl.rs         creates and drops families
-//! ingest.rs      writes external records under one seqno; exports raw records
-//! checkpoint.rs  copies the store as of one commit
+//! mod.rs           `Db`: checks arguments, then calls an owner; read_calls.rs, repair_calls.rs: more calls
+//! inner.rs         `Inner`: the open store behind its handles, and closing it
+//! open.rs          opens, refreshes and assembles a store; background.rs: runs the lanes' steps
+//! compact.rs       `Compactor`: merges and drops tables (pick_cache.rs, expire.rs, warm.rs)
+//! job_lock.rs      `Flusher`: one job at a time; log_lane.rs; flush.rs: memtables -> level-0 tables (level0.rs,
+//!                  rows.rs, redo.rs)
+//! write_path.rs    `WritePath`: the applied frames, then log_retirement.rs, stall.rs (throttling and admission) and
+//!                  commit.rs (batch -> ordered -> copied -> applied -> acknowledged, I01); blob_separation.rs,
+//!                  memory.rs
+//! catalog/         `Catalog`: families, manifest, table claims, obsolete files, event log
+//! reads/           the read path: functions over a pinned view
+//! store_log.rs     `StoreLog`: the log's durable position, the visible seqno, halting (I09); panics.rs
+//! context.rs       `StoreContext`: environment, settings, record protector, counters
+//! notifier.rs      `Notifier`: events for the listener, damage reports; lanes.rs: wakes the background lanes
 //! ```
 //!
+//! Functions above the owners: `recover.rs` (manifest -> families, log -> `replay.rs` -> memtables -> tables, then a
+//! fresh log, I16), `directory.rs` (lock, creation, removal), `ddl.rs`, `ingest.rs`, `checkpoint.rs`, `quarantine.rs`,
+//! `replace.rs`, `examine.rs`, `metrics.rs`.
+//!
 //! Lock order: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one thread applies frames) ->
-//! `manifest` (held during its own I/O) -> the short locks. `sweeping` is also held during I/O, and its holder takes
-//! only short locks. Readers take none of these locks (I14).
+//! `manifest` (held during its own I/O) -> the short locks. The lock of obsolete files is also held during I/O, and its
+//! holder takes only short locks. Readers take none of these locks (I14).
 
-mod apart;
 mod background;
+mod blob_separation;
+mod catalog;
 mod checkpoint;
-mod chronicle;
 mod commit;
 mod compact;
+mod context;
+mod counters;
 mod ddl;
+mod directory;
 mod events;
 mod examine;
 mod expire;
@@ -46,73 +46,74 @@ mod family;
 mod faults;
 mod flush;
 mod ingest;
-mod install;
-mod leftovers;
-mod lookup;
+mod inner;
+mod job_lock;
+mod lanes;
+mod level0;
+mod level_shape;
+mod log_lane;
+mod log_retirement;
 mod memory;
-mod mend;
 mod metrics;
+mod notifier;
 mod open;
+mod opening;
 mod panics;
 mod pick_cache;
 mod quarantine;
+mod read_calls;
 mod reads;
 mod recover;
 mod redo;
+mod repair_calls;
 mod replace;
 mod replay;
-mod resident;
-mod retire;
 mod rows;
-mod running;
 mod snapshot;
 mod stall;
-mod standing;
-mod sweep;
-mod trash;
-mod turn;
-mod values;
-mod versions;
+mod store_log;
 mod warm;
-mod watch;
+mod write_path;
 
-use std::collections::HashSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
-use rpds::RedBlackTreeMapSync;
-
-use crate::checksum::Uid;
-use crate::compaction::Pace;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
+pub use crate::read::Bounds;
+pub(crate) use catalog::Families;
+pub use commit::Precondition;
+pub(crate) use context::Access;
 pub use events::{Event, Listener, Silent};
 pub use examine::{MemoryRef, OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
 pub use memory::MemoryMetrics;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
-pub use open::RecoveryReport;
-pub use reads::Bounds;
-pub use recover::facts_of;
+pub use notifier::IntegrityMetrics;
+pub use opening::facts_of;
+pub use reads::versions::{RecordLocation, RecordPlace};
+pub use recover::RecoveryReport;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
-pub use versions::{Stands, Whereabouts};
-pub use watch::IntegrityMetrics;
 
+use crate::batch::Batch;
+use crate::env::Env;
 use crate::env::work::lock;
-use crate::env::{Env, Origin};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{CfOptions, Settings};
+use crate::names::is_system_name;
+use crate::options::{CfOptions, Durability, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::seam::{Chronicle, Companions, Protection};
+use crate::seam::{Chronicle, Companions, Emitted, MAX_LINE_BYTES};
 use crate::sst::{Cache, Table};
-use crate::values::Unsynced;
-use crate::version::{DeadFiles, Manifest, OpenTables};
+use crate::version::{Change, Edit};
+use crate::wal::Then;
+use family::check_name;
+use inner::{Handle, Inner, forked};
+use store_log::Log;
 
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -163,186 +164,45 @@ pub struct Db {
     handle: Arc<Handle>,
 }
 
-/// Closes the store when the user drops the last clone; the background threads hold only `Inner`.
-struct Handle {
-    inner: Arc<Inner>,
-    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
-}
-
 /// The levels of a family's tables as readers see them.
 pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
 /// A handle of one table, which is opened at its first read.
 pub(crate) type TableHandle = crate::version::Handle<Arc<Table>>;
 
-/// The access mode of an open store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    /// Reads and writes.
-    Write,
-    /// Reads only, without a lock, possibly while another process writes the store.
-    Read,
-    /// Reads only, because the disk had no room for recovery; the store lock is held.
-    NoSpace,
-}
-
-pub(crate) struct Inner {
-    pub(crate) env: Env,
-    pub(crate) dir: PathBuf,
-    /// Its uid; none: it is read-only.
-    pub(crate) store: Option<Uid>,
-    pub(crate) settings: Settings,
-    pub(crate) companions: Arc<dyn Companions>,
-    /// The protection that the record protector promises for written records.
-    promise: Protection,
-    integrity: Arc<watch::Integrity>,
-    pub(crate) listener: Arc<dyn Listener>,
-    pub(crate) cache: Arc<Cache>,
-    /// No other store shares the cache.
-    owns_cache: bool,
-    pub(crate) snapshots: Arc<snapshot::Snapshots>,
-    /// The clock that decides whether a record has expired.
-    pub(crate) expiry_clock: Arc<crate::expiry::ExpiryClock>,
-    access: Access,
-    origin: Origin,
-    closed: AtomicBool,
-    /// True after `refuse_writes`: the store rejects writes until it is reopened.
-    refusing: AtomicBool,
-    /// The last seqno that reads see (I01).
-    visible: AtomicU64,
-    families: ArcSwap<Families>,
-    /// `None` when the store is read-only.
-    log: Option<commit::Log>,
-    /// The smallest value size that a commit to any family moves to a blob file.
-    least_apart: AtomicUsize,
-    /// True if the manifest records that the log may point into blob files.
-    log_points: AtomicBool,
-    /// Ids of the families whose commits have begun a blob file, finished ones included.
-    intakes: Mutex<HashSet<u32>>,
-    /// Blob files that commits wrote to since the last log sync.
-    unsynced: Arc<Unsynced>,
-    /// Admits one flush, drop or checkpoint at a time.
-    jobs_lock: Mutex<()>,
-    /// The family that last kept the oldest segment of the log from being retired: a hint.
-    log_holder: AtomicU32,
-    /// The log of edits; held during its own I/O, never taken by a reader (I14).
-    manifest: Mutex<Option<Manifest>>,
-    background: Arc<background::Background>,
-    compactions: running::Running,
-    /// The next compaction of each family, as the compaction lane last computed it.
-    picks: Mutex<pick_cache::PickCache>,
-    pace: Pace,
-    memory: memory::Memory,
-    /// Number of ingestions that have a seqno but do not yet show their records. A snapshot taken meanwhile holds its
-    /// views.
-    ingesting: AtomicU64,
-    dead_files: Arc<DeadFiles>,
-    /// Held while an obsolete file is freed or removed.
-    sweeping: Mutex<()>,
-    /// Counts the open tables and bounds their number.
-    open_tables: Arc<OpenTables>,
-    leftovers: leftovers::Leftovers,
-    trash: trash::Trash,
-    book: chronicle::Book,
-    next_file: Arc<AtomicU64>,
-    /// Whether it was noted that the store halted.
-    halt_told: AtomicBool,
-    noted: Arc<events::Noted>,
-    recovery: Mutex<RecoveryReport>,
-    /// Options and orders given by the caller, kept for `refresh`.
-    given: (Vec<(String, CfOptions)>, Vec<Order>),
-    store_lock: Mutex<Option<open::StoreLocks>>,
-    counters: metrics::Counters,
-}
-
-/// The families by id and by name. Adding or removing a family in a clone shares the other families with the original.
-#[derive(Clone, Default)]
-pub(crate) struct Families {
-    pub(crate) by_id: RedBlackTreeMapSync<u32, Family>,
-    by_name: RedBlackTreeMapSync<Arc<str>, u32>,
-    pub(crate) next_id: u32,
-}
-
-/// Counts the families that walks of this thread have visited.
-#[cfg(test)]
-pub(crate) mod visits {
-    use std::cell::Cell;
-
-    thread_local! {
-        static VISITS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub(super) fn count() {
-        VISITS.set(VISITS.get() + 1);
-    }
-
-    pub(crate) fn take() -> u64 {
-        VISITS.take()
-    }
-}
-
-impl Families {
-    /// Returns an empty set; `next_id` is the id of the first family added.
-    pub(crate) fn none(next_id: u32) -> Families {
-        Families { next_id, ..Families::default() }
-    }
-
-    pub(crate) fn named(&self, name: &str) -> Option<&Family> {
-        self.by_name.get(name).and_then(|id| self.by_id.get(id))
-    }
-
-    /// Returns all families, by id. A walk over them costs too much in an operation on one family.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Family> {
-        let all = self.by_id.values();
-        #[cfg(test)]
-        let all = all.inspect(|_| visits::count());
-        all
-    }
-
-    pub(crate) fn add(&mut self, family: Family) {
-        self.by_name.insert_mut(family.shared_name(), family.id());
-        self.by_id.insert_mut(family.id(), family);
-    }
-
-    pub(crate) fn remove(&mut self, family: &Family) {
-        self.by_name.remove_mut(family.name());
-        self.by_id.remove_mut(&family.id());
-    }
-}
-
 impl Db {
     /// Returns the families, ordered by id; `default` is always among them.
     pub fn families(&self) -> Vec<Family> {
-        self.inner().families().by_id.values().cloned().collect()
+        self.inner().catalog().families().by_id.values().cloned().collect()
     }
 
     /// Returns the family with this name, or `None` if no such family exists.
     pub fn family(&self, name: &str) -> Option<Family> {
-        self.inner().families().named(name).cloned()
+        self.inner().catalog().families().named(name).cloned()
     }
 
     /// The family with this id, if there is one: a look-up, where `families` costs a copy of all.
     pub fn family_by_id(&self, id: u32) -> Option<Family> {
-        self.inner().families().by_id.get(&id).cloned()
+        self.inner().catalog().families().by_id.get(&id).cloned()
     }
 
     /// The keeper of companions that batches are built with.
     pub fn companions(&self) -> &dyn Companions {
-        &*self.inner().companions
+        &*self.inner().context().companions
     }
 
     /// Returns the settings that the store was opened with.
     pub fn settings(&self) -> &Settings {
-        &self.inner().settings
+        &self.inner().context().settings
     }
 
     /// Returns the directory of the store.
     pub fn path(&self) -> &Path {
-        &self.inner().dir
+        &self.inner().context().dir
     }
 
     /// Returns true if writes fail with `ReadOnly`.
     pub fn is_read_only(&self) -> bool {
-        self.inner().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
+        self.inner().context().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
     }
 
     /// Makes every later call that would change the store fail with `ReadOnly`, until the store is reopened. Reads
@@ -354,19 +214,25 @@ impl Db {
     /// Takes a snapshot of the whole store as of now. The versions it sees are kept until its last clone is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        if inner.access != Access::Write {
+        if inner.context().access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || inner.visible())))
+        Ok(inner.catalog().held_while_ingesting(inner.catalog().snapshots.take(
+            inner.catalog().reads.expiry_clock(),
+            None,
+            || inner.store_log().visible(),
+        )))
     }
 
     /// Takes a snapshot at the last commit known to be durable, which may be slightly older than that of `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(match &inner.log {
-            Some(log) => {
-                inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || log.durable_seqno()))
-            }
+        Ok(match inner.store_log().log() {
+            Some(log) => inner.catalog().held_while_ingesting(inner.catalog().snapshots.take(
+                inner.catalog().reads.expiry_clock(),
+                None,
+                || log.durable_seqno(),
+            )),
             None => inner.held_snapshot(),
         })
     }
@@ -374,7 +240,7 @@ impl Db {
     /// Returns the time at which a read evaluates expiry now, in microseconds since 1970. It never precedes the expiry
     /// of a record already found expired, nor the time of a snapshot, even if the system clock runs back.
     pub fn expiry_micros(&self) -> u64 {
-        self.inner().expiry_clock.now()
+        self.inner().catalog().reads.expiry_clock().now()
     }
 
     /// Returns the report of the recovery that opened the store.
@@ -403,7 +269,267 @@ impl Db {
     /// Removes a store that is not open: all of its files, then the directory unless it contains other files. Fails
     /// with `Invalid` if the directory holds no store, and with `Locked` if the store is open.
     pub fn destroy(dir: &Path, env: &Env) -> Result<()> {
-        open::destroy(dir, env)
+        directory::destroy(dir, env)
+    }
+
+    /// Returns the event log entries that are not rows yet, each with its number, oldest first. An entry may appear
+    /// both here and in rows read afterwards, but it is never missing from both.
+    pub fn chronicle(&self) -> Vec<(u64, Arc<[u8]>)> {
+        self.inner().catalog().events.lines().iter().cloned().collect()
+    }
+
+    /// Adds an entry to the event log, in an edit of its own. Costs an fsync.
+    pub fn note(&self, line: Vec<u8>) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        if line.len() > MAX_LINE_BYTES {
+            return Err(Error::invalid(format!("a line of {} bytes", line.len())));
+        }
+        let changes = vec![Change::Line { number: 0, bytes: line.into() }];
+        inner.catalog().install(Edit { changes }, None)
+    }
+
+    /// Opens a store for reading and writing, and creates it if `settings` allows that.
+    ///
+    /// Errors: `Locked` (names the holder), `Corruption` of log or manifest (damaged tables are reported when read),
+    /// `FormatTooNew`, `Invalid` for invalid settings or a comparator other than the stored one, `Io`. If the disk has
+    /// no room for recovery, the store opens read-only and writes fail with `ReadOnly`. Costs a read of the live log, a
+    /// flush of its records, and about ten fsyncs.
+    pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
+        open::open(dir, settings, parts)
+    }
+
+    /// Opens a store for reading, even while another process writes it. Takes no lock, writes no file and does not cut
+    /// the log. Reads see commits made before the call, and later ones after `refresh`. The records of the log are held
+    /// in memory.
+    pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
+        open::open_read_only(dir, settings, parts)
+    }
+
+    /// Makes newer commits visible in a read-only store. Existing cursors and snapshots keep their view. Has no effect
+    /// on a store that is open for writing.
+    pub fn refresh(&self) -> Result<()> {
+        let inner = self.open_inner()?;
+        if inner.context().access != Access::Read {
+            return Ok(());
+        }
+        let outcome = inner.look_again();
+        inner.notifier().deliver();
+        outcome
+    }
+
+    /// Commits a batch atomically, at one position in the commit order. Returns the seqno of its last operation.
+    ///
+    /// When the call returns, the batch is visible to reads. It may become visible earlier, but only once it is certain
+    /// to be completely in the log. Errors: `Io` (for example a full disk: nothing was changed, and the caller can
+    /// retry), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is visible, but not known
+    /// to be durable. An empty batch does nothing. The batch itself is not modified.
+    #[inline]
+    pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
+        loop {
+            if let Some(last) = self.commit_if(batch, durability, Precondition::epoch(self.epoch()))? {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Commits like `commit` if a precondition holds when the batch is ordered. Returns `None` if it does not; then
+    /// nothing was changed. All callers without a callback share this function, so the commit path is not inlined into
+    /// each of them.
+    #[inline(never)]
+    pub fn commit_if(&self, batch: &mut Batch, durability: Durability, when: Precondition) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &when, |_| {})
+    }
+
+    /// Commits like `commit_if`. `on_ordered` receives the seqno of the first operation once the batch's position in
+    /// the commit order is certain. A caller that holds a lock to keep an order can release it there. The callback runs
+    /// once, or not at all if the batch is not ordered. The log waits for it, so it must be short, must not call the
+    /// store and must not panic. Before the callback, the commit may wait for log space, flushes and compactions. The
+    /// caller must therefore not hold any lock that the record protector takes during those.
+    pub fn commit_observed(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        when: Precondition,
+        on_ordered: &mut dyn FnMut(Seqno),
+    ) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &when, on_ordered)
+    }
+
+    /// Commits the last batch of the current configuration epoch: every later batch in the commit order sees `low` as
+    /// the lower half. `on_ordered` works as in `commit_observed`. Fails with `Invalid` also for an empty batch.
+    pub fn commit_as_last(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        low: u32,
+        on_ordered: &mut dyn FnMut(Seqno),
+    ) -> Result<Seqno> {
+        if batch.is_empty() {
+            return Err(Error::invalid("rules change with a batch"));
+        }
+        loop {
+            let when = Precondition::last_of_epoch(self.epoch(), low);
+            if let Some(last) = self.commit_as(batch, durability, &when, &mut *on_ordered)? {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Returns the current configuration epoch, under which batches are built. The engine owns the upper half and
+    /// changes it when a family is dropped. The lower half belongs to the caller and is 0 at open. If a caller reads an
+    /// epoch here and commits under it, neither half changed in between. Costs one atomic load; returns 0 for a store
+    /// that cannot be written.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.inner().store_log().log().map_or(0, |log| log.wal().rules())
+    }
+
+    /// Sets the lower half of the configuration epoch for all batches ordered from now on.
+    pub fn set_epoch(&self, low: u32) -> Result<()> {
+        let (_, log) = self.writable()?;
+        log.wal().set_rules(low);
+        Ok(())
+    }
+
+    /// Changes the upper half of the configuration epoch. Batches built under the old epoch that are not yet ordered
+    /// are rejected for retry.
+    pub fn bump_epoch(&self) -> Result<()> {
+        let (_, log) = self.writable()?;
+        log.wal().renew_rules();
+        Ok(())
+    }
+
+    /// Returns a cell that always holds the timestamp of the last timed commit, readable without a lock; 0 if there was
+    /// none since open.
+    pub fn last_time(&self) -> Arc<AtomicU64> {
+        self.inner().store_log().log().map_or_else(Arc::default, |log| log.wal().last_time().clone())
+    }
+
+    fn commit_as(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        when: &Precondition,
+        on_ordered: impl FnOnce(Seqno),
+    ) -> Result<Option<Seqno>> {
+        let (inner, log) = self.writable()?;
+        inner.write_path().commit(log, batch, durability, when, on_ordered, || inner.step_any())
+    }
+
+    /// Makes all commits acknowledged before this call durable, whatever durability they requested. Costs one
+    /// fdatasync, shared with concurrent syncs.
+    pub fn sync(&self) -> Result<()> {
+        let (_, log) = self.writable()?;
+        log.wal().expect_syncs();
+        self.sync_committed()
+    }
+
+    /// Syncs like `sync`, for commits that have already returned. If the store has been closed since, or is being
+    /// closed, the call still returns the correct result, because closing makes all commits durable.
+    pub fn sync_committed(&self) -> Result<()> {
+        let inner = self.here()?;
+        let synced = inner.write_path().sync_and_check();
+        inner.notifier().deliver();
+        synced
+    }
+
+    /// Writes all memtables to tables and waits until they are durable.
+    pub fn flush(&self) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.flusher().flush_all(|_| true)?;
+        inner.store_log().halt_if_lost() // if all memtables were empty, no edit has checked the lock
+    }
+
+    /// Flushes the memtables of one family, including every commit ordered before, even if its writer has not applied
+    /// it yet. Uses one seqno.
+    pub fn flush_ordered(&self, family: &Family) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        let _job = inner.flusher().job()?;
+        let seqno = inner.write_path().take_seqno(family, Then::Stay, |_| {})?;
+        inner.flusher().flush_frozen(&|other| other == family, seqno).map(|_| ())
+    }
+
+    /// Flushes all memtables, then compacts until no compaction is due and neither the upper levels nor the blob files
+    /// hold excess data. Finally releases the log's unneeded disk space. If other threads write meanwhile, only the due
+    /// compactions are certain to run.
+    pub fn settle(&self) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.compactor.settle(&|| inner.step_any())
+    }
+
+    /// Flushes the family, then merges all records within bounds down to the lowest level that holds data.
+    pub fn compact(&self, family: &Family, bounds: &Bounds) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.flusher().flush_all(|other| other == family)?;
+        inner.compactor.compact_range(family, bounds, &|| inner.step_any())
+    }
+
+    /// Creates a family. Fails with `Invalid` if the name is taken, empty, longer than 255 bytes, contains a zero byte
+    /// or belongs to a system family, or if the options are invalid. The family is durable when the call returns; costs
+    /// two fsyncs.
+    pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
+        self.create_family_with(name, options, &mut |_| None)
+    }
+
+    /// Creates a family and changes the configuration epoch. `rules` receives the family's id once the family is
+    /// durable and before it is visible. It returns the new lower half of the epoch, or `None` to keep the current one.
+    /// No batch built under the old epoch can thus write to the family. `rules` may list the store's families, and must
+    /// make no other call to the store.
+    pub fn create_family_with(
+        &self,
+        name: &str,
+        options: CfOptions,
+        rules: &mut dyn FnMut(u32) -> Option<u32>,
+    ) -> Result<Family> {
+        let (inner, log) = self.writable()?;
+        options.validate()?;
+        check_name(name)?;
+        if options.system.is_some() || is_system_name(name) {
+            return Err(Error::invalid(format!("{name:?}: system families are made when a store is opened")));
+        }
+        let _job = inner.flusher().job()?;
+        let id = inner.catalog().families().next_id;
+        ddl::create_families(inner.flusher(), vec![(id, name.to_owned(), options)], &mut || {
+            if let Some(low) = rules(id) {
+                log.wal().set_rules(low);
+            }
+        })?;
+        self.family(name).ok_or_else(|| Error::structural("a family just created is not there"))
+    }
+
+    /// Drops a family and all of its data. Fails with `Invalid` if no family has this name, and for `default` and
+    /// system families. Remaining handles read no data; files are removed when the last cursor over them is dropped.
+    pub fn drop_family(&self, name: &str) -> Result<()> {
+        self.drop_family_with(name, &mut |_| Vec::new())
+    }
+
+    /// Drops a family, and writes rows for other families in the same edit. `rows` is called once, with the drop's
+    /// seqno, as soon as the drop's position in the commit order is certain (like `on_ordered` of `commit_observed`).
+    /// Every operation on the family is older than the rows, and no later operation can reach the family. Rows without
+    /// companions get companions. No other operation may write the rows' keys.
+    pub fn drop_family_with(&self, name: &str, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        if name == DEFAULT_FAMILY || is_system_name(name) {
+            return Err(Error::invalid(format!("the family {name:?} cannot be dropped")));
+        }
+        let _job = inner.flusher().job()?;
+        ddl::drop_family(inner.flusher(), name, rows)
+    }
+
+    /// Returns the store's metrics.
+    pub fn metrics(&self) -> Metrics {
+        metrics::metrics(self.inner().write_path())
+    }
+
+    /// The numbers of one family, by its name: `metrics` looks at the tables of all. None if there is no such family.
+    pub fn family_metrics(&self, name: &str) -> Option<FamilyMetrics> {
+        self.inner().catalog().families().named(name).map(metrics::of_family)
+    }
+
+    /// Performs one step of background work; returns true if work was done. For stores in stepped mode.
+    pub fn step(&self) -> Result<bool> {
+        let inner = self.open_inner()?;
+        Ok(inner.context().access == Access::Write && inner.step_any())
     }
 
     fn inner(&self) -> &Arc<Inner> {
@@ -428,9 +554,9 @@ impl Db {
 
     /// Returns the store and its log if the store accepts writes.
     #[inline]
-    fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
+    fn writable(&self) -> Result<(&Arc<Inner>, &Log)> {
         let inner = &self.handle.inner;
-        match &inner.log {
+        match inner.store_log().log() {
             Some(log) if !inner.is_over() && !inner.refusing.load(Ordering::Relaxed) => Ok((inner, log)),
             _ => Err(self.not_writable()),
         }
@@ -443,7 +569,7 @@ impl Db {
             Ok(inner) => inner,
             Err(error) => return error,
         };
-        let why = match (&inner.log, inner.access) {
+        let why = match (inner.store_log().log(), inner.context().access) {
             (Some(_), _) => "writes were refused after damage was met: look at the device, then open anew",
             (None, Access::NoSpace) => "opened read-only: there was no room on the device to recover",
             (None, _) => "the store was opened read-only",
@@ -452,115 +578,11 @@ impl Db {
     }
 }
 
-#[cold]
-fn forked() -> Error {
-    Error::invalid("forked: the store belongs to the parent process; open it anew")
-}
-
-impl Inner {
-    /// Returns true if the store is closed, or if another process opened it.
-    #[inline]
-    fn is_over(&self) -> bool {
-        self.closed.load(Ordering::Relaxed) || !self.origin.is_here()
-    }
-
-    #[cold]
-    fn why_over(&self) -> Error {
-        if self.closed.load(Ordering::Relaxed) { Error::closed() } else { forked() }
-    }
-
-    #[inline]
-    pub(crate) fn visible(&self) -> Seqno {
-        self.visible.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
-        self.families.load()
-    }
-
-    /// Takes a snapshot of a read-only store. It holds its views itself, because the writing process does not know of
-    /// it. The lock keeps a `refresh` from running between the views and the seqno.
-    fn held_snapshot(&self) -> Snapshot {
-        let _no_refresh = lock(&self.jobs_lock);
-        let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
-        self.snapshots.take(&self.expiry_clock, Some(views), || self.visible())
-    }
-
-    pub(crate) fn new_file_number(&self) -> u64 {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn path(&self, name: crate::names::Name) -> PathBuf {
-        self.dir.join(name.to_string())
-    }
-
-    /// Adds the family and the key range to the error of a table that cannot be opened, and reports damage to the
-    /// listener once.
-    #[cold]
-    pub(crate) fn unopened(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
-        let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
-        let error = error.in_family(family.name(), Some(keys));
-        self.integrity.tell(watch::Place::Table(table.meta().number), &error);
-        error
-    }
-}
-
-impl Handle {
-    /// Closes the store. Only the first call does the work. Later calls return at once, because a listener may make one
-    /// on a thread that the first call waits for.
-    fn close(&self) -> Result<()> {
-        let inner = &self.inner;
-        if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        inner.background.stop();
-        let this = std::thread::current().id();
-        let threads: Vec<_> = lock(&self.threads).drain(..).collect();
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
-            let _ = thread.join();
-        }
-        // User threads may be in the middle of a flush or compaction. Their file writes and removals must end before
-        // the lock is released, because the next process to open the store reuses the same file numbers.
-        let last_job = lock(&inner.jobs_lock);
-        inner.compactions.end();
-        inner.sweep_dead_files();
-        while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
-        let outcome = inner.close_log();
-        *lock(&inner.manifest) = None; // refuses later edits
-        inner.release();
-        *lock(&inner.store_lock) = None;
-        drop(last_job);
-        inner.tell_noted();
-        outcome
-    }
-}
-
-impl Inner {
-    /// Releases the tables and memtables of all views, cached blocks, descriptors and mappings, even while callers
-    /// still hold handles, snapshots or cursors. A running read keeps the memory that it uses until it returns.
-    fn release(&self) {
-        self.families().by_id.values().for_each(|family| family.close(&self.unsynced));
-        self.snapshots.close();
-        if let Some(log) = &self.log {
-            log.release();
-        }
-        self.dead_files.close();
-        if self.owns_cache {
-            self.cache.release();
-        }
-        self.charge_memtables();
-        self.env.fs.close();
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let _ = self.close();
-    }
-}
-
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("dir", &self.inner().dir).field("access", &self.inner().access).finish()
+        f.debug_struct("Db")
+            .field("dir", &self.inner().context().dir)
+            .field("access", &self.inner().context().access)
+            .finish()
     }
 }

@@ -13,22 +13,22 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Inner;
-use super::background::Lane;
+use super::lanes::Lane;
+use super::store_log::StoreLog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::planted::{self, Bug};
 
-impl Inner {
+impl StoreLog {
     /// Performs a step of a lane; a panic halts the store.
-    pub(super) fn caught(&self, lane: Lane, step: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    pub(super) fn catch_panic(&self, lane: Lane, step: impl FnOnce() -> Result<bool>) -> Result<bool> {
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             let error = unwound(&format!("the lane {lane:?} was at work"), said(&*panic));
             std::mem::forget(panic); // dropping a payload would call the application's code again
-            if let Some(log) = &self.log {
+            if let Some(log) = self.log() {
                 log.wal().halt(error.clone());
             }
-            self.background.fail(lane, &error);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.tell_halted(&error))) {
+            self.lanes().fail(lane, &error);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.report_halt(&error))) {
                 std::mem::forget(panic); // the listener panics too
             }
             Err(error)
@@ -39,7 +39,7 @@ impl Inner {
     /// instead.
     #[cold]
     pub(super) fn halt_unwound(&self, doing: &str) {
-        if let Some(log) = &self.log
+        if let Some(log) = self.log()
             && !planted::active(Bug::PanickedCommitForgotten)
         {
             log.wal().halt(unwound(doing, ""));

@@ -26,7 +26,7 @@ pub(super) enum Urgency {
     /// The store is to settle, and the upper levels hold too much data.
     Space,
     /// A level is too full; ordered by its score.
-    Due(u64),
+    DueEvents(u64),
     /// Expired tables can be dropped without reading them.
     Drop,
 }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_due_goes_before_what_could_be_done_and_drops_go_first() {
-        use Urgency::{Drop, Due, Expired, Idle, Space, Values};
-        assert!([Idle, Values, Expired, Space, Due(1000), Due(1001), Drop].is_sorted());
+        use Urgency::{Drop, DueEvents, Expired, Idle, Space, Values};
+        assert!([Idle, Values, Expired, Space, DueEvents(1000), DueEvents(1001), Drop].is_sorted());
     }
 }

@@ -8,15 +8,22 @@
 //!        a row's table cannot be made durable, the store halts (I09) and the edit fails. The damage then stays on
 //!        disk, and reads of it fail.
 
-use super::chronicle::fact;
+use super::Event;
+use super::catalog::Catalog;
+use super::catalog::event_log::table_fact;
+use super::catalog::view_change::Replaced;
 use super::family::Family;
+use super::lanes::Lane;
+use super::level0::Level0;
 use super::rows::{Received, remove_tables, take_given, write_given};
-use super::{Db, Inner};
+use super::write_path::WritePath;
 use crate::compaction::output::Given;
+use crate::env::work::lock;
 use crate::error::Result;
 use crate::fence::Fence;
 use crate::planted::{self, Bug};
-use crate::seam::{Emitted, Quarantine, Withheld};
+use crate::seam::{Deed, Emitted, Quarantine, Withheld};
+use crate::version::{Change, Edit, LEVELS};
 
 /// A table by level and number, or a lost range by number.
 pub(super) enum Item<'a> {
@@ -24,78 +31,89 @@ pub(super) enum Item<'a> {
     Span(u64, &'a Fence),
 }
 
-impl Db {
-    /// Passes all current quarantined tables and lost ranges of all families to `see`, each as beginning with the cause
-    /// `found`.
-    pub fn quarantines(&self, see: &mut dyn FnMut(&Quarantine<'_>)) {
-        let inner = self.inner();
-        for family in inner.families().by_id.values() {
-            let (view, seqno) = (family.pinned_view(), inner.visible());
-            let mut show = |what| see(&Quarantine { family: family.name(), what, begins: true, how: "found", seqno });
-            for (level, number) in inner.barred_of(&family.table_numbers()) {
-                if let Some(table) = view.levels.get(*level, *number) {
-                    show(Withheld::Table(fact(*level, table.meta())));
-                }
-            }
-            view.fence_ids.iter().zip(&*view.fences).for_each(|(number, fence)| show(Withheld::Span(*number, fence)));
+/// Returns the row for an item of a family, if the record protector makes one. Called before the item is removed.
+pub(super) fn quarantine_row(
+    catalog: &Catalog,
+    family: &Family,
+    item: Item<'_>,
+    begins: bool,
+    how: &'static str,
+) -> Option<Emitted> {
+    let what = match item {
+        Item::Table((level, number)) => {
+            Withheld::Table(table_fact(*level, family.pinned_view().levels.get(*level, *number)?.meta()))
+        }
+        Item::Span(number, fence) => Withheld::Span(number, fence),
+    };
+    let seqno = catalog.store_log().visible();
+    catalog.events.keeper()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
+}
+
+/// Returns the rows for all quarantined items of a family that is being dropped.
+pub(super) fn quarantine_ends(catalog: &Catalog, family: &Family, how: &'static str) -> Vec<Emitted> {
+    let view = family.pinned_view();
+    let tables = family.table_numbers();
+    let barred = catalog.quarantined(&tables);
+    let fences = view.fence_ids.iter().zip(&*view.fences).map(|(number, fence)| Item::Span(*number, fence));
+    let items = barred.map(Item::Table).chain(fences);
+    items.filter_map(|item| quarantine_row(catalog, family, item, false, how)).collect()
+}
+
+/// Writes rows to tables of their families; returns none if they cannot be written now.
+pub(super) fn write_quarantine(catalog: &Catalog, rows: Vec<Emitted>) -> Received {
+    if rows.is_empty() || planted::active(Bug::QuarantineNotTold) {
+        return Vec::new();
+    }
+    try_write(catalog, rows).unwrap_or_default()
+}
+
+fn try_write(catalog: &Catalog, rows: Vec<Emitted>) -> Result<Received> {
+    let (families, next_file) = (catalog.families(), || catalog.new_file_number());
+    let level0 = Level0::of_store(catalog, &families, &next_file);
+    let mut given = Given::default();
+    take_given(&*catalog.context().companions, &mut given, rows)?;
+    let received = write_given(&level0, given)?;
+    match catalog.store_log().sync_dir_before_edit() {
+        Ok(()) => Ok(received),
+        Err(error) => {
+            received.iter().for_each(|(family, tables)| remove_tables(&level0, family, tables));
+            Err(error)
         }
     }
 }
 
-impl Inner {
-    /// Returns the row for an item of a family, if the record protector makes one. Called before the item is removed.
-    pub(super) fn quarantine_row(
-        &self,
-        family: &Family,
-        item: Item<'_>,
-        begins: bool,
-        how: &'static str,
-    ) -> Option<Emitted> {
-        let what = match item {
-            Item::Table((level, number)) => {
-                Withheld::Table(fact(*level, family.pinned_view().levels.get(*level, *number)?.meta()))
-            }
-            Item::Span(number, fence) => Withheld::Span(number, fence),
-        };
-        let seqno = self.visible();
-        self.book.keeper()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
+/// Quarantines tables, in memory and in the manifest, and reports it.
+pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers: &[u64]) -> Result<()> {
+    // Checked against the manifest, because memory may quarantine tables whose edit failed.
+    let is_known = |number: &u64| {
+        let manifest = lock(&write_path.catalog().manifest);
+        let stored = manifest.as_ref().and_then(|manifest| manifest.state().families.get(&family.id()));
+        stored.is_some_and(|family| family.barred.contains(number))
+    };
+    let new: Vec<u64> = numbers.iter().copied().filter(|number| !is_known(number)).collect();
+    if new.is_empty() {
+        return Ok(());
     }
-
-    /// Returns the rows for all quarantined items of a family that is being dropped.
-    pub(super) fn quarantine_ends(&self, family: &Family, how: &'static str) -> Vec<Emitted> {
-        let view = family.pinned_view();
-        let tables = family.table_numbers();
-        let barred = self.barred_of(&tables);
-        let fences = view.fence_ids.iter().zip(&*view.fences).map(|(number, fence)| Item::Span(*number, fence));
-        let items = barred.map(Item::Table).chain(fences);
-        items.filter_map(|item| self.quarantine_row(family, item, false, how)).collect()
+    write_path.catalog().claims.bar(new.iter().copied());
+    write_path.revise_stall();
+    let bar = |number: &u64| Change::TableBarred { family: family.id(), number: *number };
+    let mut edit = Edit::from(new.iter().map(bar).collect::<Vec<_>>());
+    let level_of = |number: &u64| {
+        let view = family.view();
+        (0..LEVELS).find(|level| view.levels.get(*level, *number).is_some()).map(|level| (level, *number))
+    };
+    let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
+    let row = |table| quarantine_row(write_path.catalog(), family, Item::Table(table), true, "barred");
+    let received = write_quarantine(write_path.catalog(), concerned.removes.iter().filter_map(row).collect());
+    let of_rows = || received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
+    let parts: Vec<_> = of_rows().collect();
+    edit.changes.extend(parts.iter().flat_map(Replaced::changes));
+    let told: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
+    write_path.catalog().log_event(&mut edit, Deed::Barred, &told, None, write_path.context().now_nanos());
+    let outcome = write_path.catalog().install(edit, parts);
+    for number in new {
+        write_path.notifier().notify(Event::Barred { family: family.name().to_owned(), table: number });
     }
-
-    /// Returns the quarantined tables among these, by level and number.
-    pub(super) fn barred_of<'a>(&self, tables: &'a [(usize, u64)]) -> impl Iterator<Item = &'a (usize, u64)> {
-        tables.iter().filter(|(_, number)| self.compactions.bars_any([*number].into_iter()))
-    }
-
-    /// Writes rows to tables of their families; returns none if they cannot be written now.
-    pub(super) fn write_quarantine(&self, rows: Vec<Emitted>) -> Received {
-        if rows.is_empty() || planted::active(Bug::QuarantineNotTold) {
-            return Vec::new();
-        }
-        self.try_write(rows).unwrap_or_default()
-    }
-
-    fn try_write(&self, rows: Vec<Emitted>) -> Result<Received> {
-        let (families, next_file) = (self.families(), || self.new_file_number());
-        let level0 = self.level0(&families, &next_file);
-        let mut given = Given::default();
-        take_given(&*self.companions, &mut given, rows)?;
-        let received = write_given(&level0, given)?;
-        match self.sync_dir_before_edit() {
-            Ok(()) => Ok(received),
-            Err(error) => {
-                received.iter().for_each(|(family, tables)| remove_tables(&level0, family, tables));
-                Err(error)
-            }
-        }
-    }
+    write_path.lanes().kick(Lane::Compact); // which writes the rows
+    outcome
 }

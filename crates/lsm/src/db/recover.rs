@@ -10,22 +10,22 @@
 //!         store.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::commit::Log;
-use super::compact::is_of_the_pass;
+use super::catalog::event_log::{add_event, number_events, touched_in};
+use super::directory::{no_store, remove_ours};
 use super::family::{Family, Shape};
 use super::memory::cache_of;
-use super::open::{RecoveryReport, no_store, remove_ours};
+use super::opening::{Opening, Shared, facts_of, shelf};
+use super::redo::is_of_the_pass;
 use super::replay::Replay;
-use super::watch::{FamilyWatch, Integrity};
-use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
+use super::store_log::Log;
+use super::{DEFAULT_FAMILY, Families, Levels, TableHandle};
 use crate::batch::Binding;
 use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
-use crate::env::{Env, File, Machine, Open};
+use crate::env::{File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
 use crate::fence::Fence;
 use crate::names::{Name, system_number};
@@ -33,23 +33,41 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::{Companions, Deed, Work};
-use crate::sst::{Cache, Expected, Table};
-use crate::values::{LoggedValues, ValueShelf};
-use crate::version::{
-    self, Change, Contents, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover,
-};
-use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed, Until};
+use crate::seam::{Deed, Work};
+use crate::sst::Cache;
+use crate::values::LoggedValues;
+use crate::version::{self, Change, Contents, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, State, recover};
+use crate::wal::{self, Beside, LogEnd, Numbers, Replayed, Until};
 
-/// The inputs of an open.
-pub(super) struct Opening<'a> {
-    pub(super) dir: &'a Path,
-    pub(super) settings: &'a Settings,
-    pub(super) parts: &'a Parts,
-    /// Receives the damage reports of table readers.
-    pub(super) integrity: &'a Arc<Integrity>,
-    /// The block cache and the open files of a store that refreshes; `None` creates fresh ones.
-    pub(super) kept: Option<(Arc<Cache>, Arc<Descriptors>)>,
+/// Reports what recovery found in the log at open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Number of commits replayed.
+    pub commits: u64,
+    /// Bytes of the log that were cut as a torn tail (or, with `accept_loss`, as damage). 0 after a clean close.
+    pub cut_bytes: u64,
+    /// Logical offset at which the log was cut.
+    pub cut_at: Option<u64>,
+    /// Name of the file in the store that keeps the cut bytes.
+    pub set_aside: Option<String>,
+    /// Bytes of missing commits that had returned: the acknowledged mark minus the recovered end. 0 unless the machine
+    /// failed. If `may_lack_unsynced` is set, this is a lower bound: the mark is as old as the operating system's last
+    /// write of its page.
+    pub acknowledged_bytes_missing: u64,
+    /// True if the machine failed, or the store moved to another device, while the log was open. Commits that had
+    /// returned without a sync may be missing, and the remaining files do not tell how many.
+    pub may_lack_unsynced: bool,
+    /// Damaged values of commits in the log. Reads of their keys fail with `Corruption` until the keys are overwritten
+    /// or repaired.
+    pub lost_values: u64,
+}
+
+impl RecoveryReport {
+    /// Records what the end of the log proves about missing commits.
+    pub(super) fn of_end(&mut self, end: &LogEnd) {
+        self.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        self.may_lack_unsynced = end.may_lack_unsynced;
+    }
 }
 
 /// The result of an open.
@@ -76,10 +94,6 @@ pub(super) struct Opened {
 }
 
 impl Opening<'_> {
-    pub(super) fn env(&self) -> &Env {
-        &self.parts.env
-    }
-
     /// Opens for reading: replays the whole log into memtables and writes nothing.
     pub(super) fn read(&self) -> Result<Opened> {
         for _ in 0..READ_ATTEMPTS {
@@ -333,7 +347,7 @@ impl Opening<'_> {
         edit.changes.push(Change::Permanent { offset, seqno: last });
         let work = Work {
             deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
-            touched: chronicle::touched_in(state, &edit.changes, false),
+            touched: touched_in(state, &edit.changes, false),
             log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
             seqno: last,
             nanos: env.clock.monotonic_nanos().saturating_sub(started),
@@ -342,8 +356,8 @@ impl Opening<'_> {
         let any = report.cut_bytes > 0 || !work.touched.is_empty();
         if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
             keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
-            chronicle::tell(&**keeper, &mut edit, &work);
-            chronicle::number(&mut edit, state);
+            add_event(&**keeper, &mut edit, &work);
+            number_events(&mut edit, state);
         }
         Ok(Prepared { replay, edit, log, last, report })
     }
@@ -462,7 +476,7 @@ impl Opening<'_> {
         for stored in state.families.values() {
             let options = self.options_of(stored, given.get(&stored.name[..]).map(|options| (*options).clone()))?;
             let options = CfOptions { system: system_number(stored.id), ..options };
-            let seen_by = (&self.parts.companions, self.integrity);
+            let seen_by = (&self.parts.companions, self.notifier);
             let shelf = shelf(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
@@ -565,49 +579,11 @@ struct Prepared<'a> {
     report: RecoveryReport,
 }
 
-/// The objects that the tables of all families share: the cache, the obsolete files, the bound on open tables.
-pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<DeadFiles>, &'a Arc<OpenTables>);
-
 /// How often a reader retries when a writer changes files during the read.
 const READ_ATTEMPTS: usize = 16;
 
 fn moved() -> Error {
     Error::io("reading beside a writer", std::io::Error::new(std::io::ErrorKind::ResourceBusy, "files keep changing"))
-}
-
-/// Returns the table opener of a family.
-pub(super) fn shelf(
-    family: &str,
-    options: &CfOptions,
-    (cache, dead, tables): Shared<'_>,
-    (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
-) -> Arc<Shelf<Arc<Table>>> {
-    let cache = cache.clone();
-    let (order, policy) = (options.order.clone(), options.filter_policy.clone());
-    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity, tables));
-    let values = ValueShelf::cached(
-        keeper.clone(),
-        (dead.values().clone(), tables.files().clone()),
-        (cache.clone(), watch.clone()),
-    );
-    let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
-        let name = Name::Table(meta.number).to_string();
-        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        let read_by = (expected, order.clone(), policy.clone());
-        Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
-    });
-    shelf.with_values(values).freed_later(|table| table)
-}
-
-/// Returns the facts that a manifest proves about the log.
-pub fn facts_of(state: &State) -> Facts {
-    Facts {
-        sealed: state.sealed.values().copied().collect(),
-        permanent: state.permanent_offset,
-        witness: state.log_witness,
-        seqno: state.permanent_seqno + 1,
-    }
 }
 
 /// Returns the quarantined tables.
@@ -635,8 +611,10 @@ fn mismatch(stored: &version::Family, given: Option<&str>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::db::Db;
+    use crate::db::{Db, Parts};
     use crate::env::sim::SimFs;
 
     /// A manifest is bytes of a file: sizes that an option could not have are rejected.

@@ -9,16 +9,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::background::Lane;
+use super::catalog::view_change::Replaced;
+use super::compact::Compactor;
 use super::family::Family;
-use super::install::Replaced;
-use super::quarantine::Item;
-use super::{Db, Event, Inner, TableHandle};
+use super::lanes::Lane;
+use super::quarantine::{Item, quarantine_row, quarantine_tables, write_quarantine};
+use super::write_path::WritePath;
+use super::{Event, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::output::{Pass, write_pass};
 use crate::compaction::{Rules, Span, Splitter};
 use crate::cursor::Cursor;
-use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
@@ -26,15 +27,15 @@ use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Deed, Emitted, Source};
 use crate::values::ValueFile;
-use crate::version::{Change, Edit, LEVELS, TableMeta};
+use crate::version::{Edit, LEVELS, TableMeta};
 
 /// Tables that no compaction picks until this value is dropped. They stay readable. Closing the store waits for the
 /// drop.
 pub struct HeldTables<'a> {
-    inner: &'a Arc<Inner>,
+    compactor: &'a Compactor,
     family: Family,
     tables: Vec<(usize, Arc<TableHandle>)>,
-    span: Option<Span>,
+    pub(super) span: Option<Span>,
     /// Blob files under collection, whose values are rewritten.
     collects: BTreeSet<Uid>,
     /// Blob files kept alive until the edit.
@@ -58,81 +59,18 @@ pub struct Replacement<'a> {
     pub lifted: Vec<u64>,
 }
 
-impl Db {
-    /// Keeps tables of a family, quarantined ones included, out of every compaction until the returned value is
-    /// dropped. Waits for running compactions of these tables. Returns `None` if a table is missing.
-    pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
-        loop {
-            let (inner, _) = self.writable()?; // each time: a closing store holds no more tables
-            let (mut held, seen) = (None, inner.compactions.finished()); // first: a later release is a change
-            let free = inner.compactions.hold(tables, || {
-                held = Some(HeldTables::find(inner, family, tables));
-                let span = held.as_ref().and_then(|held| held.as_ref()).and_then(|held| held.span.clone());
-                span.map(|span| (family.id(), span))
-            });
-            match (free, held) {
-                (true, Some(found)) => return Ok(found),
-                _ => {
-                    inner.wait_for_others(|| inner.compactions.finished() != seen || !inner.compactions.is_running())?
-                }
-            }
-        }
-    }
-
-    /// Returns the lost ranges of a family, each with its number.
-    pub fn fences(&self, family: &Family) -> Vec<(u64, Fence)> {
-        let view = family.view();
-        view.fence_ids.iter().copied().zip(view.fences.iter().cloned()).collect()
-    }
-
-    /// Removes lost ranges: reads of these keys return the remaining records again. Fails with `Invalid` if a number
-    /// does not exist.
-    pub fn lift_fences(&self, family: &Family, fences: &[u64]) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.change_fences(family, fences.to_vec(), Vec::new())
-    }
-
-    /// Adds lost ranges: from now on reads of these keys fail with `Corruption`, also after reopens and compactions.
-    pub fn add_fences(&self, family: &Family, fences: Vec<Fence>) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.change_fences(family, Vec::new(), fences)
-    }
-
-    /// Removes lost ranges and adds others, in one edit.
-    pub fn replace_fences(&self, family: &Family, lifted: &[u64], fenced: Vec<Fence>) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.change_fences(family, lifted.to_vec(), fenced)
-    }
-
-    /// Returns the numbers of the family's quarantined tables, which compactions skip.
-    pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
-        let view = family.pinned_view();
-        let numbers = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta().number);
-        numbers.filter(|number| self.inner().compactions.bars_any([*number].into_iter())).collect()
-    }
-
-    /// Quarantines tables: compactions skip them until they are replaced or freed, also after a reopen. Waits for
-    /// running compactions of these tables. A caller that holds the tables itself uses `HeldTables::bar`.
-    pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
-        match self.hold_tables(family, tables)? {
-            Some(held) => held.bar(), // held: a concurrent move would lift the quarantine
-            None => Err(Error::invalid("a table that is to be barred is not there")),
-        }
-    }
-
-    /// Ends the quarantine of tables, so that compactions can pick them again.
-    pub fn free_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
-        let held = self.hold_tables(family, tables)?;
-        let held = held.ok_or_else(|| Error::invalid("a table that is to be freed is not there"))?;
-        held.free()
-    }
-}
-
 impl<'a> HeldTables<'a> {
-    fn find(inner: &'a Arc<Inner>, family: &Family, numbers: &[u64]) -> Option<HeldTables<'a>> {
+    pub(super) fn find(compactor: &'a Compactor, family: &Family, numbers: &[u64]) -> Option<HeldTables<'a>> {
         let tables = HeldTables::locate(family, numbers)?;
         let span = hull(family.order(), &tables);
-        Some(HeldTables { inner, family: family.clone(), tables, span, collects: BTreeSet::new(), keeps: Vec::new() })
+        Some(HeldTables {
+            compactor,
+            family: family.clone(),
+            tables,
+            span,
+            collects: BTreeSet::new(),
+            keeps: Vec::new(),
+        })
     }
 
     /// Declares blob files under collection: the new tables do not point into them, and the values are rewritten.
@@ -165,9 +103,9 @@ impl<'a> HeldTables<'a> {
     /// Replaces the tables by `replacement`, in the deepest level of the held tables, and returns the new tables. After
     /// an error the store is unchanged, unless it halted.
     pub fn replace(self, replacement: Replacement<'_>) -> Result<Vec<Arc<TableMeta>>> {
-        let (inner, family) = (self.inner, &self.family);
+        let (compactor, family) = (self.compactor, &self.family);
         let Replacement { records, expected, summed, base_seqno, fenced, lifted } = replacement;
-        let started = inner.now_nanos();
+        let started = compactor.context().now_nanos();
         let removes: Vec<_> = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let written = match (records, &self.span) {
             (Some(records), Some(span)) => {
@@ -185,7 +123,7 @@ impl<'a> HeldTables<'a> {
         let level = self.span.as_ref().map_or(0, |span| span.level);
         let adds = written.iter().map(|meta| (level, meta.clone())).collect();
         let replaced = Replaced::tables(family, removes, adds);
-        inner.exchange_fenced(replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
+        exchange_fenced(compactor.write_path(), replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
         Ok(written)
     }
 
@@ -193,15 +131,15 @@ impl<'a> HeldTables<'a> {
     /// the store is reopened.
     pub fn bar(&self) -> Result<()> {
         let numbers: Vec<u64> = self.tables.iter().map(|(_, table)| table.meta().number).collect();
-        self.inner.bar_tables(&self.family, &numbers)
+        quarantine_tables(self.compactor.write_path(), &self.family, &numbers)
     }
 
     /// Ends the quarantine of the tables; the edit removes each table and adds it again.
     pub fn free(self) -> Result<()> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
-        let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.inner.now_nanos());
-        self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
+        let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.compactor.context().now_nanos());
+        exchange_fenced(self.compactor.write_path(), replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
     }
 
     /// Writes all records of a cursor to tables of a level, synced but not yet named by an edit.
@@ -212,9 +150,9 @@ impl<'a> HeldTables<'a> {
         counted: (Ledger, bool),
         base_seqno: Seqno,
     ) -> Result<Vec<TableMeta>> {
-        let (inner, family) = (self.inner, &self.family);
-        let next_file = || inner.new_file_number();
-        let mut job = inner.pass_over(family, level, base_seqno, counted, &next_file);
+        let (compactor, family) = (self.compactor, &self.family);
+        let next_file = || compactor.catalog().new_file_number();
+        let mut job = compactor.pass_over(family, level, base_seqno, counted, &next_file);
         // Reuse a readable dictionary of the old tables: the remaining records offer no better training data.
         job.dictionary = self.tables.iter().find_map(|(_, table)| table.table().ok()?.dictionary());
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
@@ -222,7 +160,7 @@ impl<'a> HeldTables<'a> {
         let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
         let pass = Pass { collects: self.collects.clone(), ..Pass::default() };
         let written = write_pass(&job, &pass, records, rules, splitter)?;
-        inner.sync_dir_before_edit()?;
+        compactor.store_log().sync_dir_before_edit()?;
         Ok(written.tables)
     }
 
@@ -247,111 +185,81 @@ impl<'a> HeldTables<'a> {
 impl Drop for HeldTables<'_> {
     fn drop(&mut self) {
         let span = self.span.as_ref().map(|span| (self.family.id(), span));
-        self.inner.compactions.release(self.tables.iter().map(|(_, table)| table.meta().number), span);
+        self.compactor.catalog().claims.release(self.tables.iter().map(|(_, table)| table.meta().number), span);
         self.tables.clear(); // possibly the last references to obsolete files
         self.keeps.clear();
-        self.inner.background.changed();
-        self.inner.background.kick(Lane::Compact); // which may have found them taken
-        self.inner.sweep_dead_files();
+        self.compactor.lanes().changed();
+        self.compactor.lanes().kick(Lane::Compact); // which may have found them taken
+        self.compactor.catalog().remove_obsolete_files();
     }
 }
 
-impl Inner {
-    /// Quarantines tables, in memory and in the manifest, and reports it.
-    pub(super) fn bar_tables(&self, family: &Family, numbers: &[u64]) -> Result<()> {
-        // Checked against the manifest, because memory may quarantine tables whose edit failed.
-        let is_known = |number: &u64| {
-            let manifest = lock(&self.manifest);
-            let stored = manifest.as_ref().and_then(|manifest| manifest.state().families.get(&family.id()));
-            stored.is_some_and(|family| family.barred.contains(number))
-        };
-        let new: Vec<u64> = numbers.iter().copied().filter(|number| !is_known(number)).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        self.compactions.bar(new.iter().copied());
-        self.revise_stall();
-        let bar = |number: &u64| Change::TableBarred { family: family.id(), number: *number };
-        let mut edit = Edit::from(new.iter().map(bar).collect::<Vec<_>>());
-        let level_of = |number: &u64| {
-            let view = family.view();
-            (0..LEVELS).find(|level| view.levels.get(*level, *number).is_some()).map(|level| (level, *number))
-        };
-        let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
-        let row = |table| self.quarantine_row(family, Item::Table(table), true, "barred");
-        let received = self.write_quarantine(concerned.removes.iter().filter_map(row).collect());
-        let of_rows = || received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
-        let parts: Vec<_> = of_rows().collect();
-        edit.changes.extend(parts.iter().flat_map(Replaced::changes));
-        let told: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
-        self.tell(&mut edit, Deed::Barred, &told, None, self.now_nanos());
-        let outcome = self.install(edit, parts);
-        for number in new {
-            self.say(Event::Barred { family: family.name().to_owned(), table: number });
-        }
-        self.background.kick(Lane::Compact); // which writes the rows
-        outcome
-    }
+pub(super) fn change_fences(
+    write_path: &WritePath,
+    family: &Family,
+    lifted: Vec<u64>,
+    fenced: Vec<Fence>,
+) -> Result<()> {
+    let nothing = Replaced::tables(family, Vec::new(), Vec::new());
+    exchange_fenced(write_path, nothing, (lifted, fenced), None, write_path.context().now_nanos())
+}
 
-    fn change_fences(&self, family: &Family, lifted: Vec<u64>, fenced: Vec<Fence>) -> Result<()> {
-        let nothing = Replaced::tables(family, Vec::new(), Vec::new());
-        self.exchange_fenced(nothing, (lifted, fenced), None, self.now_nanos())
+/// Changes tables and lost ranges in one edit, then reports the lost ranges to the listener.
+fn exchange_fenced(
+    write_path: &WritePath,
+    replaced: Replaced<'_>,
+    (lifted, fenced): (Vec<u64>, Vec<Fence>),
+    deed: Option<Deed<'_>>,
+    started: u64,
+) -> Result<()> {
+    let family = replaced.family;
+    let view = family.pinned_view();
+    let fenced: Vec<_> =
+        fenced.into_iter().map(|fence| (write_path.catalog().new_file_number(), Arc::new(fence))).collect();
+    let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
+    let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
+    let rows = quarantine_rows(write_path, &replaced, &ended, deed);
+    let received = write_quarantine(write_path.catalog(), rows);
+    let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
+    let parts: Vec<_> = [replaced].into_iter().chain(beside).collect();
+    let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
+    let begun = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
+    let over = ended.iter().map(|(_, fence)| Deed::Lifted(fence));
+    // All tables of the edit belong to the first entry; the other entries concern only the family.
+    let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
+    for deed in deed.into_iter().chain(begun).chain(over) {
+        write_path.catalog().log_event(&mut edit, deed, told, None, started);
+        told = &family_alone;
     }
+    write_path.catalog().install(edit, parts)?;
+    let name = || family.name().to_owned();
+    for (_, fence) in fenced {
+        write_path.notifier().notify(Event::Fenced { family: name(), fence: (*fence).clone() });
+    }
+    ended
+        .iter()
+        .for_each(|(_, fence)| write_path.notifier().notify(Event::Lifted { family: name(), fence: (*fence).clone() }));
+    write_path.revise_stall();
+    write_path.lanes().kick(Lane::Compact);
+    Ok(())
+}
 
-    /// Changes tables and lost ranges in one edit, then reports the lost ranges to the listener.
-    fn exchange_fenced(
-        &self,
-        replaced: Replaced<'_>,
-        (lifted, fenced): (Vec<u64>, Vec<Fence>),
-        deed: Option<Deed<'_>>,
-        started: u64,
-    ) -> Result<()> {
-        let family = replaced.family;
-        let view = family.pinned_view();
-        let fenced: Vec<_> = fenced.into_iter().map(|fence| (self.new_file_number(), Arc::new(fence))).collect();
-        let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
-        let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
-        let rows = self.quarantine_rows(&replaced, &ended, deed);
-        let received = self.write_quarantine(rows);
-        let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
-        let parts: Vec<_> = [replaced].into_iter().chain(beside).collect();
-        let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-        let begun = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
-        let over = ended.iter().map(|(_, fence)| Deed::Lifted(fence));
-        // All tables of the edit belong to the first entry; the other entries concern only the family.
-        let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
-        for deed in deed.into_iter().chain(begun).chain(over) {
-            self.tell(&mut edit, deed, told, None, started);
-            told = &family_alone;
-        }
-        self.install(edit, parts)?;
-        let name = || family.name().to_owned();
-        for (_, fence) in fenced {
-            self.say(Event::Fenced { family: name(), fence: (*fence).clone() });
-        }
-        ended.iter().for_each(|(_, fence)| self.say(Event::Lifted { family: name(), fence: (*fence).clone() }));
-        self.revise_stall();
-        self.background.kick(Lane::Compact);
-        Ok(())
-    }
-
-    /// Returns the rows for replaced tables, tables freed from quarantine, and lost ranges added or removed.
-    fn quarantine_rows(
-        &self,
-        replaced: &Replaced<'_>,
-        ended: &[(&u64, &Fence)],
-        deed: Option<Deed<'_>>,
-    ) -> Vec<Emitted> {
-        let row = |item, begins, how| self.quarantine_row(replaced.family, item, begins, how);
-        let gone = |how| move |table| row(Item::Table(table), false, how);
-        let tables: Vec<_> = match deed {
-            Some(Deed::Freed) => self.barred_of(&replaced.removes).filter_map(gone("freed")).collect(),
-            _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
-        };
-        let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(Item::Span(*id, fence), true, "fenced"));
-        let over = ended.iter().filter_map(|(id, fence)| row(Item::Span(**id, fence), false, "lifted"));
-        tables.into_iter().chain(begun).chain(over).collect()
-    }
+/// Returns the rows for replaced tables, tables freed from quarantine, and lost ranges added or removed.
+fn quarantine_rows(
+    write_path: &WritePath,
+    replaced: &Replaced<'_>,
+    ended: &[(&u64, &Fence)],
+    deed: Option<Deed<'_>>,
+) -> Vec<Emitted> {
+    let row = |item, begins, how| quarantine_row(write_path.catalog(), replaced.family, item, begins, how);
+    let gone = |how| move |table| row(Item::Table(table), false, how);
+    let tables: Vec<_> = match deed {
+        Some(Deed::Freed) => write_path.catalog().quarantined(&replaced.removes).filter_map(gone("freed")).collect(),
+        _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
+    };
+    let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(Item::Span(*id, fence), true, "fenced"));
+    let over = ended.iter().filter_map(|(id, fence)| row(Item::Span(**id, fence), false, "lifted"));
+    tables.into_iter().chain(begun).chain(over).collect()
 }
 
 /// Returns the key span of the tables, in the deepest of their levels.

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::family::{Family, Target};
-use super::flush::{Level0, write_level0};
-use super::recover::Opening;
+use super::flush::write_level0;
+use super::level0::Level0;
+use super::opening::Opening;
 use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
 use crate::checksum::Uid;

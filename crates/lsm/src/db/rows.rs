@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::family::Family;
-use super::flush::Level0;
+use super::level0::Level0;
 use crate::checksum::hash_key;
 use crate::compaction::output::{Given, write_tables};
 use crate::compaction::{Rules, Splitter};

@@ -9,10 +9,14 @@
 
 use std::sync::Arc;
 
+use super::TableHandle;
 use super::family::Family;
-use super::{Inner, TableHandle};
+use super::lanes::LaneSignals;
 use crate::compaction::Stall;
 use crate::order::Order;
+
+/// An input table of a compaction, with its level.
+pub(super) type Input = (usize, Arc<TableHandle>);
 
 /// Blocks to load into the cache, by table.
 #[derive(Default)]
@@ -21,11 +25,7 @@ pub(super) struct Warmth(Vec<(Arc<TableHandle>, Vec<usize>)>);
 impl Warmth {
     /// Selects the blocks of the tables with these numbers whose keys were cached in `before`, the input tables with
     /// their levels.
-    pub(super) fn noted(
-        family: &Family,
-        (level, numbers): (usize, &[u64]),
-        before: &[(usize, Arc<TableHandle>)],
-    ) -> Warmth {
+    pub(super) fn noted(family: &Family, (level, numbers): (usize, &[u64]), before: &[Input]) -> Warmth {
         let warm = |table: &&TableHandle| table.opened().is_some_and(|table| table.is_warm());
         let mut rows: Vec<Row<'_>> = Vec::new();
         for (level, table) in before.iter().map(|(level, table)| (*level, &**table)).filter(|(_, table)| warm(table)) {
@@ -48,6 +48,17 @@ impl Warmth {
         };
         Warmth(after.filter_map(of).collect())
     }
+
+    /// Loads the blocks into the cache while it has space. Stops when the store closes, or when writers are throttled
+    /// and thus wait for the next job.
+    pub(super) fn load(self, lanes: &LaneSignals) {
+        let goes_on = || !lanes.is_stopping() && lanes.stall() == Stall::Go;
+        for (table, blocks) in self.0 {
+            if let Some(table) = table.opened() {
+                table.warm(&blocks, &goes_on);
+            }
+        }
+    }
 }
 
 /// Tables of one level that do not overlap, in key order; a single table for level 0.
@@ -61,18 +72,5 @@ impl Row<'_> {
         let at = self.tables.partition_point(|table| order.compare(&table.meta().largest, key).is_lt());
         let table = self.tables.get(at).filter(|table| order.compare(&table.meta().smallest, key).is_le());
         table.and_then(|table| table.opened()).is_some_and(|table| table.is_warm_at(key))
-    }
-}
-
-impl Inner {
-    /// Loads the blocks into the cache while it has space. Stops when the store closes, or when writers are throttled
-    /// and thus wait for the next job.
-    pub(super) fn warm(&self, warmth: Warmth) {
-        let goes_on = || !self.background.is_stopping() && self.background.stall() == Stall::Go;
-        for (table, blocks) in warmth.0 {
-            if let Some(table) = table.opened() {
-                table.warm(&blocks, &goes_on);
-            }
-        }
     }
 }

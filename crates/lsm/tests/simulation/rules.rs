@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
-use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::db::{At, Db, Family, Parts, Precondition};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_id;
@@ -115,46 +115,47 @@ fn open_key(name: &[u8], before: u64) -> Vec<u8> {
 /// changes the epoch is the last one of the old epoch.
 pub fn batches_of_other_rules_are_handed_back() {
     let mut store = Store::new(21);
-    let old = store.db().rules();
+    let old = store.db().epoch();
     assert_eq!(old, 0);
     let mut ordered = Vec::new();
     let mut change = store.batch(&[(0, Kind::Put, b"change"), (0, Kind::Put, b"rules")]);
-    let last = store.db().commit_with_rules(&mut change, Durability::Os, 7, &mut |seqno| ordered.push(seqno)).unwrap();
-    assert_eq!((store.db().rules(), ordered, last), (7, vec![last - 1], last));
+    let last = store.db().commit_as_last(&mut change, Durability::Os, 7, &mut |seqno| ordered.push(seqno)).unwrap();
+    assert_eq!((store.db().epoch(), ordered, last), (7, vec![last - 1], last));
     let mut batch = store.batch(&[(0, Kind::Put, b"a")]);
     let under = |store: &Store, batch: &mut Batch, rules: u64| {
         let mut calls = 0;
-        let outcome = store.db().commit_under(batch, Durability::Os, rules, &mut |_| calls += 1).unwrap();
+        let outcome =
+            store.db().commit_observed(batch, Durability::Os, Precondition::epoch(rules), &mut |_| calls += 1).unwrap();
         assert_eq!(calls, outcome.is_some() as u32);
         outcome
     };
     assert_eq!(under(&store, &mut batch, old), None);
     assert_eq!(store.rows(0).len(), 2);
     assert_eq!(under(&store, &mut batch, 7), Some(last + 1));
-    store.db().set_rules(9).unwrap();
-    assert_eq!((under(&store, &mut batch, 7), store.db().rules()), (None, 9));
+    store.db().set_epoch(9).unwrap();
+    assert_eq!((under(&store, &mut batch, 7), store.db().epoch()), (None, 9));
     // Dropping a family changes the upper half of the epoch only.
     store.db().create_family("passing", CfOptions::default()).unwrap();
-    assert_eq!(store.db().rules(), 9);
+    assert_eq!(store.db().epoch(), 9);
     store.db().drop_family("passing").unwrap();
     assert_eq!(under(&store, &mut batch, 9), None);
-    assert_eq!(store.db().rules(), 1 << 32 | 9);
+    assert_eq!(store.db().epoch(), 1 << 32 | 9);
     // Creating a family may change the epoch as well; the new epoch applies before the family is visible.
     let db = store.db();
     let mut told = None;
     let family = db.create_family_with("coming", CfOptions::default(), &mut |id| {
-        assert!(db.family("coming").is_none() && db.rules() == 1 << 32 | 9);
+        assert!(db.family("coming").is_none() && db.epoch() == 1 << 32 | 9);
         told = Some(id);
         Some(11)
     });
-    assert_eq!((Some(family.unwrap().id()), db.rules()), (told, 1 << 32 | 11));
+    assert_eq!((Some(family.unwrap().id()), db.epoch()), (told, 1 << 32 | 11));
     assert_eq!(under(&store, &mut batch, 1 << 32 | 9), None);
     is_invalid(db.create_family_with("coming", CfOptions::default(), &mut |_| Some(13)), "it is there");
-    assert_eq!(db.rules(), 1 << 32 | 11);
+    assert_eq!(db.epoch(), 1 << 32 | 11);
     assert!(store.db().commit(&mut batch, Durability::Os).is_ok());
-    is_invalid(store.db().commit_with_rules(&mut Batch::new(), Durability::Os, 1, &mut |_| {}), "an empty batch");
+    is_invalid(store.db().commit_as_last(&mut Batch::new(), Durability::Os, 1, &mut |_| {}), "an empty batch");
     store.kill_and_open(Crash::Process);
-    assert_eq!(store.db().rules(), 0);
+    assert_eq!(store.db().epoch(), 0);
 }
 
 /// A timed batch is rejected unless its timestamp is later than all before, on either path through the log.
@@ -168,7 +169,7 @@ pub fn times_rise_in_the_order_of_commits() {
         long.push(0, Kind::Put, key, &[7; 2000], store.db().companions()).unwrap();
     }
     let timed = |store: &Store, batch: &mut Batch, time: u64| {
-        store.db().commit_timed(batch, Durability::Os, store.db().rules(), time).unwrap()
+        store.db().commit_if(batch, Durability::Os, Precondition::epoch(store.db().epoch()).at_time(time)).unwrap()
     };
     let first = timed(&store, &mut short, 5).unwrap();
     for batch in [&mut short, &mut long] {
@@ -186,11 +187,11 @@ pub fn times_rise_in_the_order_of_commits() {
     // Epochs and timestamps are both compared.
     store.kill_and_open(Crash::Process);
     assert_eq!(last_time(&store), 0);
-    let old = store.db().rules();
-    store.db().renew_rules().unwrap();
-    assert_eq!(store.db().rules(), old + (1 << 32));
+    let old = store.db().epoch();
+    store.db().bump_epoch().unwrap();
+    assert_eq!(store.db().epoch(), old + (1 << 32));
     let mut short = store.batch(&[(0, Kind::Put, b"a")]);
-    assert_eq!(store.db().commit_timed(&mut short, Durability::Os, old, 9).unwrap(), None);
+    assert_eq!(store.db().commit_if(&mut short, Durability::Os, Precondition::epoch(old).at_time(9)).unwrap(), None);
     assert_eq!(last_time(&store), 0);
     assert!(timed(&store, &mut short, 9).is_some());
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lab::above::Over;
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
+use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Precondition, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -514,7 +514,7 @@ impl World {
         if batch.is_empty() {
             return db.commit(batch, durability);
         }
-        let (rules, mut ordered) = (db.rules(), Vec::new());
+        let (rules, mut ordered) = (db.epoch(), Vec::new());
         assert_eq!(rules as u32, self.rules, "seed {}: the rules", self.seed);
         let mut note = |seqno: Seqno| ordered.push(seqno);
         match self.random.below(8) {
@@ -522,7 +522,7 @@ impl World {
             4 => {
                 let (before, late) = (db.snapshot()?.seqno(), db.last_time().load(Relaxed));
                 if late > 0
-                    && let Some(last) = db.commit_timed(batch, durability, rules, late)?
+                    && let Some(last) = db.commit_if(batch, durability, Precondition::epoch(rules).at_time(late))?
                 {
                     panic!("seed {}: seqno {last} at a time that is over", self.seed);
                 }
@@ -533,27 +533,30 @@ impl World {
                     self.seed
                 );
                 let time = late + 1 + self.random.below(9);
-                let last = db.commit_timed(batch, durability, rules, time)?.expect("later than all");
+                let last =
+                    db.commit_if(batch, durability, Precondition::epoch(rules).at_time(time))?.expect("later than all");
                 assert_eq!(db.last_time().load(Relaxed), time, "seed {}: the time", self.seed);
                 Ok(last)
             }
             5 => {
                 let other = rules ^ 1 << self.random.below(64);
                 let before = db.snapshot()?.seqno();
-                if let Some(last) = db.commit_under(batch, durability, other, &mut note)? {
+                if let Some(last) = db.commit_observed(batch, durability, Precondition::epoch(other), &mut note)? {
                     panic!("seed {}: seqno {last} under rules that are not those", self.seed);
                 }
-                assert_eq!((db.snapshot()?.seqno(), db.rules()), (before, rules), "seed {}", self.seed);
-                let last = db.commit_under(batch, durability, rules, &mut note)?.expect("under the rules as they are");
+                assert_eq!((db.snapshot()?.seqno(), db.epoch()), (before, rules), "seed {}", self.seed);
+                let last = db
+                    .commit_observed(batch, durability, Precondition::epoch(rules), &mut note)?
+                    .expect("under the rules as they are");
                 assert_eq!(ordered, [last + 1 - batch.len() as u64], "seed {}: what was ordered", self.seed);
                 Ok(last)
             }
             _ => {
-                let outcome = db.commit_with_rules(batch, durability, rules as u32 + 1, &mut note);
+                let outcome = db.commit_as_last(batch, durability, rules as u32 + 1, &mut note);
                 // The epoch changes when the batch is ordered, whatever happens to the batch later.
                 self.rules += ordered.len() as u32;
                 let expected = (rules >> 32 << 32) + u64::from(self.rules);
-                assert_eq!(db.rules(), expected, "seed {}: the rules after {outcome:?}", self.seed);
+                assert_eq!(db.epoch(), expected, "seed {}: the rules after {outcome:?}", self.seed);
                 outcome
             }
         }
@@ -642,11 +645,11 @@ impl World {
 
     pub fn drop_family(&mut self, name: &str) -> Result<()> {
         let events = self.config.events;
-        let rules = self.db().rules();
+        let rules = self.db().epoch();
         let rows = &mut |seqno| if events { events::farewell(name, seqno) } else { Vec::new() };
         let outcome = self.db().drop_family_with(name, rows);
         assert!(
-            outcome.is_err() || self.db().rules() != rules,
+            outcome.is_err() || self.db().epoch() != rules,
             "seed {}: {name} is gone, and no rule changed",
             self.seed
         );

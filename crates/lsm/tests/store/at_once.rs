@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::db::{At, Db, Family, Precondition};
 use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::env::{Env, RealFs};
 use waxseal_lsm::error::{ErrorKind, Result};
@@ -123,6 +123,11 @@ fn open_closed(sim: &waxseal_lsm::env::SimFs, dir: &std::path::Path) -> Db {
     db
 }
 
+/// Commits a batch if that needs no waiting and no file access.
+fn at_once(db: &Db, batch: &mut Batch, epoch: u64) -> Result<Option<u64>> {
+    db.commit_if(batch, Durability::Os, Precondition::epoch(epoch).without_waiting())
+}
+
 #[test]
 fn a_commit_at_once_writes_to_no_file_and_survives_the_process() {
     let (sim, dir) = sim(10);
@@ -134,7 +139,7 @@ fn a_commit_at_once_writes_to_no_file_and_survives_the_process() {
         let mut batch = batch(&db, &family, &key, &value);
         // The ring does not count as a file to wait for: stores into it never fail, and file accesses do.
         sim.fail_from(sim.steps(), Fault::Error(std::io::ErrorKind::Other));
-        let outcome = db.commit_at_once(&mut batch, db.rules());
+        let outcome = at_once(&db, &mut batch, db.epoch());
         sim.clear_faults();
         match outcome.unwrap() {
             Some(_) => {
@@ -161,19 +166,19 @@ fn a_commit_at_once_is_declined_where_every_frame_is_a_write_or_the_rules_are_ot
     let db = open(&sim, &dir);
     let family = default(&db);
     let mut one = batch(&db, &family, b"key", b"value");
-    let rules = db.rules();
-    db.set_rules(6).unwrap();
-    assert_eq!(db.commit_at_once(&mut one, rules).unwrap(), None);
-    assert!(db.commit_at_once(&mut one, db.rules()).unwrap().is_some());
+    let rules = db.epoch();
+    db.set_epoch(6).unwrap();
+    assert_eq!(at_once(&db, &mut one, rules).unwrap(), None);
+    assert!(at_once(&db, &mut one, db.epoch()).unwrap().is_some());
     let mut large = batch(&db, &family, b"large", &[7; 20_000]); // above a quarter of the ring
-    assert_eq!(db.commit_at_once(&mut large, db.rules()).unwrap(), None);
+    assert_eq!(at_once(&db, &mut large, db.epoch()).unwrap(), None);
     db.close().unwrap();
-    assert_kind(db.commit_at_once(&mut one, rules), ErrorKind::Closed, "a closed store");
+    assert_kind(at_once(&db, &mut one, rules), ErrorKind::Closed, "a closed store");
 
     sim.set_mapped(false);
     let db = open(&sim, &dir);
     let mut one = batch(&db, &default(&db), b"another", b"value");
-    assert_eq!(db.commit_at_once(&mut one, db.rules()).unwrap(), None);
+    assert_eq!(at_once(&db, &mut one, db.epoch()).unwrap(), None);
     assert_eq!(get(&db, &default(&db), b"another", At::Latest).unwrap(), None);
 }
 
@@ -200,10 +205,10 @@ fn a_commit_at_once_is_declined_behind_a_frame_that_is_on_its_way() {
             std::thread::yield_now();
         }
         let mut small = batch(&db, &family, b"small", b"1");
-        assert_eq!(db.commit_at_once(&mut small, db.rules()).unwrap(), None);
+        assert_eq!(at_once(&db, &mut small, db.epoch()).unwrap(), None);
         gates.writes.open();
         large.join().unwrap().unwrap();
-        assert!(db.commit_at_once(&mut small, db.rules()).unwrap().is_some());
+        assert!(at_once(&db, &mut small, db.epoch()).unwrap().is_some());
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::db::{At, Db, Parts, Precondition};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::names::system_id;
@@ -33,7 +33,7 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
                     begun.wait();
                     let (mut n, mut refused) = (0u64, 0u64);
                     while !done.load(Ordering::Relaxed) || n < 50 {
-                        let (rules, version) = (db.rules(), published.load(Ordering::Acquire));
+                        let (rules, version) = (db.epoch(), published.load(Ordering::Acquire));
                         if rules as u32 != version {
                             drop(change.lock().unwrap()); // the changing thread is about to publish them
                             continue;
@@ -41,7 +41,10 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
                         let mut batch = Batch::new();
                         let key = format!("{writer} {n}").into_bytes();
                         batch.push(0, Kind::Put, &key, &version.to_le_bytes(), db.companions()).unwrap();
-                        match db.commit_under(&mut batch, Durability::Os, rules, &mut |_| {}).unwrap() {
+                        match db
+                            .commit_observed(&mut batch, Durability::Os, Precondition::epoch(rules), &mut |_| {})
+                            .unwrap()
+                        {
                             Some(_) => n += 1,
                             None => refused += 1,
                         }
@@ -56,7 +59,7 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
             let mut batch = Batch::new();
             batch.push(0, Kind::Put, b"rules", &version.to_le_bytes(), db.companions()).unwrap();
             let publish = &mut |_| published.store(version, Ordering::Release);
-            changes.push(db.commit_with_rules(&mut batch, Durability::Os, version, publish).unwrap());
+            changes.push(db.commit_as_last(&mut batch, Durability::Os, version, publish).unwrap());
             drop(_one_at_a_time);
             std::thread::yield_now();
         }
@@ -140,7 +143,7 @@ fn a_store_gets_system_families_when_it_is_opened_for_writing() {
         Parts { families, ..parts(sim.env(sim.steps())) }
     };
     let reader = Db::open_read_only(&dir, settings(), with(true, 1)).unwrap();
-    assert_eq!((reader.families().len(), reader.rules()), (1, 0));
+    assert_eq!((reader.families().len(), reader.epoch()), (1, 0));
     drop(reader);
     let db = Db::open(&dir, settings(), with(true, 1)).unwrap();
     let ids: Vec<u32> = db.families().iter().map(|family| family.id()).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::ListCursor;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, OwnedRecord, Parts};
+use waxseal_lsm::db::{At, Db, Event, Family, Listener, OwnedRecord, Parts, Precondition};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
@@ -167,8 +167,8 @@ fn reads(db: &Db, family: &Family, all: &Rows) {
         assert_eq!(as_it_lies, Some(if large { Kind::BlobPointer } else { Kind::Put }));
         let resident = db.get_resident(family, key, At::Latest, Verify::Always, &mut |_| {}).unwrap();
         assert_eq!(resident, Some(true), "what was read stays in memory");
-        let stands = db.whereabouts(family, key, At::Latest).unwrap().unwrap();
-        assert_eq!(stands.kind, Kind::Put);
+        let found = db.locate(family, key, At::Latest).unwrap().unwrap();
+        assert_eq!(found.kind, Kind::Put);
     }
     let mut keys = db.cursor(family, At::Latest, ALL).unwrap().without_values();
     keys.first().unwrap();
@@ -529,7 +529,9 @@ fn what_is_small_or_may_not_wait_goes_with_the_log() {
     put(&db, &family, b"small", &[1; 99], Durability::Os).unwrap();
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"at once", &[2; 500], db.companions()).unwrap();
-    assert!(db.commit_at_once(&mut batch, db.rules()).unwrap().is_some());
+    assert!(
+        db.commit_if(&mut batch, Durability::Os, Precondition::epoch(db.epoch()).without_waiting()).unwrap().is_some()
+    );
     assert_eq!(named(&sim, &dir, ".val").len(), 0);
     put(&db, &family, b"large", &[3; 100], Durability::Os).unwrap();
     assert_eq!(named(&sim, &dir, ".val").len(), 1);
@@ -830,10 +832,10 @@ fn commits_that_fail_leave_no_values_behind() {
         for n in 0..3 {
             batch.push(family.id(), Kind::Put, &key(n), &large, db.companions()).unwrap();
         }
-        let rules = db.rules();
-        db.renew_rules().unwrap();
+        let rules = db.epoch();
+        db.bump_epoch().unwrap();
         for _ in 0..3 {
-            assert_eq!(db.commit_unheard(&mut batch, Durability::Os, rules).unwrap(), None);
+            assert_eq!(db.commit_if(&mut batch, Durability::Os, Precondition::epoch(rules)).unwrap(), None);
             assert_eq!(length(&sim, &dir), before);
         }
         write(&db, 0..30, 1);

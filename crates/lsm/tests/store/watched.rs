@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lab::above::Over;
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, Db, Parts, Replacement, Stands};
+use waxseal_lsm::db::{At, Db, Parts, RecordPlace, Replacement};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Verdict};
@@ -293,30 +293,33 @@ fn a_version_is_found_where_it_stands() {
     let (sim, dir) = sim(5);
     let db = open_watched(&sim, &dir, 4096);
     let family = default(&db);
-    let stands = |key: &[u8], at: At<'_>| db.whereabouts(&family, key, at).unwrap();
-    assert_eq!(stands(b"key-0001", At::Latest), None);
+    let located = |key: &[u8], at: At<'_>| db.locate(&family, key, at).unwrap();
+    assert_eq!(located(b"key-0001", At::Latest), None);
     fill(&db, 0..20, 0);
-    let found = stands(b"key-0001", At::Latest).unwrap();
-    assert_eq!((found.seqno, found.kind, found.stands, found.check), (2, Kind::Put, Stands::Active, Check::Unverified));
+    let found = located(b"key-0001", At::Latest).unwrap();
+    assert_eq!(
+        (found.seqno, found.kind, found.place, found.check),
+        (2, Kind::Put, RecordPlace::Active, Check::Unverified)
+    );
     fill(&db, 20..140, 0);
-    assert_eq!(stands(b"key-0001", At::Latest).unwrap().stands, Stands::Frozen(0));
+    assert_eq!(located(b"key-0001", At::Latest).unwrap().place, RecordPlace::Frozen(0));
     fill(&db, 140..200, 0);
     let snapshot = db.snapshot().unwrap();
     db.settle().unwrap();
     delete(&db, &family, b"key-0001").unwrap();
-    let found = stands(b"key-0001", At::Latest).unwrap();
-    assert_eq!((found.seqno, found.kind, found.stands), (201, Kind::Delete, Stands::Active));
-    let found = stands(b"key-0001", At::Snapshot(&snapshot)).unwrap();
+    let found = located(b"key-0001", At::Latest).unwrap();
+    assert_eq!((found.seqno, found.kind, found.place), (201, Kind::Delete, RecordPlace::Active));
+    let found = located(b"key-0001", At::Snapshot(&snapshot)).unwrap();
     let tables = db.tables(&family).unwrap();
-    let Stands::Table { level, number, uid, offset } = found.stands else { panic!("{found:?}") };
+    let RecordPlace::Table { level, number, uid, offset } = found.place else { panic!("{found:?}") };
     let table = tables.iter().find(|table| table.meta().number == number).unwrap();
     assert_eq!((found.seqno, table.level(), table.meta().uid, offset), (2, level, uid, 64));
-    let last = stands(b"key-0199", At::Latest).unwrap();
-    assert!(matches!(last.stands, Stands::Table { offset, .. } if offset > 64), "{last:?}");
-    assert_eq!(stands(b"key-0", At::Latest), None);
+    let last = located(b"key-0199", At::Latest).unwrap();
+    assert!(matches!(last.place, RecordPlace::Table { offset, .. } if offset > 64), "{last:?}");
+    assert_eq!(located(b"key-0", At::Latest), None);
     let (from, to) = ((b"key-0002".to_vec(), 1000), (b"key-0002".to_vec(), 0));
     let fence = Fence { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
     db.add_fences(&family, vec![fence]).unwrap();
-    assert!(db.whereabouts(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
-    assert!(stands(b"key-0003", At::Latest).is_some());
+    assert!(db.locate(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
+    assert!(located(b"key-0003", At::Latest).is_some());
 }

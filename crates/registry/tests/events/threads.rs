@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::db::{At, Db, Parts, Precondition};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
@@ -96,7 +96,7 @@ pub(crate) fn exact() {
                     })
                 })
                 .collect();
-            let seqno_of_row = || db.whereabouts(&registry, &row, At::Latest).unwrap().unwrap().seqno;
+            let seqno_of_row = || db.locate(&registry, &row, At::Latest).unwrap().unwrap().seqno;
             for _ in 0..40 {
                 registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
                 let from = seqno_of_row();
@@ -218,7 +218,9 @@ pub(crate) fn dropped_meanwhile() {
                     std::thread::yield_now();
                 }
             };
-            db.commit_under(&mut batch, Durability::Os, db.rules(), &mut on_ordered).unwrap().unwrap();
+            db.commit_observed(&mut batch, Durability::Os, Precondition::epoch(db.epoch()), &mut on_ordered)
+                .unwrap()
+                .unwrap();
         });
         while !ordered.load(SeqCst) {
             std::thread::yield_now();
@@ -340,13 +342,13 @@ pub(crate) fn overtaken() {
                 registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update))
             });
             own.wait_until_held();
-            let rules = db.rules();
+            let rules = db.epoch();
             flush.shut.store(true, SeqCst);
             let dropping = scope.spawn(|| registrar.drop_family("users", None));
             // Its memtable is frozen by now. The write goes on, and the drop when that has a place, or cannot get one.
             flush.wait_until_held();
             own.open.store(true, SeqCst);
-            while db.rules() == rules && !late.is_finished() {
+            while db.epoch() == rules && !late.is_finished() {
                 std::thread::yield_now();
             }
             flush.open.store(true, SeqCst);

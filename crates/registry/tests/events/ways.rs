@@ -88,7 +88,7 @@ fn refused() {
     invalid(registrar.log_query(&Query::of(family.clone()), &elsewhere, At::Latest, None));
     invalid(registrar.log_query(&Query::of(family.clone()), &Paging::first(0), At::Latest, None));
     assert!(registrar.registrations().is_empty());
-    assert_eq!(store.db.rules(), 0, "nothing ever was registered");
+    assert_eq!(store.db.epoch(), 0, "nothing ever was registered");
     // A row that is not there may be registered; one with a key that has no name may not be written then.
     registrar.register(&Target::key("default", *b"later"), update(), None, None).unwrap();
     registrar.register(&family, None, None, None).unwrap();

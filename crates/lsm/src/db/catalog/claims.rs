@@ -5,13 +5,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::family::Family;
+use super::super::family::Family;
 use crate::compaction::{Plan, Span};
 use crate::env::work::Signal;
 use crate::planted::{Bug, active};
 
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct TableClaims {
     tables: Signal<Tables>,
     finished: AtomicU64,
 }
@@ -59,7 +59,7 @@ const MOST_NANOS: u64 = 60_000_000_000;
 pub(crate) struct Picked<'a> {
     pub(crate) family: Family,
     pub(crate) plan: Plan,
-    running: &'a Running,
+    running: &'a TableClaims,
 }
 
 impl Drop for Picked<'_> {
@@ -130,10 +130,10 @@ impl Tables {
     }
 }
 
-impl Running {
+impl TableClaims {
     /// Creates the registry with these tables quarantined.
-    pub(crate) fn barring(numbers: Vec<u64>) -> Running {
-        let running = Running::default();
+    pub(crate) fn barring(numbers: Vec<u64>) -> TableClaims {
+        let running = TableClaims::default();
         running.bar(numbers.into_iter());
         running
     }

@@ -1,13 +1,17 @@
-//! The job lock: only one flush, creation, drop, ingestion or checkpoint runs at a time.
+//! The flusher's state, and the job lock: only one flush, creation, drop, ingestion or checkpoint runs at a time.
 //!
 //! Holds: when a job ends, whatever its result, its events are delivered after all locks are released. Damage found by
 //!        the job's own reads is delivered then, too.
 
-use std::sync::MutexGuard;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::Inner;
-use super::events::Hush;
+use super::catalog::Catalog;
+use super::context::{StoreContext, reach};
+use super::lanes::LaneSignals;
+use super::notifier::{Deferral, Notifier};
+use super::store_log::StoreLog;
+use super::write_path::WritePath;
 use crate::env::work::{lock, pause, try_lock};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -15,15 +19,32 @@ use crate::interrupt;
 /// Interval at which a waiting thread checks for an interrupt.
 const LOOK_UP: Duration = Duration::from_millis(2);
 
-/// The right to flush, create, drop, ingest or copy.
-pub(super) struct JobTurn<'a> {
-    inner: &'a Inner,
-    held: Option<(MutexGuard<'a, ()>, Hush)>,
+/// Writes memtables to tables. Contains the write path, and the lock that admits one job at a time.
+pub(crate) struct Flusher {
+    pub(super) write_path: WritePath,
+    /// Admits one flush, drop or checkpoint at a time.
+    pub(super) jobs_lock: Mutex<()>,
 }
 
-impl Inner {
+reach!(
+    Flusher, write_path: catalog -> Catalog, store_log -> StoreLog, context -> StoreContext, notifier -> Notifier,
+    lanes -> LaneSignals
+);
+
+/// The held job lock: the right to flush, create, drop, ingest or copy.
+pub(super) struct JobLock<'a> {
+    flusher: &'a Flusher,
+    held: Option<(MutexGuard<'a, ()>, Deferral)>,
+}
+
+impl Flusher {
+    #[inline]
+    pub(super) fn write_path(&self) -> &WritePath {
+        &self.write_path
+    }
+
     /// Waits for the job lock; an interruptible thread checks for interrupts meanwhile.
-    fn wait_for_turn(&self) -> Result<MutexGuard<'_, ()>> {
+    fn wait_for_job_lock(&self) -> Result<MutexGuard<'_, ()>> {
         while interrupt::is_set() {
             match try_lock(&self.jobs_lock) {
                 Some(turn) => return Ok(turn),
@@ -35,20 +56,20 @@ impl Inner {
     }
 
     /// Waits for the job lock; fails with `Closed` if the store closed meanwhile.
-    pub(super) fn job(&self) -> Result<JobTurn<'_>> {
-        let turn = self.wait_for_turn()?;
-        if self.background.is_stopping() {
+    pub(super) fn job(&self) -> Result<JobLock<'_>> {
+        let turn = self.wait_for_job_lock()?;
+        if self.lanes().is_stopping() {
             return Err(Error::closed());
         }
-        Ok(JobTurn { inner: self, held: Some((turn, self.noted.hush())) })
+        Ok(JobLock { flusher: self, held: Some((turn, self.notifier().defer())) })
     }
 }
 
-impl Drop for JobTurn<'_> {
+impl Drop for JobLock<'_> {
     fn drop(&mut self) {
         self.held = None;
         if !std::thread::panicking() {
-            self.inner.tell_noted();
+            self.flusher.notifier().deliver();
         }
     }
 }
@@ -59,7 +80,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use crate::db::watch::Place;
+    use crate::db::notifier::DamagedPlace;
     use crate::db::{Db, Event, Listener, Parts};
     use crate::env::SimFs;
     use crate::error::Error;
@@ -83,10 +104,10 @@ mod tests {
     #[test]
     fn what_a_job_comes_by_is_told_when_its_turn_is_over() {
         let (db, heard) = store("/store");
-        let tell = |seqno| db.inner().integrity.tell(Place::Memory(seqno), &Error::structural("hit"));
+        let tell = |seqno| db.inner().notifier().report_damage(DamagedPlace::Memory(seqno), &Error::structural("hit"));
         tell(1);
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
-        let turn = db.inner().job().unwrap();
+        let turn = db.inner().flusher().job().unwrap();
         tell(2);
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
         drop(turn);
@@ -98,11 +119,11 @@ mod tests {
     #[test]
     fn the_turn_of_one_store_keeps_no_other_from_telling() {
         let [(one, _), (other, heard)] = ["/one", "/other"].map(store);
-        let turn = one.inner().job().unwrap();
-        other.inner().integrity.tell(Place::Memory(1), &Error::structural("hit"));
+        let turn = one.inner().flusher().job().unwrap();
+        other.inner().notifier().report_damage(DamagedPlace::Memory(1), &Error::structural("hit"));
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
-        let inner_turn = other.inner().job().unwrap();
-        other.inner().integrity.tell(Place::Memory(2), &Error::structural("hit"));
+        let inner_turn = other.inner().flusher().job().unwrap();
+        other.inner().notifier().report_damage(DamagedPlace::Memory(2), &Error::structural("hit"));
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
         drop(inner_turn);
         assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it, though the other one's is not over");

@@ -6,29 +6,34 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::family::Family;
-use super::{Inner, TableHandle, chronicle};
+use super::super::TableHandle;
+use super::Catalog;
+use super::event_log::{number_events, split_events};
+use super::view_change::Replaced;
 use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
-use crate::fence::Fence;
 use crate::inject;
 use crate::names::{Name, system_number};
 use crate::planted::{self, Bug};
-use crate::record::Seqno;
 use crate::values::ValueRef;
 use crate::version::{Change, Edit, TableMeta};
 
-impl Inner {
+impl Catalog {
     /// Makes an edit durable, then visible to readers (I04). Edits and views change in the same order. If the edit
     /// fails, the files that it would have named are removed, unless the edit may have reached the disk.
-    pub(super) fn install<'a>(&self, mut edit: Edit, replaced: impl IntoIterator<Item = Replaced<'a>>) -> Result<()> {
+    pub(in crate::db) fn install<'a>(
+        &self,
+        mut edit: Edit,
+        replaced: impl IntoIterator<Item = Replaced<'a>>,
+    ) -> Result<()> {
         let replaced: Vec<Replaced<'_>> = replaced.into_iter().collect();
         let mut guard = lock(&self.manifest);
         let Some(manifest) = guard.as_mut() else { return Err(Error::closed()) };
-        let outcome = self.check_halted().and_then(|()| match replaced.iter().any(|part| part.family.is_dropped()) {
-            true => Err(Error::invalid("the family was dropped meanwhile")),
-            false => Ok(()),
-        });
+        let outcome =
+            self.store_log().check_halted().and_then(|()| match replaced.iter().any(|part| part.family.is_dropped()) {
+                true => Err(Error::invalid("the family was dropped meanwhile")),
+                false => Ok(()),
+            });
         // The tables of a level change only under this lock: a change that fits now still fits when it becomes visible.
         let fits = |part: &Replaced<'_>| part.family.view().levels.check(&part.removes, &part.adds);
         let outcome = outcome.and_then(|()| replaced.iter().try_for_each(fits));
@@ -40,37 +45,37 @@ impl Inner {
             edit.changes.push(Change::Counters {
                 next_family: created.max().unwrap_or(self.families().next_id),
                 next_file: self.next_file.load(Ordering::Relaxed),
-                last_seqno: self.visible(),
+                last_seqno: self.store_log().visible(),
             });
-            chronicle::number(&mut edit, manifest.state());
+            number_events(&mut edit, manifest.state());
             if planted::active(Bug::LineInOtherEdit) {
-                let lines = chronicle::set_apart(&mut edit);
+                let lines = split_events(&mut edit);
                 return manifest.append(&edit).and_then(|()| manifest.append(&lines));
             }
             manifest.append(&edit)
         });
         if let Err(error) = outcome {
             if manifest.has_ended() {
-                return Err(self.halt(error));
+                return Err(self.store_log().halt(error));
             }
             replaced.iter().for_each(|part| self.remove_unnamed(part));
             return Err(error);
         }
         // Readers must see the manifest's state; if the view cannot be changed, the store halts.
-        let half_shown = || self.halt_unwound("an edit was shown that is durable");
-        or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.halt(error))?;
-        self.book.show(&manifest.state().lines); // after the rows that the removed entries became
-        if manifest.is_full(self.settings.manifest_bytes) {
+        let half_shown = || self.store_log().halt_unwound("an edit was shown that is durable");
+        or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.store_log().halt(error))?;
+        self.events.show(&manifest.state().lines); // after the rows that the removed entries became
+        if manifest.is_full(self.context().settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
-                Ok(()) => self.counters.rotated(),
-                Err(error) if manifest.has_ended() => drop(self.halt(error)),
+                Ok(()) => self.context().counters.rotated(),
+                Err(error) if manifest.has_ended() => drop(self.store_log().halt(error)),
                 Err(_) => {} // no space for a fresh one: continue with the old one
             }
         }
         let tables = manifest.state().tables();
         drop(guard);
         if let Some(files) = self.open_tables.outgrown(tables) {
-            self.env.fs.expect_open(&self.dir, files as u64);
+            self.context().env.fs.expect_open(&self.context().dir, files as u64);
         }
         Ok(())
     }
@@ -105,7 +110,7 @@ impl Inner {
         }
         family.install_fenced(Arc::new(levels), replaced.flushed, &replaced.lifted, &replaced.fenced);
         // Removed tables leave quarantine: the edit deletes them, or adds them again as free tables.
-        replaced.removes.iter().for_each(|(_, number)| self.compactions.unbar(*number));
+        replaced.removes.iter().for_each(|(_, number)| self.claims.unbar(*number));
         Ok(())
     }
 
@@ -113,59 +118,15 @@ impl Inner {
         let shelf = replaced.family.shelf().values();
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
-                let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
+                let _ = self.context().env.fs.remove(&self.context().path(Name::Table(meta.number)));
                 // Files that other tables name existed before this edit.
                 let is_new = |values: &&ValueRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
                 for values in meta.values.iter().filter(is_new) {
-                    let _ = self.env.fs.remove(&self.path(Name::Values(values.file.number)));
+                    let _ = self.context().env.fs.remove(&self.context().path(Name::Values(values.file.number)));
                 }
             }
         }
     }
-}
-
-/// The changes that an edit makes to one family's view.
-pub(super) struct Replaced<'a> {
-    pub(super) family: &'a Family,
-    /// Tables to remove: level and number.
-    pub(super) removes: Vec<(usize, u64)>,
-    /// Tables to add, with their level.
-    pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
-    /// Memtables frozen up to this seqno are in tables now.
-    pub(super) flushed: Option<Seqno>,
-    /// Lost ranges to remove.
-    pub(super) lifted: Vec<u64>,
-    /// Lost ranges to add.
-    pub(super) fenced: Vec<(u64, Arc<Fence>)>,
-}
-
-impl<'a> Replaced<'a> {
-    /// Exchanges tables.
-    pub(super) fn tables(family: &'a Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Self {
-        Replaced { family, removes, adds, flushed: None, lifted: Vec::new(), fenced: Vec::new() }
-    }
-
-    /// Adds tables to level 0.
-    pub(super) fn level0(family: &'a Family, tables: &[TableMeta]) -> Self {
-        let adds = tables.iter().map(|meta| (0, Arc::new(meta.clone()))).collect();
-        Replaced::tables(family, Vec::new(), adds)
-    }
-
-    /// Returns the same changes for the manifest. `flushed` is added by the caller, which knows the log's position.
-    pub(super) fn changes(&self) -> Vec<Change> {
-        let family = self.family.id();
-        let removed =
-            |(level, number): &(usize, u64)| Change::TableRemoved { family, level: *level as u8, number: *number };
-        let added = |(level, meta): &(usize, Arc<TableMeta>)| added_to(self.family, *level, meta);
-        let lifted = |id: &u64| Change::FenceLifted { family, id: *id };
-        let fenced = |(id, fence): &(u64, Arc<Fence>)| Change::FenceAdded { family, id: *id, fence: fence.clone() };
-        let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
-        tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
-    }
-}
-
-pub(super) fn added_to(family: &Family, level: usize, meta: &Arc<TableMeta>) -> Change {
-    Change::TableAdded { family: family.id(), level: level as u8, table: meta.clone() }
 }
 
 #[cfg(test)]
@@ -197,14 +158,14 @@ mod tests {
         let view = family.pinned_view();
         let level = (1..LEVELS).find(|level| !view.levels.level(*level).tables().is_empty()).unwrap();
         let there = view.levels.level(level).tables()[0].meta();
-        let number = inner.new_file_number();
+        let number = inner.catalog().new_file_number();
         let meets = Arc::new(TableMeta { number, ..(**there).clone() });
         let gone = vec![(level, number)];
         for (removes, adds) in [(Vec::new(), vec![(level, meets)]), (gone, Vec::new())] {
             let replaced = Replaced::tables(&family, removes, adds);
             let edit = Edit::from(replaced.changes());
-            assert!(inner.install(edit, [replaced]).unwrap_err().is_corruption());
-            let tables = lock(&inner.manifest).as_ref().unwrap().state().families[&family.id()].tables.len();
+            assert!(inner.catalog().install(edit, [replaced]).unwrap_err().is_corruption());
+            let tables = lock(&inner.catalog().manifest).as_ref().unwrap().state().families[&family.id()].tables.len();
             assert_eq!(tables, 1, "the manifest");
         }
         batch.clear();

@@ -11,16 +11,16 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::family::{Family, View};
-use super::watch::{Integrity, Place};
-use super::{Db, Inner};
+use super::super::family::{Family, View};
+use super::super::notifier::{DamagedPlace, Notifier};
+use super::Reads;
 use crate::checksum::{Uid, hash};
 use crate::error::{Error, Result};
 use crate::options::KIB;
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::sst::Checks;
-use crate::values::{Fetch, Room, ValueFile, ValueShelf};
+use crate::values::{Fetch, Room, ValueShelf};
 
 /// Size up to which a thread keeps its value buffer; a larger buffer is freed.
 const KEPT_ROOM_BYTES: usize = 1024 * KIB;
@@ -40,60 +40,19 @@ fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
     out
 }
 
-impl Db {
-    /// Returns the record with its value if it is a pointer; returns any other record unchanged. The record must come
-    /// from this family, and the caller must keep its table alive by a cursor, a snapshot or a `TableRef`. Fails with
-    /// `Corruption` that names the key.
-    pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut Room) -> Result<Record<'a>> {
-        self.open_inner()?;
-        shelf_of(&*family.open_view()?)?
-            .resolve(record, true, room)
-            .map_err(|error| error.in_family(family.name(), None))
-    }
-
-    /// Verifies the value that a record points to, and the rest of its entry in the blob file. Returns `None` if the
-    /// entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is damaged. Fails if
-    /// the value is unreadable.
-    pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
-        let named = |error: Error| error.in_family(family.name(), None);
-        shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
-    }
-
-    /// Returns the blob file with this unique id if it is still held; the returned reference keeps it from being
-    /// removed.
-    pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<ValueFile>>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
-        Ok(shelf.find(uid))
-    }
-
-    /// Returns the blob files that the tables of a family point into; each reference keeps its file from being removed.
-    pub fn value_files(&self, family: &Family) -> Result<Vec<Arc<ValueFile>>> {
-        self.open_inner()?;
-        let view = family.open_view()?;
-        let mut files: Vec<Arc<ValueFile>> = Vec::new();
-        for file in view.levels.iter().flat_map(|level| level.tables()).flat_map(|table| table.values()) {
-            if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
-                files.push(file.clone());
-            }
-        }
-        Ok(files)
-    }
-}
-
-fn shelf_of(view: &View) -> Result<Arc<ValueShelf>> {
+pub(in crate::db) fn shelf_of(view: &View) -> Result<Arc<ValueShelf>> {
     view.values.clone().ok_or_else(|| Error::structural("a family without value files"))
 }
 
 /// Returns how a read with these checks reads a value.
-pub(super) fn fetch_by(checks: Checks) -> Fetch {
+pub(in crate::db) fn fetch_by(checks: Checks) -> Fetch {
     Fetch { by_value: checks.asks_values(), keep: !checks.passing }
 }
 
-impl Inner {
+impl Reads {
     /// Passes a record to `visit`, after reading its value if that is in a blob file.
     #[inline]
-    pub(super) fn show_whole(
+    pub(in crate::db) fn show_whole(
         &self,
         of: (&Family, &View),
         record: &Record<'_>,
@@ -121,7 +80,7 @@ impl Inner {
         let shelf = shelf_of(view)?;
         with_room(|room| {
             let read = shelf.fetch(record, how, room);
-            read.map_err(|error| unread_value(&self.integrity, family, record, error))?;
+            read.map_err(|error| unread_value(&self.notifier, family, record, error))?;
             visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
             Ok(())
         })
@@ -130,13 +89,13 @@ impl Inner {
 
 /// Returns the error of an unreadable value, which is reported once.
 #[cold]
-fn unread_value(integrity: &Integrity, family: &Family, record: &Record<'_>, error: Error) -> Error {
+fn unread_value(notifier: &Notifier, family: &Family, record: &Record<'_>, error: Error) -> Error {
     let error = error.in_family(family.name(), Some((record.key, record.key)));
     let place = match Pointer::decode(record.value) {
-        Ok(pointer) => Place::Value(pointer.uid, pointer.offset),
-        Err(_) => Place::Value(Uid::default(), hash(record.key)), // the pointer itself is damaged
+        Ok(pointer) => DamagedPlace::Value(pointer.uid, pointer.offset),
+        Err(_) => DamagedPlace::Value(Uid::default(), hash(record.key)), // the pointer itself is damaged
     };
-    integrity.tell(place, &error);
+    notifier.report_damage(place, &error);
     error
 }
 
@@ -162,11 +121,11 @@ pub(super) fn show_cached(
 /// was.
 pub(super) fn read_value(
     (family, view): (&Family, &View),
-    integrity: &Integrity,
+    notifier: &Notifier,
     record: &Record<'_>,
     by_value: bool,
     room: &mut Room,
 ) -> Result<()> {
     let read = shelf_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
-    read.map_err(|error| unread_value(integrity, family, record, error))
+    read.map_err(|error| unread_value(notifier, family, record, error))
 }

@@ -10,12 +10,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use super::Inner;
-use super::background::Lane;
-use super::commit::{Log, Moment};
 use super::family::Family;
+use super::lanes::Lane;
+use super::store_log::{Log, LogPosition};
+use super::write_path::WritePath;
 use crate::compaction::debt::LOG_DELAY_FROM;
-use crate::env::work::{lock, try_lock};
+use crate::env::work::lock;
 use crate::error::Result;
 use crate::options::Settings;
 use crate::planted::{self, Bug};
@@ -71,25 +71,31 @@ impl LogBound {
 #[derive(Default)]
 pub(super) struct LogEdit {
     sealed: Vec<Place>,
-    retirable: Option<Retirable>,
+    pub(super) retirable: Option<Retirable>,
 }
 
-impl Inner {
+impl WritePath {
     /// Adds the log's changes to an edit that makes commits permanent: the durable offset, the full segments, and the
     /// segments that are unneeded once each family of `flushed` has its memtables up to the given seqno in tables.
     /// After the edit is durable, the caller calls `end_log_edit`.
-    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
-        let Some(log) = &self.log else { return LogEdit::default() };
+    pub(super) fn log_changes(&self, edit: &mut Edit, moment: LogPosition, flushed: &[(&Family, Seqno)]) -> LogEdit {
+        let Some(log) = self.store_log().log() else { return LogEdit::default() };
         // With no segment to retire the oldest record does not matter, and finding it costs a look at every family.
         let retirable = log.wal().oldest_end().and_then(|end| {
-            let needed = self.needed_from(log, flushed, end);
+            let needed = self.needed_from(flushed, end);
             if needed < end { None } else { log.wal().retirable(needed) }
         });
         self.log_changes_with(log, edit, moment, retirable)
     }
 
     /// Adds the log's changes for segments that are not needed.
-    fn log_changes_with(&self, log: &Log, edit: &mut Edit, moment: Moment, retirable: Option<Retirable>) -> LogEdit {
+    fn log_changes_with(
+        &self,
+        log: &Log,
+        edit: &mut Edit,
+        moment: LogPosition,
+        retirable: Option<Retirable>,
+    ) -> LogEdit {
         let sealed = log.wal().seals_due();
         edit.changes.extend(sealed.iter().copied().map(Change::SegmentSealed));
         edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
@@ -108,31 +114,10 @@ impl Inner {
         LogEdit { sealed, retirable: Some(retirable) }
     }
 
-    /// Seals the full and durable segments, unless an edit has already done so; returns true if it did. If another job
-    /// runs, its edit or the next one seals them: the witness proves the same.
-    pub(super) fn seal_log(&self) -> Result<bool> {
-        let Some(log) = &self.log else { return Ok(false) };
-        if log.wal().seals_due().is_empty() {
-            return Ok(false);
-        }
-        let Some(job) = try_lock(&self.jobs_lock) else { return Ok(false) };
-        let sealed = log.wal().seals_due();
-        if sealed.is_empty() {
-            return Ok(false);
-        }
-        let mut edit = Edit::from(sealed.iter().copied().map(Change::SegmentSealed).collect::<Vec<_>>());
-        edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
-        self.install(edit, None)?;
-        log.wal().sealed(&sealed);
-        drop(job);
-        self.background.kick(Lane::Log); // which may have wanted the job lock to shorten it
-        Ok(true)
-    }
-
     /// Returns the logical offset from which on frames hold records that are in no table; or any offset below `enough`
     /// that is needed.
-    fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)], enough: u64) -> u64 {
-        let apply = lock(&log.apply); // every taken frame is in a memtable
+    fn needed_from(&self, flushed: &[(&Family, Seqno)], enough: u64) -> u64 {
+        let apply = lock(&self.applier.apply); // every taken frame is in a memtable
         apply.offset.min(self.held_from(flushed, enough))
     }
 
@@ -143,12 +128,12 @@ impl Inner {
         let flushed: HashMap<u32, Seqno> = flushed.iter().map(|(family, through)| (family.id(), *through)).collect();
         let held_by = |family: &Family| {
             let (view, through) = (family.view(), flushed.get(&family.id()).copied());
-            let generations = [&view.active].into_iter().chain(&view.frozen);
+            let generations = view.memtables();
             let held = generations
                 .filter(|generation| !through.is_some_and(|through| (1..=through).contains(&generation.through())));
             held.map(|generation| generation.first_offset()).min().unwrap_or(u64::MAX)
         };
-        let (families, last) = (self.families(), self.log_holder.load(Ordering::Relaxed));
+        let (families, last) = (self.catalog().families(), self.log_holder.load(Ordering::Relaxed));
         let mut held = u64::MAX;
         for family in families.by_id.get(&last).into_iter().chain(families.all()) {
             held = held.min(held_by(family));
@@ -162,25 +147,25 @@ impl Inner {
 
     /// Marks the sealed segments in the log, and recycles the segments that no edit names any more.
     pub(super) fn end_log_edit(&self, LogEdit { sealed, retirable }: LogEdit) {
-        let Some(log) = &self.log else { return };
+        let Some(log) = self.store_log().log() else { return };
         log.wal().sealed(&sealed);
         if let Some(retirable) = retirable {
             log.wal().recycle(&retirable.segments);
-            self.background.kick(Lane::Log);
+            self.lanes().kick(Lane::Log);
         }
     }
 
     /// Freezes the active memtables that keep too much of the log from being retired, even if no other flush is due.
-    /// Returns whether it froze any. A family with rare writes never fills its memtable, so only this freeze causes its
-    /// flush.
+    /// Returns true if it froze any. The caller then decides the stall and wakes the flush lane. A family with rare
+    /// writes never fills its memtable, so only this freeze causes its flush.
     pub(super) fn freeze_log_holders(&self) -> bool {
-        let Some(log) = &self.log else { return false };
-        let bound = LogBound::of(&self.settings);
+        let Some(log) = self.store_log().log() else { return false };
+        let bound = LogBound::of(&self.context().settings);
         if log.wal().live_bytes() <= bound.freeze_above() {
             return false;
         }
-        let (end, budget) = (log.wal().whole_up_to(), self.settings.memtable_bytes);
-        let families = self.families();
+        let (end, budget) = (log.wal().whole_up_to(), self.context().settings.memtable_bytes);
+        let families = self.catalog().families();
         let holds_too_much = |family: &&Family| {
             let view = family.view();
             bound.freezes(end.saturating_sub(view.active.first_offset()), view.active.fullness(budget))
@@ -189,65 +174,40 @@ impl Inner {
         if holders.is_empty() {
             return false;
         }
-        let mut apply = lock(&log.apply);
+        let mut apply = lock(&self.applier.apply);
         apply.target = None;
         holders.iter().for_each(|family| family.freeze(apply.last_seqno));
         drop(apply);
-        self.counters.frozen_for_log(holders.len());
-        self.note_waits();
-        self.background.kick(Lane::Flush);
+        self.context().counters.frozen_for_log(holders.len());
         true
     }
 
     /// Returns the bytes of log from the oldest frame with an unflushed record to the end.
     pub(super) fn needed_log_bytes(&self) -> u64 {
-        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[], 0)))
+        self.store_log().log().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[], 0)))
     }
 
     /// Returns the needed log in thousandths of its bound. Returns 0 while flushes fail, so that one family that cannot
     /// be flushed does not stop the writers of all others. Returns 0 as well for a log so short that it delays nobody,
     /// without a look at every family.
     pub(super) fn log_pressure(&self) -> u64 {
-        let (Some(log), None) = (&self.log, self.background.failure(Lane::Flush)) else { return 0 };
-        let bound = LogBound::of(&self.settings);
+        let (Some(log), None) = (self.store_log().log(), self.lanes().failure(Lane::Flush)) else { return 0 };
+        let bound = LogBound::of(&self.context().settings);
         match bound.pressure(log.wal().live_bytes()) < LOG_DELAY_FROM {
             true => 0,
             false => bound.pressure(self.needed_log_bytes()),
         }
     }
 
-    /// Retires segments when no flush will: the log exceeds its bound, but no frozen or old active memtable keeps it
-    /// (for instance because the family that did was dropped).
-    pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
-        if log.wal().live_bytes() <= LogBound::of(&self.settings).limit() || self.flush_is_due() {
-            return Ok(false);
-        }
-        self.forget_log()
-    }
-
-    /// Retires the unneeded segments in an edit of its own; returns true if any were found.
-    fn forget_log(&self) -> Result<bool> {
-        let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit or a later seal does it
-        let moment = self.sync_log()?;
-        let mut edit = Edit::default();
-        let said = self.log_changes(&mut edit, moment, &[]);
-        if said.retirable.is_none() {
-            return Ok(false);
-        }
-        self.install(edit, None)?;
-        self.end_log_edit(said);
-        Ok(true)
-    }
-
     /// Releases the log's disk space if all memtables are empty, for a store that has settled or is closing. The log
     /// continues in a short segment, without spare segments. The caller holds the job lock.
     pub(super) fn trim_log(&self) -> Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
+        let Some(log) = self.store_log().log() else { return Ok(()) };
         if self.unneeded_below(log).is_none() {
             return Ok(()); // a writer is active
         }
         let turned = log.wal().turn_short().and_then(|_| log.wal().sync_full());
-        turned.inspect_err(|error| self.note_halted(error))?;
+        turned.inspect_err(|error| self.store_log().queue_halt(error))?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
@@ -257,7 +217,7 @@ impl Inner {
                 log.wal().recycle(&retirable.segments);
                 log.wal().give_back();
             }
-            self.install(edit, None)?;
+            self.catalog().install(edit, None)?;
             self.end_log_edit(said);
         }
         log.wal().give_back();
@@ -267,12 +227,12 @@ impl Inner {
     /// Releases the log's spare segments after the disk became full, keeping the next segment. Returns true if this
     /// freed space.
     pub(super) fn log_makes_room(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.wal().give_back_spare())
+        self.store_log().log().is_some_and(|log| log.wal().give_back_spare())
     }
 
     /// Returns an offset below which the log is durable and unneeded, if all memtables are empty.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
-        let _nothing_is_taken = lock(&log.apply);
+        let _nothing_is_taken = lock(&self.applier.apply);
         let is_held = self.held_from(&[], u64::MAX) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
     }

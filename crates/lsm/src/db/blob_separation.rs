@@ -8,29 +8,29 @@
 //!        which a flush may emit rows.
 //! Costs: one write of each value, none of which goes to the log; two passes over it for its checksums.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use super::commit::damaged_batch;
+use super::catalog::{Catalog, Families};
 use super::family::{Family, Generation};
-use super::{Families, Inner};
 use crate::batch::{Batch, Operation};
 use crate::checksum::hash_key;
 use crate::env::work::lock;
-use crate::error::Result;
+use crate::error::{Damage, Error, Result, Verdict};
 use crate::options::CfOptions;
 use crate::record::{Kind, Record};
 use crate::seam::Protection;
-use crate::values::{Added, Making};
+use crate::values::{Added, Making, Unsynced};
 use crate::version::{Change, Edit};
 
 /// A batch whose large values are in blob files.
-pub(super) struct Apart {
+pub(super) struct SeparatedBatch {
     pub(super) batch: Batch,
     added: Vec<(Family, Added)>,
 }
 
-impl Apart {
+impl SeparatedBatch {
     /// Removes the values again: the batch was not ordered, so no record points to them.
     pub(super) fn take_back(self) {
         take_back(&self.added);
@@ -51,72 +51,105 @@ fn keep(added: &mut Vec<(Family, Added)>, family: &Family, new: Added) {
 }
 
 /// Returns the size from which a commit separates values; `None` writes all values to the log.
-fn apart_from(options: &CfOptions) -> Option<usize> {
+fn separated_from(options: &CfOptions) -> Option<usize> {
     options.separates_from().filter(|_| !options.key_ends_in_seqno)
 }
 
 /// Returns the smallest such size of these families.
-pub(super) fn least_apart<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
-    families.filter_map(|family| apart_from(family.options())).min().unwrap_or(usize::MAX)
+fn least_separated<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
+    families.filter_map(|family| separated_from(family.options())).min().unwrap_or(usize::MAX)
 }
 
-impl Inner {
+/// The state of blob separation in an open store.
+pub(super) struct BlobSeparation {
+    /// The smallest value size that a commit to any family moves to a blob file.
+    least_bytes: AtomicUsize,
+    /// True if the manifest records that the log may point into blob files.
+    log_points: AtomicBool,
+    /// Ids of the families whose commits have begun a blob file, finished ones included.
+    families: Mutex<HashSet<u32>>,
+    /// Blob files that commits wrote to since the last log sync.
+    unsynced: Arc<Unsynced>,
+}
+
+impl BlobSeparation {
+    pub(super) fn new<'a>(families: impl Iterator<Item = &'a Family>, log_points: bool) -> BlobSeparation {
+        BlobSeparation {
+            least_bytes: AtomicUsize::new(least_separated(families)),
+            log_points: AtomicBool::new(log_points),
+            families: Mutex::default(),
+            unsynced: Arc::default(),
+        }
+    }
+
+    /// Returns the blob files that commits wrote to since the last log sync.
+    pub(super) fn unsynced(&self) -> &Arc<Unsynced> {
+        &self.unsynced
+    }
+
+    /// Notes that families were created.
+    pub(super) fn note_families<'a>(&self, families: impl Iterator<Item = &'a Family>) {
+        self.least_bytes.fetch_min(least_separated(families), Ordering::Relaxed);
+    }
+
     /// Moves the large values of a batch to blob files; returns `None` if it has none. Errors: `Io`; `Corruption` if
     /// the written bytes are not those of the batch. After an error no value is kept.
     #[inline]
-    pub(super) fn put_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
-        match batch.largest_value() < self.least_apart.load(Ordering::Relaxed) {
+    pub(super) fn separate(&self, catalog: &Catalog, batch: &Batch) -> Result<Option<SeparatedBatch>> {
+        match batch.largest_value() < self.least_bytes.load(Ordering::Relaxed) {
             true => Ok(None),
-            false => self.put_any_apart(batch).inspect_err(|error| self.tell_halted(error)),
+            false => self.separate_any(catalog, batch).inspect_err(|error| catalog.store_log().report_halt(error)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn put_any_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
-        if self.companions.has_rows() {
+    fn separate_any(&self, catalog: &Catalog, batch: &Batch) -> Result<Option<SeparatedBatch>> {
+        if catalog.context().companions.has_rows() {
             return Ok(None);
         }
-        self.check_halted()?;
-        let families = self.families();
+        catalog.store_log().check_halted()?;
+        let families = catalog.families();
         let mut added: Vec<(Family, Added)> = Vec::new();
-        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names());
+        let (new_number, sync_names) = (|| catalog.new_file_number(), || catalog.store_log().sync_names());
         let pointing = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };
-            if apart_from(family.options()).is_none_or(|from| operation.value.len() < from) {
+            if separated_from(family.options()).is_none_or(|from| operation.value.len() < from) {
                 return Ok(None);
             }
             let Some(shelf) = family.shelf().values() else { return Ok(None) };
             let Operation { kind, key, value, .. } = *operation;
             let mut companion = operation.companion.to_vec();
-            self.companions.bind(&mut companion, None, 0);
+            catalog.context().companions.bind(&mut companion, None, 0);
             let record = Record { key, seqno: 0, kind, value, companion: &companion };
-            if self.companions.may_emit(operation.family, &record) || !self.has_intake(&families, family) {
+            if catalog.context().companions.may_emit(operation.family, &record)
+                || !self.may_separate(catalog, &families, family)
+            {
                 return Ok(None);
             }
             let making = Making {
-                env: &self.env,
-                dir: &self.dir,
+                env: &catalog.context().env,
+                dir: &catalog.context().dir,
                 compression: family.options().compression,
                 new_number: &new_number,
                 sync_names: &sync_names,
                 unsynced: &self.unsynced,
             };
-            self.say_that_log_points()?;
-            let put = (key, value, self.companions.term(&record));
+            self.record_that_log_points(catalog)?;
+            let put = (key, value, catalog.context().companions.term(&record));
             let (pointer, new) = family.intake().add(making, shelf, put)?;
             let number = new.file().number();
             keep(&mut added, family, new);
             // Verify the written value: no other copy of it exists.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
-            if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
+            if !catalog.context().companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
                 return Err(damaged_batch(key));
             }
             Ok(Some(pointer.encode_logged(number)))
         });
         match pointing {
-            Ok(batch) => Ok(batch.map(|batch| Apart { batch, added })),
+            Ok(batch) => Ok(batch.map(|batch| SeparatedBatch { batch, added })),
             Err(error) => {
                 take_back(&added);
                 Err(error)
@@ -127,12 +160,12 @@ impl Inner {
     /// Returns true if a family may separate values now. The descriptor of an unfinished blob file stays open until its
     /// flush. Therefore at most a quarter of the open-file bound may be unfinished blob files; values of other families
     /// go to the log until some are flushed.
-    fn has_intake(&self, families: &Families, family: &Family) -> bool {
+    fn may_separate(&self, catalog: &Catalog, families: &Families, family: &Family) -> bool {
         if family.intake().is_open() {
             return true;
         }
-        let most = (self.open_tables.files().most() / 4).max(1);
-        let mut intakes = lock(&self.intakes);
+        let most = (catalog.open_tables.files().most() / 4).max(1);
+        let mut intakes = lock(&self.families);
         if intakes.len() >= most {
             intakes.retain(|id| families.by_id.get(id).is_some_and(|family| family.intake().is_open()));
         }
@@ -144,9 +177,9 @@ impl Inner {
 
     /// Versions that do not know pointers in frames must not read the log, so the manifest records them first, once in
     /// the life of a store.
-    fn say_that_log_points(&self) -> Result<()> {
+    fn record_that_log_points(&self, catalog: &Catalog) -> Result<()> {
         if !self.log_points.load(Ordering::Acquire) {
-            self.install(Edit::from(vec![Change::LogPoints]), None)?;
+            catalog.install(Edit::from(vec![Change::LogPoints]), None)?;
             self.log_points.store(true, Ordering::Release);
         }
         Ok(())
@@ -154,13 +187,20 @@ impl Inner {
 
     /// Finishes the open blob file that frozen memtables of a family point into, because a table is going to name it.
     /// After a failed sync the state of the committed values is unknown, and the store halts (I09).
-    pub(super) fn finish_values(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
+    pub(super) fn finish_values(&self, catalog: &Catalog, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         if !frozen.iter().any(|generation| generation.points_into_unfinished()) {
             return Ok(());
         }
         match family.intake().end()? {
-            Some(ended) => ended.sync(&self.unsynced).map_err(|error| self.halt(error)),
+            Some(ended) => ended.sync(&self.unsynced).map_err(|error| catalog.store_log().halt(error)),
             None => Ok(()),
         }
     }
+}
+
+#[cold]
+pub(super) fn damaged_batch(key: &[u8]) -> Error {
+    let key_range = Some((key.to_vec(), key.to_vec()));
+    let damage = Damage { verdict: Verdict::Seal, key_range, ..Damage::default() };
+    Error::corruption(damage, "an operation is no longer what was put into its batch; nothing was changed")
 }

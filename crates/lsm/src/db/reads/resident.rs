@@ -7,14 +7,10 @@
 //!        uncached block or large value, or if data in memory fails its check, because block repair reads the file.
 //! Costs: as a cached read. A declined read has searched everything above the missing block.
 
-use super::family::{Family, View};
-use super::reads::Moment;
-use super::snapshot::At;
+use super::super::family::{Family, View};
 use super::values::show_cached;
-use super::versions::unread;
-use super::{Db, Inner};
+use super::{ReadPoint, Reads, unread};
 use crate::error::{Error, Result};
-use crate::options::Verify;
 use crate::record::{Kind, Record};
 use crate::sst::Checks;
 
@@ -31,59 +27,13 @@ impl From<Error> for Unanswered {
     }
 }
 
-impl Db {
-    /// Reads like `get_checked` if no file access is needed; otherwise returns `None` without calling `visit`.
-    pub fn get_resident(
-        &self,
-        family: &Family,
-        key: &[u8],
-        at: At<'_>,
-        verify: Verify,
-        visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Option<bool>> {
-        let inner = self.open_inner()?;
-        let checks = inner.checks(verify);
-        if let At::Snapshot(snapshot) = at
-            && let Some(views) = snapshot.views()
-            && let Some(view) = views.of(family)?
-        {
-            return inner.get_resident((family, view), key, inner.moment(at)?, checks, visit);
-        }
-        let view = family.view();
-        let moment = inner.moment(at)?;
-        inner.get_resident((family, &view), key, moment, checks, visit)
-    }
-
-    /// Reads like `multi_get_checked` if no file access is needed; otherwise returns false, and the caller must discard
-    /// the values already passed to `visit`.
-    pub fn multi_get_resident(
-        &self,
-        family: &Family,
-        keys: &[&[u8]],
-        at: At<'_>,
-        verify: Verify,
-        visit: &mut dyn FnMut(usize, &Record<'_>),
-    ) -> Result<bool> {
-        let inner = self.open_inner()?;
-        let view = self.view_at(family, at)?;
-        let moment = inner.moment(at)?;
-        for (index, key) in keys.iter().enumerate() {
-            let checks = inner.checks(verify);
-            let mut show = |record: &Record<'_>| visit(index, record);
-            if inner.get_resident((family, &view), key, moment, checks, &mut show)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-impl Inner {
-    fn get_resident(
+impl Reads {
+    /// Reads a value if memory suffices; returns `None` if it does not.
+    pub(in crate::db) fn get_resident(
         &self,
         of: (&Family, &View),
         key: &[u8],
-        moment: Moment,
+        moment: ReadPoint,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Option<bool>> {

@@ -1,0 +1,104 @@
+//! The event log: each job adds an entry to the edit that makes its change durable.
+//!
+//! In:    the facts of a job, from which the `Chronicle` implementation makes an entry, or none.
+//! Out:   the entries that the manifest still holds, readable without its lock. If there are more than
+//!        `chronicle_lines` of them, or more than 2 MiB, a flush that runs anyway converts the oldest to rows of a
+//!        family. The rows become visible before their entries are removed. The implementation may release entries
+//!        earlier, discard entries outside its retention, and add tombstones for expired rows.
+//! Crash: an entry exists if and only if its change is durable.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::view_change::Replaced;
+use crate::seam::{Chronicle, MAX_LINE_BYTES, TableFact, Touched, Work};
+use crate::version::{self, Change, Edit, Lines, State, TableMeta};
+
+/// The event log implementation, and the entries as readers see them.
+pub(crate) struct EventLog {
+    keeper: Option<Arc<dyn Chronicle>>,
+    lines: ArcSwap<Lines>,
+}
+
+impl EventLog {
+    pub(in crate::db) fn new(keeper: Option<Arc<dyn Chronicle>>, lines: Lines) -> EventLog {
+        EventLog { keeper, lines: ArcSwap::from_pointee(lines) }
+    }
+
+    pub(in crate::db) fn keeper(&self) -> Option<&Arc<dyn Chronicle>> {
+        self.keeper.as_ref()
+    }
+
+    /// Returns the entries that the manifest still holds.
+    pub(in crate::db) fn lines(&self) -> arc_swap::Guard<Arc<Lines>> {
+        self.lines.load()
+    }
+
+    /// Makes the entries of a state visible to readers.
+    pub(in crate::db) fn show(&self, lines: &Lines) {
+        let shown = self.lines.load();
+        if (shown.last(), shown.taken_out()) != (lines.last(), lines.taken_out()) {
+            self.lines.store(Arc::new(lines.clone()));
+        }
+    }
+}
+
+/// Adds the entry of a job, if the implementation makes one, to the job's edit; its number is assigned later.
+pub(in crate::db) fn add_event(keeper: &dyn Chronicle, edit: &mut Edit, work: &Work<'_>) {
+    let line = keeper.line(work);
+    debug_assert!(line.as_ref().is_none_or(|line| line.len() <= MAX_LINE_BYTES));
+    if let Some(line) = line.filter(|line| line.len() <= MAX_LINE_BYTES) {
+        edit.changes.push(Change::Line { number: 0, bytes: line.into() });
+    }
+}
+
+/// Assigns the next numbers to the entries of an edit.
+pub(in crate::db) fn number_events(edit: &mut Edit, state: &State) {
+    let mut last = state.lines.last();
+    for change in &mut edit.changes {
+        if let Change::Line { number, .. } = change {
+            last += 1;
+            *number = last;
+        }
+    }
+}
+
+/// Moves the entries of an edit to an edit of their own.
+pub(in crate::db) fn split_events(edit: &mut Edit) -> Edit {
+    let is_line = |change: &Change| matches!(change, Change::Line { .. });
+    let (lines, rest) = std::mem::take(&mut edit.changes).into_iter().partition(is_line);
+    edit.changes = rest;
+    Edit { changes: lines }
+}
+
+/// Returns the facts about a table in a level.
+pub(in crate::db) fn table_fact(level: usize, meta: &TableMeta) -> TableFact {
+    let TableMeta { number, uid, digest, .. } = *meta;
+    TableFact { number, uid, digest, level: level as u8, records: meta.ledger.count(), bytes: meta.size }
+}
+
+/// Returns the tables that an edit changes in a family; called before the change.
+pub(super) fn touched<'a>(part: &Replaced<'a>) -> Touched<'a> {
+    let (family, levels) = (part.family, &part.family.view().levels);
+    let gone = |(level, number): &(usize, u64)| Some(table_fact(*level, levels.get(*level, *number)?.meta()));
+    let read = part.removes.iter().filter_map(gone).collect();
+    let written = part.adds.iter().map(|(level, meta)| table_fact(*level, meta)).collect();
+    Touched { family: family.id(), name: family.name(), read, written }
+}
+
+/// Returns the tables of a whole state, or for each family the tables that `changes` add.
+pub(in crate::db) fn touched_in<'a>(state: &'a State, changes: &[Change], all: bool) -> Vec<Touched<'a>> {
+    let of = |family: &'a version::Family| {
+        let added = changes.iter().filter_map(|change| match change {
+            Change::TableAdded { family: id, level, table } if *id == family.id => {
+                Some(table_fact(*level as usize, table))
+            }
+            _ => None,
+        });
+        let stay = family.tables.values().filter(|_| all).map(|(level, meta)| table_fact(*level as usize, meta));
+        Touched { family: family.id, name: &family.name, read: stay.collect(), written: added.collect() }
+    };
+    let touched = state.families.values().map(|family| of(family));
+    touched.filter(|touched| !(touched.read.is_empty() && touched.written.is_empty())).collect()
+}

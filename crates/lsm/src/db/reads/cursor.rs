@@ -1,0 +1,192 @@
+//! Cursors over a view.
+
+use std::sync::Arc;
+
+use super::super::TableHandle;
+use super::super::family::{Family, View};
+use super::super::notifier::{DamagedPlace, Notifier};
+use super::values::read_value;
+use super::{ReadPoint, Reads};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
+use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
+use crate::options::{Reading, Verify};
+use crate::order::Order;
+use crate::read::{Bounds, UserCursor, Values};
+use crate::record::{MAX_SEQNO, Record, Seqno};
+use crate::seam::Protection;
+use crate::sst::TableCursor;
+use crate::values::Room;
+use crate::version::LEVELS;
+
+/// Typical stores have at most this many memtables, levels and level-0 tables.
+const USUAL_SOURCES: usize = 8;
+
+impl Reads {
+    /// Opens a cursor over a view.
+    pub(in crate::db) fn cursor_in(
+        &self,
+        family: &Family,
+        view: Arc<View>,
+        ReadPoint { seqno, as_of }: ReadPoint,
+        bounds: Bounds,
+        reading: Reading,
+    ) -> UserCursor {
+        let (internal, tables) = self.internal_cursor(family, view, reading);
+        let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
+        cursor.reading(tables).expiring(self.companions.clone(), self.expiry_clock.clone(), as_of)
+    }
+
+    /// Opens a cursor over all records and lost ranges of a view in internal order. No table is opened before a cursor
+    /// movement needs it.
+    fn internal_cursor(&self, family: &Family, view: Arc<View>, reading: Reading) -> (MergeCursor, Arc<ViewTables>) {
+        let order = family.order();
+        // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
+        let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
+        let notifier = self.notifier.clone();
+        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, notifier });
+        let view = &tables.view;
+        let mut sources = Vec::with_capacity(USUAL_SOURCES);
+        for generation in view.memtables() {
+            if !generation.memtable.is_empty() {
+                let memtable = generation.memtable.cursor_checked(&self.companions, reading.verify);
+                sources.push(Walk::Memtable(Box::new(memtable)));
+            }
+        }
+        if !view.fences.is_empty() {
+            sources.push(Walk::Other(Box::new(FenceCursor::new(order.clone(), view.fences.clone()))));
+        }
+        let level0 = view.levels.level(0).tables().len();
+        let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
+        for tier in (0..level0).chain(deeper.map(|level| level0 + level - 1)) {
+            sources.push(Walk::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
+        }
+        (MergeCursor::of(order.clone(), sources), tables)
+    }
+}
+
+/// The tables of a view for a user's cursor, and the blob files they point into. Each level-0 table is a tier of its
+/// own, newest first, followed by the lower levels. A table that cannot be opened becomes a lost range.
+struct ViewTables {
+    view: Arc<View>,
+    reading: Reading,
+    family: Family,
+    /// Values read from blob files are verified against their companions.
+    asks_values: bool,
+    notifier: Arc<Notifier>,
+}
+
+impl Values for ViewTables {
+    fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()> {
+        read_value((&self.family, &self.view), &self.notifier, record, self.asks_values, room)
+    }
+
+    fn damaged_in_memory(&self, seqno: Seqno, error: &Error) {
+        self.notifier.report_damage(DamagedPlace::Memory(seqno), error);
+    }
+}
+
+impl ViewTables {
+    /// Returns the level of a tier, and its tables.
+    fn tier(&self, tier: usize) -> (usize, &[Arc<TableHandle>]) {
+        let level0 = self.view.levels.level(0).tables();
+        match level0.get(tier..=tier) {
+            Some(table) => (0, table),
+            None => {
+                let level = tier + 1 - level0.len();
+                (level, self.view.levels.level(level).tables())
+            }
+        }
+    }
+}
+
+impl Tiers for ViewTables {
+    fn parts(&self, tier: usize) -> usize {
+        self.tier(tier).1.len()
+    }
+
+    fn smallest(&self, tier: usize, part: usize) -> &[u8] {
+        &self.tier(tier).1[part].meta().smallest
+    }
+
+    fn largest(&self, tier: usize, part: usize) -> &[u8] {
+        &self.tier(tier).1[part].meta().largest
+    }
+
+    fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
+        match self.tier(tier) {
+            (0, tables) => tables.iter().take_while(|table| order.compare(&table.meta().largest, key).is_lt()).count(),
+            (level, _) => self.view.levels.seek(level, key),
+        }
+    }
+
+    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened> {
+        let handle = &self.tier(tier).1[part];
+        match handle.table() {
+            Ok(table) => Ok(Opened::Table(match spare {
+                Some(spare) => spare.moved_to(table),
+                None => Box::new(table.cursor_checked(self.reading)),
+            })),
+            Err(error) => match error.damage() {
+                None => Err(error),
+                Some(damage) => {
+                    let meta = handle.meta();
+                    self.notifier.report_damage(DamagedPlace::Table(meta.number), &error);
+                    let fence = Fence {
+                        from: (meta.smallest.clone(), MAX_SEQNO),
+                        to: (meta.largest.clone(), 0),
+                        bound: meta.newest_seqno(),
+                        file: damage.file.clone(),
+                        offset: damage.offset,
+                        verdict: damage.verdict,
+                    };
+                    Ok(Opened::Other(Box::new(FenceCursor::new(self.family.order().clone(), Arc::new(vec![fence])))))
+                }
+            },
+        }
+    }
+}
+
+/// Opens a cursor over all records of a view in internal order. Unreadable data is an error, not a lost range; the
+/// block cache is not populated.
+pub(in crate::db) fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
+    let order = family.order();
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for generation in view.memtables() {
+        if !generation.memtable.is_empty() {
+            sources.push(Box::new(generation.memtable.cursor()));
+        }
+    }
+    for table in view.levels.level(0).tables() {
+        sources.push(Box::new(table.table()?.cursor(false)));
+    }
+    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache: false });
+        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
+    }
+    Ok(match sources.len() {
+        1 => sources.remove(0),
+        _ => Box::new(MergeCursor::new(order.clone(), sources)),
+    })
+}
+
+/// A table as one part of its level, opened when a cursor reaches it.
+struct LevelPart {
+    table: Arc<TableHandle>,
+    fill_cache: bool,
+}
+
+impl Part for LevelPart {
+    fn smallest(&self) -> &[u8] {
+        &self.table.meta().smallest
+    }
+
+    fn largest(&self) -> &[u8] {
+        &self.table.meta().largest
+    }
+
+    fn open(&self) -> Result<Opened> {
+        Ok(Opened::Table(Box::new(self.table.table()?.cursor(self.fill_cache))))
+    }
+}
