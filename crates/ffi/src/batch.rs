@@ -4,11 +4,12 @@ use std::sync::Mutex;
 
 use face::{Batch, ColumnFamily};
 
-use crate::call::{answer, status_of, value_of};
+use crate::call::{answer, status_of};
 use crate::db::waxseal_db_t;
+use crate::declare::{destroy, getters};
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
+use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
@@ -179,27 +180,18 @@ pub extern "C" fn waxseal_batch_clear(batch: *mut waxseal_batch_t) -> i32 {
     })
 }
 
-/// Number of writes; 0 for null, for a destroyed batch and for one that another thread is using.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_batch_count(batch: *const waxseal_batch_t) -> usize {
-    value_of(0, || with_mut(batch, |writes| Ok(writes.batch.len())))
+getters! {
+    with_mut;
+
+    /// Number of writes; 0 for null, for a destroyed batch and for one that another thread is using.
+    fn waxseal_batch_count(batch: *const waxseal_batch_t) -> usize => |writes| writes.batch.len(), or 0;
+
+    /// Approximate bytes that the commit will take in the log; 0 for null, for a destroyed batch and for one that
+    /// another thread is using.
+    fn waxseal_batch_bytes(batch: *const waxseal_batch_t) -> usize => |writes| writes.batch.bytes(), or 0;
 }
 
-/// Approximate bytes that the commit will take in the log; 0 for null, for a destroyed batch and for one that another
-/// thread is using.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_batch_bytes(batch: *const waxseal_batch_t) -> usize {
-    value_of(0, || with_mut(batch, |writes| Ok(writes.batch.bytes())))
-}
-
-/// Destroys a batch and discards its uncommitted writes. Null is allowed; a destroyed batch is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_batch_destroy(batch: *mut waxseal_batch_t) -> i32 {
-    status_of(|| end(batch.cast_const()))
+destroy! {
+    /// Destroys a batch and discards its uncommitted writes. Null is allowed; a destroyed batch is `WAXSEAL_CLOSED`.
+    fn waxseal_batch_destroy(batch: *mut waxseal_batch_t);
 }

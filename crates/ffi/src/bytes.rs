@@ -1,8 +1,9 @@
 //! Bytes that the library hands to the caller: a value, a report, a text.
 
-use crate::call::{status_of, value_of};
+use crate::call::value_of;
+use crate::declare::destroy;
 use crate::error::{Failure, Result};
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, waxseal_slice_t};
 
 /// Bytes that the caller owns: a value that was read, a text. They do not depend on the store, are readable from any
@@ -41,10 +42,7 @@ pub extern "C" fn waxseal_bytes_slice(bytes: *const waxseal_bytes_t) -> waxseal_
     })
 }
 
-/// Destroys a bytes object. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_bytes_destroy(bytes: *mut waxseal_bytes_t) -> i32 {
-    status_of(|| end(bytes.cast_const()))
+destroy! {
+    /// Destroys a bytes object. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
+    fn waxseal_bytes_destroy(bytes: *mut waxseal_bytes_t);
 }

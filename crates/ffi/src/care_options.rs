@@ -11,8 +11,9 @@ use face::interrupt;
 
 use crate::call::{answer, status_of};
 use crate::callback::Caller;
+use crate::declare::{create, destroy, field, setters};
 use crate::error::{Failure, Result, WAXSEAL_INTERRUPTED, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with_mut};
+use crate::handle::{Kind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::repair_source::{Handler, Source, waxseal_handler_fn, waxseal_source_fn};
 use crate::report::waxseal_resume_t;
@@ -157,27 +158,9 @@ fn change(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) ->
     })
 }
 
-/// Changes an option whose value cannot be invalid by itself.
-fn set(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> i32 {
-    status_of(|| change(options, turn))
-}
-
-/// Creates options of integrity maintenance with all defaults.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_care_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_care_options_create(
-    options: *mut *mut waxseal_care_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("care options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+create! {
+    /// Creates options of integrity maintenance with all defaults.
+    fn waxseal_care_options_create(options: *mut *mut waxseal_care_options_t) => "care options";
 }
 
 /// Adds a column family to verify. If none is added, verify checks all families.
@@ -221,34 +204,24 @@ pub unsafe extern "C" fn waxseal_care_options_add_store(
     })
 }
 
-/// Who hears of the progress of any pass, and may end it; null: nobody.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_progress(
-    options: *mut waxseal_care_options_t,
-    progress: waxseal_progress_fn,
-    context: *mut c_void,
-) -> i32 {
-    let hook = Hook { function: progress, context };
-    set(options, |care| care.progress = Some(hook))
-}
+setters! {
+    field;
 
-/// Limits a scrub to this many bytes per second; 0, the default, means no limit.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_bytes_per_second(options: *mut waxseal_care_options_t, bytes: u64) -> i32 {
-    set(options, |care| care.bytes_per_second = (bytes > 0).then_some(bytes))
-}
+    /// Who hears of the progress of any pass, and may end it; null: nobody.
+    fn waxseal_care_options_set_progress(
+        options: *mut waxseal_care_options_t,
+        progress: waxseal_progress_fn,
+        context: *mut c_void,
+    ) => progress = Some(Hook { function: progress, context });
 
-/// Stops a scrub after approximately this many bytes, with a place to resume from; 0, the default, means a scrub of the
-/// whole store.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_most_bytes(options: *mut waxseal_care_options_t, bytes: u64) -> i32 {
-    set(options, |care| care.most_bytes = (bytes > 0).then_some(bytes))
+    /// Limits a scrub to this many bytes per second; 0, the default, means no limit.
+    fn waxseal_care_options_set_bytes_per_second(options: *mut waxseal_care_options_t, bytes: u64) =>
+        bytes_per_second = (bytes > 0).then_some(bytes);
+
+    /// Stops a scrub after approximately this many bytes, with a place to resume from; 0, the default, means a scrub of
+    /// the whole store.
+    fn waxseal_care_options_set_most_bytes(options: *mut waxseal_care_options_t, bytes: u64) =>
+        most_bytes = (bytes > 0).then_some(bytes);
 }
 
 /// Sets the place where a scrub resumes, as returned by `waxseal_report_resume` for the previous scrub; null, the
@@ -262,58 +235,38 @@ pub unsafe extern "C" fn waxseal_care_options_set_resume(
 ) -> i32 {
     // SAFETY: the header asks that inputs be null or readable.
     let token = unsafe { place.as_ref() }.map(|place| Token::from_bytes(&place.bytes));
-    set(options, |care| care.resume = token)
+    status_of(|| change(options, |care| care.resume = token))
 }
 
-/// Whether a scrub repairs the damage that it finds. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_repair(options: *mut waxseal_care_options_t, repair: bool) -> i32 {
-    set(options, |care| care.repair = Some(repair))
-}
+setters! {
+    field;
 
-/// Whether a repair accepts losses: it lifts existing fences and creates none. Likewise for a salvage. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_accept_loss(options: *mut waxseal_care_options_t, accept: bool) -> i32 {
-    set(options, |care| care.accept_loss = Some(accept))
-}
+    /// Whether a scrub repairs the damage that it finds. Default false.
+    fn waxseal_care_options_set_repair(options: *mut waxseal_care_options_t, repair: bool) => repair = Some(repair);
 
-/// Sets a source of records for a repair, such as a replica or a backup; null for none.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_source(
-    options: *mut waxseal_care_options_t,
-    source: waxseal_source_fn,
-    context: *mut c_void,
-) -> i32 {
-    let hook = source.is_some().then_some(Hook { function: source, context });
-    set(options, |care| care.source = hook)
-}
+    /// Whether a repair accepts losses: it lifts existing fences and creates none. Likewise for a salvage. Default
+    /// false.
+    fn waxseal_care_options_set_accept_loss(options: *mut waxseal_care_options_t, accept: bool) =>
+        accept_loss = Some(accept);
 
-/// Sets the callback that decides about each loss that no repair step could undo; null means
-/// `WAXSEAL_DECISION_QUARANTINE` for all losses.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_handler(
-    options: *mut waxseal_care_options_t,
-    handler: waxseal_handler_fn,
-    context: *mut c_void,
-) -> i32 {
-    let hook = handler.is_some().then_some(Hook { function: handler, context });
-    set(options, |care| care.handler = hook)
-}
+    /// Sets a source of records for a repair, such as a replica or a backup; null for none.
+    fn waxseal_care_options_set_source(
+        options: *mut waxseal_care_options_t,
+        source: waxseal_source_fn,
+        context: *mut c_void,
+    ) => source = source.is_some().then_some(Hook { function: source, context });
 
-/// Number of times the source is asked before a repair treats it as unavailable; 0, the default, means three times.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_set_max_retries(options: *mut waxseal_care_options_t, retries: u32) -> i32 {
-    set(options, |care| care.max_retries = Some(retries))
+    /// Sets the callback that decides about each loss that no repair step could undo; null means
+    /// `WAXSEAL_DECISION_QUARANTINE` for all losses.
+    fn waxseal_care_options_set_handler(
+        options: *mut waxseal_care_options_t,
+        handler: waxseal_handler_fn,
+        context: *mut c_void,
+    ) => handler = handler.is_some().then_some(Hook { function: handler, context });
+
+    /// Number of times the source is asked before a repair treats it as unavailable; 0, the default, means three times.
+    fn waxseal_care_options_set_max_retries(options: *mut waxseal_care_options_t, retries: u32) =>
+        max_retries = Some(retries);
 }
 
 /// Sets a directory of tables that compaction had replaced, which a repair searches too. Length 0 means no directory.
@@ -334,10 +287,7 @@ pub unsafe extern "C" fn waxseal_care_options_set_trash(
     })
 }
 
-/// Destroys options of integrity maintenance. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_care_options_destroy(options: *mut waxseal_care_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
+destroy! {
+    /// Destroys options of integrity maintenance. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_care_options_destroy(options: *mut waxseal_care_options_t);
 }

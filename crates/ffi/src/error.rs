@@ -12,6 +12,7 @@ use face::{Damage, Error, ErrorKind, Verdict};
 
 use crate::call::{status_of, value_of};
 use crate::callback::has_failed;
+use crate::declare::{destroy, getters};
 use crate::handle::{Kind, end, handle, issue, take, with};
 use crate::lent::{Out, lent, out, waxseal_slice_t};
 
@@ -239,58 +240,35 @@ pub unsafe extern "C" fn waxseal_error_create(
     })
 }
 
-/// The status of the failed call; `WAXSEAL_OK` for null and for a destroyed error.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_code(error: *const waxseal_error_t) -> i32 {
-    value_of(WAXSEAL_OK, || with(error, |story| Ok(story.status)))
-}
+getters! {
+    with;
 
-/// The message for people; empty for null and for a destroyed error. Never null. Valid until the error is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_message(error: *const waxseal_error_t) -> *const c_char {
-    value_of(c"".as_ptr(), || with(error, |story| Ok(story.message.as_ptr())))
-}
+    /// The status of the failed call; `WAXSEAL_OK` for null and for a destroyed error.
+    fn waxseal_error_code(error: *const waxseal_error_t) -> i32 => |story| story.status, or WAXSEAL_OK;
 
-/// The name of the damaged file in the store's directory; empty if no file is damaged. Never null. Valid until the
-/// error is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_file(error: *const waxseal_error_t) -> *const c_char {
-    value_of(c"".as_ptr(), || with(error, |story| Ok(story.file.as_ptr())))
-}
+    /// The message for people; empty for null and for a destroyed error. Never null. Valid until the error is
+    /// destroyed.
+    fn waxseal_error_message(error: *const waxseal_error_t) -> *const c_char =>
+        |story| story.message.as_ptr(), or c"".as_ptr();
 
-/// The column family of the affected records; empty if it is unknown. Never null. Valid until the error is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_family(error: *const waxseal_error_t) -> *const c_char {
-    value_of(c"".as_ptr(), || with(error, |story| Ok(story.family.as_ptr())))
-}
+    /// The name of the damaged file in the store's directory; empty if no file is damaged. Never null. Valid until the
+    /// error is destroyed.
+    fn waxseal_error_file(error: *const waxseal_error_t) -> *const c_char =>
+        |story| story.file.as_ptr(), or c"".as_ptr();
 
-/// The offset of the damaged block or frame in its file; 0 if the error is not about a file.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_offset(error: *const waxseal_error_t) -> u64 {
-    value_of(0, || with(error, |story| Ok(story.damage.as_ref().map_or(0, |damage| damage.offset))))
-}
+    /// The column family of the affected records; empty if it is unknown. Never null. Valid until the error is
+    /// destroyed.
+    fn waxseal_error_family(error: *const waxseal_error_t) -> *const c_char =>
+        |story| story.family.as_ptr(), or c"".as_ptr();
 
-/// The kind of damage, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_verdict(error: *const waxseal_error_t) -> i32 {
-    value_of(WAXSEAL_VERDICT_NONE, || {
-        with(error, |story| {
-            let verdict = story.damage.as_ref().map(|damage| verdict_number(damage.verdict));
-            Ok(verdict.unwrap_or(WAXSEAL_VERDICT_NONE))
-        })
-    })
+    /// The offset of the damaged block or frame in its file; 0 if the error is not about a file.
+    fn waxseal_error_offset(error: *const waxseal_error_t) -> u64 =>
+        |story| story.damage.as_ref().map_or(0, |damage| damage.offset), or 0;
+
+    /// The kind of damage, one of `WAXSEAL_VERDICT_..`; `WAXSEAL_VERDICT_NONE` if nothing is damaged.
+    fn waxseal_error_verdict(error: *const waxseal_error_t) -> i32 =>
+        |story| story.damage.as_ref().map_or(WAXSEAL_VERDICT_NONE, |damage| verdict_number(damage.verdict)),
+        or WAXSEAL_VERDICT_NONE;
 }
 
 /// The smallest and the largest key that may be affected. `WAXSEAL_NOT_FOUND` if they are unknown. Valid until the
@@ -335,18 +313,14 @@ pub unsafe extern "C" fn waxseal_error_sums(error: *const waxseal_error_t, expec
     })
 }
 
-/// True if the device is full or the quota is used up: the same call may succeed once space is free.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_is_out_of_space(error: *const waxseal_error_t) -> bool {
-    value_of(false, || with(error, |story| Ok(story.out_of_space)))
+getters! {
+    with;
+
+    /// True if the device is full or the quota is used up: the same call may succeed once space is free.
+    fn waxseal_error_is_out_of_space(error: *const waxseal_error_t) -> bool => |story| story.out_of_space, or false;
 }
 
-/// Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_error_destroy(error: *mut waxseal_error_t) -> i32 {
-    status_of(|| end(error.cast_const()))
+destroy! {
+    /// Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
+    fn waxseal_error_destroy(error: *mut waxseal_error_t);
 }

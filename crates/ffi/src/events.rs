@@ -5,11 +5,11 @@ use std::sync::Arc;
 use face::Session;
 use face::registry::{Event, Step};
 
-use crate::call::{status_of, value_of};
+use crate::declare::{destroy, finders, getters, mirror};
 use crate::error::Result;
 use crate::fields::{Flat, WAXSEAL_FIELD_NUMBERS, flat};
-use crate::handle::{Kind, end, handle, issue, with};
-use crate::lent::{Out, out, waxseal_slice_t};
+use crate::handle::{Kind, handle, issue};
+use crate::lent::{Out, waxseal_slice_t};
 
 /// Events, in the order documented for the call that returned them. They do not depend on the store, are readable from
 /// any thread, and are freed by `waxseal_events_destroy`.
@@ -19,55 +19,43 @@ pub struct waxseal_events_t {
 
 handle!(waxseal_events_t => Arc<Events>, Kind::Events, "list of events");
 
-/// One event: an operation on a target. Its slices are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_event_t {
-    /// The target in its short form: `users.john`.
-    pub target: waxseal_slice_t,
-    /// The name of the operation: `Row.Update`.
-    pub operation: waxseal_slice_t,
-    /// The name of the session that performed it; `-` for the unnamed session.
-    pub client: waxseal_slice_t,
-    /// The time in microseconds since 1970.
-    pub micros: u64,
-    /// The same time as an ordered number. The events of one commit share it.
-    pub time: u64,
-    /// The sequence number of its commit.
-    pub seqno: u64,
-    /// Number of its fields.
-    pub fields: usize,
-    /// In a lineage: number of steps between this event and the requested file.
-    pub back: usize,
+mirror! {
+    /// One event: an operation on a target. Its slices are valid until its list is destroyed.
+    pub struct waxseal_event_t of |row: &Row| {
+        /// The target in its short form: `users.john`.
+        pub target: waxseal_slice_t = waxseal_slice_t::text(&row.target),
+        /// The name of the operation: `Row.Update`.
+        pub operation: waxseal_slice_t = waxseal_slice_t::text(&row.operation),
+        /// The name of the session that performed it; `-` for the unnamed session.
+        pub client: waxseal_slice_t = waxseal_slice_t::text(&row.client),
+        /// The time in microseconds since 1970.
+        pub micros: u64,
+        /// The same time as an ordered number. The events of one commit share it.
+        pub time: u64,
+        /// The sequence number of its commit.
+        pub seqno: u64,
+        /// Number of its fields.
+        pub fields: usize = row.fields.len(),
+        /// In a lineage: number of steps between this event and the requested file.
+        pub back: usize,
+    }
 }
 
-/// One field of an event, or of a case of quarantine. Its slices are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_field_t {
-    /// The field's number in the log.
-    pub number: u64,
-    /// Its name: `new_value`, `records`, ..
-    pub name: waxseal_slice_t,
-    /// One of `WAXSEAL_FIELD_..`; it determines which of the following members are used.
-    pub kind: i32,
-    /// See `kind`.
-    pub bytes: waxseal_slice_t,
-    /// See `kind`.
-    pub more: waxseal_slice_t,
-    /// See `kind`.
-    pub numbers: [u64; WAXSEAL_FIELD_NUMBERS],
-}
-
-impl waxseal_field_t {
-    /// Borrows a field.
-    pub(crate) fn of(flat: &Flat) -> waxseal_field_t {
-        waxseal_field_t {
-            number: flat.number,
-            name: waxseal_slice_t::of(flat.name.as_bytes()),
-            kind: flat.kind,
-            bytes: waxseal_slice_t::of(&flat.bytes),
-            more: waxseal_slice_t::of(&flat.more),
-            numbers: flat.numbers,
-        }
+mirror! {
+    /// One field of an event, or of a case of quarantine. Its slices are valid until its list is destroyed.
+    pub struct waxseal_field_t of |flat: &Flat| {
+        /// The field's number in the log.
+        pub number: u64,
+        /// Its name: `new_value`, `records`, ..
+        pub name: waxseal_slice_t = waxseal_slice_t::text(&flat.name),
+        /// One of `WAXSEAL_FIELD_..`; it determines which of the following members are used.
+        pub kind: i32,
+        /// See `kind`.
+        pub bytes: waxseal_slice_t = waxseal_slice_t::of(&flat.bytes),
+        /// See `kind`.
+        pub more: waxseal_slice_t = waxseal_slice_t::of(&flat.more),
+        /// See `kind`.
+        pub numbers: [u64; WAXSEAL_FIELD_NUMBERS],
     }
 }
 
@@ -80,7 +68,7 @@ pub(crate) struct Events {
 }
 
 #[derive(Debug)]
-struct Row {
+pub(crate) struct Row {
     target: String,
     operation: String,
     client: String,
@@ -132,87 +120,33 @@ pub(crate) fn give(place: Out<'_, *mut waxseal_events_t>, events: Arc<Events>) -
     Ok(())
 }
 
-/// Number of events; 0 for null and for a destroyed list.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_events_count(events: *const waxseal_events_t) -> usize {
-    value_of(0, || with(events, |events| Ok(events.rows.len())))
+getters! {
+    with;
+
+    /// Number of events; 0 for null and for a destroyed list.
+    fn waxseal_events_count(events: *const waxseal_events_t) -> usize => |events| events.rows.len(), or 0;
 }
 
-/// The event at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_events_get(
-    events: *const waxseal_events_t,
-    at: usize,
-    event: *mut waxseal_event_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let event = unsafe { out(event) };
-    status_of(|| {
-        with(events, |events| {
-            let Some(row) = events.rows.get(at) else { return Ok(false) };
-            event.set(waxseal_event_t {
-                target: waxseal_slice_t::of(row.target.as_bytes()),
-                operation: waxseal_slice_t::of(row.operation.as_bytes()),
-                client: waxseal_slice_t::of(row.client.as_bytes()),
-                micros: row.micros,
-                time: row.time,
-                seqno: row.seqno,
-                fields: row.fields.len(),
-                back: row.back,
-            });
-            Ok(true)
-        })
-    })
+finders! {
+    /// The event at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_events_get(events: *const waxseal_events_t, at: usize; event: *mut waxseal_event_t) =>
+        |events| events.rows.get(at).map(waxseal_event_t::of);
+
+    /// A field of an event, both by 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_events_field(
+        events: *const waxseal_events_t,
+        at: usize,
+        field_at: usize;
+        field: *mut waxseal_field_t,
+    ) => |events| events.rows.get(at).and_then(|row| row.fields.get(field_at)).map(waxseal_field_t::of);
+
+    /// The start of the next page, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the
+    /// list is destroyed.
+    fn waxseal_events_next(events: *const waxseal_events_t; after: *mut waxseal_slice_t) =>
+        |events| (!events.next.is_empty()).then(|| waxseal_slice_t::of(&events.next));
 }
 
-/// A field of an event, both by 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_events_field(
-    events: *const waxseal_events_t,
-    at: usize,
-    field_at: usize,
-    field: *mut waxseal_field_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let field = unsafe { out(field) };
-    status_of(|| {
-        with(events, |events| {
-            let Some(flat) = events.rows.get(at).and_then(|row| row.fields.get(field_at)) else { return Ok(false) };
-            field.set(waxseal_field_t::of(flat));
-            Ok(true)
-        })
-    })
-}
-
-/// The start of the next page, for `waxseal_query_set_page`. `WAXSEAL_NOT_FOUND` if there is none. Valid until the list
-/// is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_events_next(events: *const waxseal_events_t, after: *mut waxseal_slice_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let after = unsafe { out(after) };
-    status_of(|| {
-        with(events, |events| {
-            if events.next.is_empty() {
-                return Ok(false);
-            }
-            after.set(waxseal_slice_t::of(&events.next));
-            Ok(true)
-        })
-    })
-}
-
-/// Destroys a list of events. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_events_destroy(events: *mut waxseal_events_t) -> i32 {
-    status_of(|| end(events.cast_const()))
+destroy! {
+    /// Destroys a list of events. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+    fn waxseal_events_destroy(events: *mut waxseal_events_t);
 }

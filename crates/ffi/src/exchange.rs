@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use face::exchange::{ExportOptions, Form, Imported, Policy, Versions};
+use face::exchange::{ExportOptions, Exported, Form, Imported, Policy, Versions};
 use face::meta::LABELS;
 
 use crate::call::{answer, status_of};
+use crate::declare::{create, destroy, field, mirror, setters};
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
-use crate::lent::{Out, lent, lent_slices, out, waxseal_slice_t};
+use crate::handle::{Kind, handle, with, with_mut};
+use crate::lent::{lent, lent_slices, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
@@ -76,22 +77,9 @@ impl Leaving {
     }
 }
 
-/// Creates export options with all defaults.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_export_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_export_options_create(
-    options: *mut *mut waxseal_export_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("export options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+create! {
+    /// Creates export options with all defaults.
+    fn waxseal_export_options_create(options: *mut *mut waxseal_export_options_t) => "export options";
 }
 
 fn set(options: *mut waxseal_export_options_t, change: impl FnOnce(&mut Leaving)) -> i32 {
@@ -103,14 +91,15 @@ fn set(options: *mut waxseal_export_options_t, change: impl FnOnce(&mut Leaving)
     })
 }
 
-/// Sets the policy for the metadata written with the records: one of `WAXSEAL_POLICY_..`. Default
-/// `WAXSEAL_POLICY_COMPANION` with labels. A call with `WAXSEAL_POLICY_COMPANION` omits labels unless their provider is
-/// allowed.
-///
-/// One thread at a time. The export reports an unknown policy.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_export_options_set_policy(options: *mut waxseal_export_options_t, policy: i32) -> i32 {
-    set(options, |leaving| leaving.policy = Some(policy))
+setters! {
+    field;
+
+    /// Sets the policy for the metadata written with the records: one of `WAXSEAL_POLICY_..`. Default
+    /// `WAXSEAL_POLICY_COMPANION` with labels. A call with `WAXSEAL_POLICY_COMPANION` omits labels unless their
+    /// provider is allowed.
+    ///
+    /// One thread at a time. The export reports an unknown policy.
+    fn waxseal_export_options_set_policy(options: *mut waxseal_export_options_t, policy: i32) => policy = Some(policy);
 }
 
 /// Allows the entries of one more provider to be exported, with `WAXSEAL_POLICY_COMPANION` or the default policy.
@@ -137,58 +126,50 @@ pub unsafe extern "C" fn waxseal_export_options_add_range(
     })
 }
 
-/// Whether all existing versions are exported, tombstones included, instead of the newest version of each key. An
-/// expired version is exported as a tombstone. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_export_options_set_all_versions(options: *mut waxseal_export_options_t, all: bool) -> i32 {
-    set(options, |leaving| leaving.all_versions = all)
+setters! {
+    field;
+
+    /// Whether all existing versions are exported, tombstones included, instead of the newest version of each key. An
+    /// expired version is exported as a tombstone. Default false.
+    fn waxseal_export_options_set_all_versions(options: *mut waxseal_export_options_t, all: bool) => all_versions = all;
+
+    /// Sets one sequence number for all exported records instead of their own. Allowed only for an export of the newest
+    /// versions. Default: their own.
+    fn waxseal_export_options_set_seqno(options: *mut waxseal_export_options_t, seqno: u64) => seqno = Some(seqno);
 }
 
-/// Sets one sequence number for all exported records instead of their own. Allowed only for an export of the newest
-/// versions. Default: their own.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_export_options_set_seqno(options: *mut waxseal_export_options_t, seqno: u64) -> i32 {
-    set(options, |leaving| leaving.seqno = Some(seqno))
+destroy! {
+    /// Destroys export options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_export_options_destroy(options: *mut waxseal_export_options_t);
 }
 
-/// Destroys export options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_export_options_destroy(options: *mut waxseal_export_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
-}
-
-/// The result of an export.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct waxseal_exported_t {
-    /// Number of user records.
-    pub records: u64,
-    /// Number of the paper's rows that describe these records.
-    pub rows: u64,
-    /// Number of records without a seal.
-    pub unsealed: u64,
-    /// The sum of the seals of all records, as numbers, modulo 2^64.
-    pub sum: u64,
-    /// Bytes of metadata in the tables.
-    pub companion_bytes: u64,
-    /// Number of tables.
-    pub files: usize,
-    /// Number of seals that were not exported.
-    pub seals_left: u64,
-    /// Number of stamps (session and time of a watched write) that were not exported; stamps never leave a store.
-    pub stamps_left: u64,
-    /// Number of provider entries that were not exported.
-    pub entries_left: u64,
-    /// Bytes of all metadata that was not exported.
-    pub bytes_left: u64,
-    /// Number of expired values, which were not exported.
-    pub expired: u64,
+mirror! {
+    /// The result of an export.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct waxseal_exported_t of |done: &Exported| {
+        /// Number of user records.
+        pub records: u64,
+        /// Number of the paper's rows that describe these records.
+        pub rows: u64,
+        /// Number of records without a seal.
+        pub unsealed: u64,
+        /// The sum of the seals of all records, as numbers, modulo 2^64.
+        pub sum: u64,
+        /// Bytes of metadata in the tables.
+        pub companion_bytes: u64,
+        /// Number of tables.
+        pub files: usize = done.manifest.files.len(),
+        /// Number of seals that were not exported.
+        pub seals_left: u64 = done.left_behind.seals,
+        /// Number of stamps (session and time of a watched write) that were not exported; stamps never leave a store.
+        pub stamps_left: u64 = done.left_behind.stamps,
+        /// Number of provider entries that were not exported.
+        pub entries_left: u64 = done.left_behind.entry_count(),
+        /// Bytes of all metadata that was not exported.
+        pub bytes_left: u64 = done.left_behind.bytes,
+        /// Number of expired values, which were not exported.
+        pub expired: u64 = done.left_behind.expired,
+    }
 }
 
 /// Exports records of a family as table files in a new directory, for another node, which may be a sealed store, a
@@ -227,52 +208,34 @@ pub unsafe extern "C" fn waxseal_export(
                 |snapshot| snapshot.export(family, &directory, options.clone()),
             )
         })?;
-        exported.set(waxseal_exported_t {
-            records: done.records,
-            rows: done.rows,
-            unsealed: done.unsealed,
-            sum: done.sum,
-            companion_bytes: done.companion_bytes,
-            files: done.manifest.files.len(),
-            seals_left: done.left_behind.seals,
-            stamps_left: done.left_behind.stamps,
-            entries_left: done.left_behind.entry_count(),
-            bytes_left: done.left_behind.bytes,
-            expired: done.left_behind.expired,
-        });
+        exported.set(waxseal_exported_t::of(&done));
         Ok(())
     })
 }
 
-/// The result of an import.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct waxseal_imported_t {
-    /// The sequence number of every imported record; 0 if no record was imported.
-    pub seqno: u64,
-    /// Number of imported records: the newest version of each key.
-    pub records: u64,
-    /// Number of older versions, which were not imported.
-    pub superseded: u64,
-    /// Number of records, of all versions, that carried a seal and match it.
-    pub sealed: u64,
-    /// Number of records, of all versions, without a seal.
-    pub unsealed: u64,
-    /// Number of the paper's rows whose version was found and matches.
-    pub bound: u64,
-    /// Number of the paper's rows without their version; these rows were removed.
-    pub orphans: u64,
-    /// Number of versions without a row, in an export in the paper's form.
-    pub without_row: u64,
-    /// Number of user tombstones of keys that end in byte 01.
-    pub own_deletes: u64,
-}
-
-fn tell(place: Out<'_, waxseal_imported_t>, done: Imported) {
-    let Imported { seqno, records, superseded, sealed, unsealed, bound, orphans, without_row, own_deletes } = done;
-    let told =
-        waxseal_imported_t { seqno, records, superseded, sealed, unsealed, bound, orphans, without_row, own_deletes };
-    place.set(told);
+mirror! {
+    /// The result of an import.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct waxseal_imported_t of |done: Imported| {
+        /// The sequence number of every imported record; 0 if no record was imported.
+        pub seqno: u64,
+        /// Number of imported records: the newest version of each key.
+        pub records: u64,
+        /// Number of older versions, which were not imported.
+        pub superseded: u64,
+        /// Number of records, of all versions, that carried a seal and match it.
+        pub sealed: u64,
+        /// Number of records, of all versions, without a seal.
+        pub unsealed: u64,
+        /// Number of the paper's rows whose version was found and matches.
+        pub bound: u64,
+        /// Number of the paper's rows without their version; these rows were removed.
+        pub orphans: u64,
+        /// Number of versions without a row, in an export in the paper's form.
+        pub without_row: u64,
+        /// Number of user tombstones of keys that end in byte 01.
+        pub own_deletes: u64,
+    }
 }
 
 /// Imports an export. Every record is checked first. All imported records get one new sequence number and override the
@@ -294,7 +257,7 @@ pub unsafe extern "C" fn waxseal_import(
     let (directory, imported, error) = unsafe { (lent(directory, directory_len), out(imported), out(error)) };
     answer(error, || {
         let directory = directory.path()?;
-        tell(imported, with(family.cast_const(), |family| Ok(family.import(&directory)?))?);
+        imported.set(waxseal_imported_t::of(with(family.cast_const(), |family| Ok(family.import(&directory)?))?));
         Ok(())
     })
 }
@@ -323,7 +286,8 @@ pub unsafe extern "C" fn waxseal_import_tables(
             other => return Err(Failure::invalid(format!("{other} is no form of tables"))),
         };
         let paths = paths?.into_iter().map(|path| path.path()).collect::<Result<Vec<PathBuf>>>()?;
-        tell(imported, with(family.cast_const(), |family| Ok(family.import_tables(&paths, form)?))?);
+        imported
+            .set(waxseal_imported_t::of(with(family.cast_const(), |family| Ok(family.import_tables(&paths, form)?))?));
         Ok(())
     })
 }

@@ -3,11 +3,12 @@
 use face::ColumnFamily;
 
 use crate::bytes::{give, waxseal_bytes_t};
-use crate::call::{answer, status_of};
+use crate::call::answer;
 use crate::db::waxseal_db_t;
+use crate::declare::destroy;
 use crate::error::waxseal_error_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{lent, out};
 use crate::options::verify;
 use crate::range::{bounds, waxseal_range_t};
@@ -212,11 +213,10 @@ pub unsafe extern "C" fn waxseal_approximate_size(
     })
 }
 
-/// Destroys a handle to a column family; the family itself stays. Null is allowed; a destroyed handle is
-/// `WAXSEAL_CLOSED`.
-///
-/// Thread-safe: concurrent calls that use the handle finish.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_destroy(family: *mut waxseal_family_t) -> i32 {
-    status_of(|| end(family.cast_const()))
+destroy! {
+    /// Destroys a handle to a column family; the family itself stays. Null is allowed; a destroyed handle is
+    /// `WAXSEAL_CLOSED`.
+    ///
+    /// Thread-safe: concurrent calls that use the handle finish.
+    fn waxseal_family_destroy(family: *mut waxseal_family_t);
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use face::{CfOptions, SealLayout, StoreId};
 
-use crate::call::{answer, status_of};
+use crate::call::answer;
 use crate::callback::Caller;
 use crate::comparator::Given;
+use crate::declare::{create, destroy, field, setters};
 use crate::error::{Failure, Result, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with_mut};
+use crate::handle::{Kind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
 
@@ -86,198 +87,99 @@ pub(crate) fn set_order(options: *mut waxseal_family_options_t, order: Arc<Given
     })
 }
 
-fn set(options: *mut waxseal_family_options_t, turn: impl FnOnce(&mut CfOptions)) -> i32 {
-    status_of(|| {
-        with_mut(options.cast_const(), |options: &mut FamilyOptions| {
-            turn(&mut options.options);
-            Ok(())
-        })
-    })
+fn seal_layout(number: i32) -> Result<SealLayout> {
+    match number {
+        WAXSEAL_SEALS_BY_CODEC => Ok(SealLayout::ByCodec),
+        WAXSEAL_SEALS_FOLLOWING => Ok(SealLayout::Following),
+        WAXSEAL_SEALS_COLUMN => Ok(SealLayout::Column),
+        other => Err(Failure::invalid(format!("{other} is no layout of seals"))),
+    }
 }
 
-/// Creates family options with all defaults.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_options_create(
-    options: *mut *mut waxseal_family_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("family options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+create! {
+    /// Creates family options with all defaults.
+    fn waxseal_family_options_create(options: *mut *mut waxseal_family_options_t) => "family options";
 }
 
-/// Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
-///
-/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all setters of family options. The
-/// values are validated when a family is created with them.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_block_bytes(options: *mut waxseal_family_options_t, bytes: usize) -> i32 {
-    set(options, |options| options.block_bytes = bytes)
+setters! {
+    field;
+
+    /// Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
+    ///
+    /// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all setters of family options.
+    /// The values are validated when a family is created with them.
+    fn waxseal_family_options_set_block_bytes(options: *mut waxseal_family_options_t, bytes: usize) =>
+        options.block_bytes = bytes;
+
+    /// Records between restart points of a block, 1 to 255. Default 16.
+    fn waxseal_family_options_set_restart_interval(options: *mut waxseal_family_options_t, records: usize) =>
+        options.restart_interval = records;
+
+    /// Filter bits per key, 0 (no filter) to 32. Default 10.
+    fn waxseal_family_options_set_filter_bits(options: *mut waxseal_family_options_t, bits: usize) =>
+        options.filter_bits = bits;
+
+    /// Compression, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
+    fn waxseal_family_options_set_compression(options: *mut waxseal_family_options_t, number: i32) =>
+        options.compression = compression(number)?;
+
+    /// Compression of the bottom level, which holds most of the data and is written least often, one of
+    /// `WAXSEAL_COMPRESSION_..`. Default: the compression of the other levels.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
+    fn waxseal_family_options_set_bottom_compression(options: *mut waxseal_family_options_t, number: i32) =>
+        options.bottom_compression = Some(compression(number)?);
+
+    /// Target size of a table, in bytes. Default 64 MiB.
+    fn waxseal_family_options_set_table_bytes(options: *mut waxseal_family_options_t, bytes: u64) =>
+        options.table_bytes = bytes;
+
+    /// Size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
+    fn waxseal_family_options_set_level_base_bytes(options: *mut waxseal_family_options_t, bytes: u64) =>
+        options.level_base_bytes = bytes;
+
+    /// Size ratio of each level to the level above. Default 10.
+    fn waxseal_family_options_set_fanout(options: *mut waxseal_family_options_t, times: u64) => options.fanout = times;
+
+    /// Number of level-0 tables that triggers a compaction. Default 4.
+    fn waxseal_family_options_set_level0_tables(options: *mut waxseal_family_options_t, tables: usize) =>
+        options.level0_tables = tables;
+
+    /// Values of at least this many bytes are stored in blob files, where they are written once; 0 means no value is.
+    /// Recorded in the store. Default 4 KiB.
+    fn waxseal_family_options_set_large_value_bytes(options: *mut waxseal_family_options_t, bytes: usize) =>
+        options.large_value_bytes = bytes;
+
+    /// Default time to live, in microseconds, of records put without an expiry time; 0 means no expiry. Records that
+    /// arrive with their seal, by ingestion or from another store, keep their own expiry. Recorded in the store.
+    /// Default 0.
+    fn waxseal_family_options_set_default_ttl(options: *mut waxseal_family_options_t, micros: u64) =>
+        options.default_ttl = (micros > 0).then(|| Duration::from_micros(micros));
+
+    /// Position of the seals in a block, one of `WAXSEAL_SEALS_..`. Recorded in the store. Default
+    /// `WAXSEAL_SEALS_BY_CODEC`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown layout.
+    fn waxseal_family_options_set_seals(options: *mut waxseal_family_options_t, number: i32) =>
+        options.seals = seal_layout(number)?;
+
+    /// How point reads are verified, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`. Default
+    /// `WAXSEAL_VERIFY_ALWAYS`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
+    fn waxseal_family_options_set_verify_reads(options: *mut waxseal_family_options_t, policy: i32, one_in: u32) =>
+        options.verify_reads = verify(policy, one_in)?;
+
+    /// How iterators are verified, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
+    fn waxseal_family_options_set_verify_scans(options: *mut waxseal_family_options_t, policy: i32, one_in: u32) =>
+        options.verify_scans = verify(policy, one_in)?;
 }
 
-/// Records between restart points of a block, 1 to 255. Default 16.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_restart_interval(
-    options: *mut waxseal_family_options_t,
-    records: usize,
-) -> i32 {
-    set(options, |options| options.restart_interval = records)
-}
-
-/// Filter bits per key, 0 (no filter) to 32. Default 10.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_filter_bits(options: *mut waxseal_family_options_t, bits: usize) -> i32 {
-    set(options, |options| options.filter_bits = bits)
-}
-
-/// Compression, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_compression(options: *mut waxseal_family_options_t, number: i32) -> i32 {
-    status_of(|| {
-        let compression = compression(number)?;
-        Ok(set(options, |options| options.compression = compression))
-    })
-}
-
-/// Compression of the bottom level, which holds most of the data and is written least often, one of
-/// `WAXSEAL_COMPRESSION_..`. Default: the compression of the other levels.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_bottom_compression(
-    options: *mut waxseal_family_options_t,
-    number: i32,
-) -> i32 {
-    status_of(|| {
-        let compression = compression(number)?;
-        Ok(set(options, |options| options.bottom_compression = Some(compression)))
-    })
-}
-
-/// Target size of a table, in bytes. Default 64 MiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_table_bytes(options: *mut waxseal_family_options_t, bytes: u64) -> i32 {
-    set(options, |options| options.table_bytes = bytes)
-}
-
-/// Size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_level_base_bytes(
-    options: *mut waxseal_family_options_t,
-    bytes: u64,
-) -> i32 {
-    set(options, |options| options.level_base_bytes = bytes)
-}
-
-/// Size ratio of each level to the level above. Default 10.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_fanout(options: *mut waxseal_family_options_t, times: u64) -> i32 {
-    set(options, |options| options.fanout = times)
-}
-
-/// Number of level-0 tables that triggers a compaction. Default 4.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_level0_tables(
-    options: *mut waxseal_family_options_t,
-    tables: usize,
-) -> i32 {
-    set(options, |options| options.level0_tables = tables)
-}
-
-/// Values of at least this many bytes are stored in blob files, where they are written once; 0 means no value is.
-/// Recorded in the store. Default 4 KiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_large_value_bytes(
-    options: *mut waxseal_family_options_t,
-    bytes: usize,
-) -> i32 {
-    set(options, |options| options.large_value_bytes = bytes)
-}
-
-/// Default time to live, in microseconds, of records put without an expiry time; 0 means no expiry. Records that arrive
-/// with their seal, by ingestion or from another store, keep their own expiry. Recorded in the store. Default 0.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_default_ttl(options: *mut waxseal_family_options_t, micros: u64) -> i32 {
-    set(options, |options| options.default_ttl = (micros > 0).then(|| Duration::from_micros(micros)))
-}
-
-/// Position of the seals in a block, one of `WAXSEAL_SEALS_..`. Recorded in the store. Default
-/// `WAXSEAL_SEALS_BY_CODEC`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown layout.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_seals(options: *mut waxseal_family_options_t, number: i32) -> i32 {
-    status_of(|| {
-        let layout = match number {
-            WAXSEAL_SEALS_BY_CODEC => SealLayout::ByCodec,
-            WAXSEAL_SEALS_FOLLOWING => SealLayout::Following,
-            WAXSEAL_SEALS_COLUMN => SealLayout::Column,
-            other => return Err(Failure::invalid(format!("{other} is no layout of seals"))),
-        };
-        Ok(set(options, |options| options.seals = layout))
-    })
-}
-
-/// How point reads are verified, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`. Default
-/// `WAXSEAL_VERIFY_ALWAYS`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_verify_reads(
-    options: *mut waxseal_family_options_t,
-    policy: i32,
-    one_in: u32,
-) -> i32 {
-    status_of(|| {
-        let verify = verify(policy, one_in)?;
-        Ok(set(options, |options| options.verify_reads = verify))
-    })
-}
-
-/// How iterators are verified, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_set_verify_scans(
-    options: *mut waxseal_family_options_t,
-    policy: i32,
-    one_in: u32,
-) -> i32 {
-    status_of(|| {
-        let verify = verify(policy, one_in)?;
-        Ok(set(options, |options| options.verify_scans = verify))
-    })
-}
-
-/// Destroys family options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_family_options_destroy(options: *mut waxseal_family_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
+destroy! {
+    /// Destroys family options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_family_options_destroy(options: *mut waxseal_family_options_t);
 }

@@ -3,10 +3,11 @@
 use face::Slice;
 
 use crate::bytes::{copied, waxseal_bytes_t};
-use crate::call::{answer, status_of, value_of};
+use crate::call::{answer, status_of};
+use crate::declare::{destroy, getters};
 use crate::error::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
 use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
@@ -158,12 +159,11 @@ pub unsafe extern "C" fn waxseal_multi_get(
     })
 }
 
-/// Number of values, absent ones included: the number of requested keys. 0 for null and for a destroyed object.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_values_count(values: *const waxseal_values_t) -> usize {
-    value_of(0, || with(values, |values| Ok(values.len())))
+getters! {
+    with;
+
+    /// Number of values, absent ones included: the number of requested keys. 0 for null and for a destroyed object.
+    fn waxseal_values_count(values: *const waxseal_values_t) -> usize => |values| values.len(), or 0;
 }
 
 /// The value of the key at `index`, valid until the values are destroyed. `WAXSEAL_NOT_FOUND` if the key does not
@@ -190,10 +190,7 @@ pub unsafe extern "C" fn waxseal_values_at(
     })
 }
 
-/// Destroys values. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_values_destroy(values: *mut waxseal_values_t) -> i32 {
-    status_of(|| end(values.cast_const()))
+destroy! {
+    /// Destroys values. Null is allowed; a destroyed object is `WAXSEAL_CLOSED`.
+    fn waxseal_values_destroy(values: *mut waxseal_values_t);
 }

@@ -8,10 +8,11 @@ use std::sync::Mutex;
 
 use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
 
-use crate::call::{answer, status_of, value_of};
+use crate::call::answer;
+use crate::declare::{destroy, field, getters, setters};
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
+use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::waxseal_snapshot_t;
@@ -368,18 +369,14 @@ pub unsafe extern "C" fn waxseal_iter_next_rows(
     answer(error, || packed(iter, Way::On, max_rows, max_bytes, rows))
 }
 
-/// Whether batches of rows hold only keys, with empty values. Default false. Rows of single steps always have their
-/// values.
-///
-/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) -> i32 {
-    status_of(|| {
-        with_mut(iter.cast_const(), |iter| {
-            iter.keys_only = keys_only;
-            Ok(())
-        })
-    })
+setters! {
+    field;
+
+    /// Whether batches of rows hold only keys, with empty values. Default false. Rows of single steps always have their
+    /// values.
+    ///
+    /// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle.
+    fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) => keys_only = keys_only;
 }
 
 /// As `waxseal_iter_next_rows`, backwards: returns the rows of up to `max_rows` calls of `waxseal_iter_prev`, in their
@@ -415,39 +412,27 @@ fn packed(
     Ok(given(rows, there))
 }
 
-/// True if the iterator is positioned at a record; false for null, for a destroyed iterator and for one that another
-/// thread is using.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_iter_valid(iter: *const waxseal_iter_t) -> bool {
-    value_of(false, || with_mut(iter, |iter| Ok(iter.cursor.valid())))
+getters! {
+    with_mut;
+
+    /// True if the iterator is positioned at a record; false for null, for a destroyed iterator and for one that
+    /// another thread is using.
+    fn waxseal_iter_valid(iter: *const waxseal_iter_t) -> bool => |iter| iter.cursor.valid(), or false;
+
+    /// The key at the iterator's position, valid until the iterator is moved or destroyed; empty where
+    /// `waxseal_iter_valid` is false.
+    fn waxseal_iter_key(iter: *const waxseal_iter_t) -> waxseal_slice_t =>
+        |iter| waxseal_slice_t::of(iter.cursor.key()), or waxseal_slice_t::EMPTY;
+
+    /// The value at the iterator's position, valid until the iterator is moved or destroyed; empty where
+    /// `waxseal_iter_valid` is false.
+    fn waxseal_iter_value(iter: *const waxseal_iter_t) -> waxseal_slice_t =>
+        |iter| waxseal_slice_t::of(iter.cursor.value()), or waxseal_slice_t::EMPTY;
 }
 
-/// The key at the iterator's position, valid until the iterator is moved or destroyed; empty where `waxseal_iter_valid`
-/// is false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_iter_key(iter: *const waxseal_iter_t) -> waxseal_slice_t {
-    value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.key()))))
-}
-
-/// The value at the iterator's position, valid until the iterator is moved or destroyed; empty where
-/// `waxseal_iter_valid` is false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_iter_value(iter: *const waxseal_iter_t) -> waxseal_slice_t {
-    value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.value()))))
-}
-
-/// Destroys an iterator. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_iter_destroy(iter: *mut waxseal_iter_t) -> i32 {
-    status_of(|| end(iter.cast_const()))
+destroy! {
+    /// Destroys an iterator. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
+    fn waxseal_iter_destroy(iter: *mut waxseal_iter_t);
 }
 
 #[cfg(test)]

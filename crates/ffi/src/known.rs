@@ -6,10 +6,11 @@ use std::sync::Arc;
 use face::registry::{Explanation, Lies};
 
 use crate::call::{answer, status_of};
+use crate::declare::{destroy, finders};
 use crate::error::{Result, waxseal_error_t};
 use crate::events::{Events, give, waxseal_events_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::registry::{Registrations, waxseal_registrations_t};
 use crate::seal::waxseal_seal_t;
@@ -198,22 +199,10 @@ pub unsafe extern "C" fn waxseal_explain(
     })
 }
 
-/// Returns the content of an explanation.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_explanation_get(
-    explanation: *const waxseal_explanation_t,
-    explained: *mut waxseal_explained_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let explained = unsafe { out(explained) };
-    status_of(|| {
-        with(explanation, |explanation| {
-            explained.set(explanation.view());
-            Ok(())
-        })
-    })
+finders! {
+    /// Returns the content of an explanation.
+    fn waxseal_explanation_get(explanation: *const waxseal_explanation_t; explained: *mut waxseal_explained_t) =>
+        |explanation| Some(explanation.view());
 }
 
 fn part(
@@ -251,10 +240,7 @@ pub unsafe extern "C" fn waxseal_explanation_lineage(
     part(explanation, steps, |explained| &explained.lineage)
 }
 
-/// Destroys an explanation. Null is allowed; a destroyed explanation is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_explanation_destroy(explanation: *mut waxseal_explanation_t) -> i32 {
-    status_of(|| end(explanation.cast_const()))
+destroy! {
+    /// Destroys an explanation. Null is allowed; a destroyed explanation is `WAXSEAL_CLOSED`.
+    fn waxseal_explanation_destroy(explanation: *mut waxseal_explanation_t);
 }

@@ -31,6 +31,16 @@ impl waxseal_slice_t {
     pub(crate) fn of(bytes: &[u8]) -> waxseal_slice_t {
         waxseal_slice_t { data: bytes.as_ptr(), len: bytes.len() }
     }
+
+    /// Lends text to the caller.
+    pub(crate) fn text(text: &str) -> waxseal_slice_t {
+        waxseal_slice_t::of(text.as_bytes())
+    }
+
+    /// Lends bytes to the caller; `None` is a null pointer with length 0.
+    pub(crate) fn or_empty(bytes: Option<impl AsRef<[u8]>>) -> waxseal_slice_t {
+        bytes.map_or(waxseal_slice_t::EMPTY, |bytes| waxseal_slice_t::of(bytes.as_ref()))
+    }
 }
 
 /// Bytes from a caller, not validated yet.

@@ -35,6 +35,7 @@ compile_error!("handles need pointers of 64 bits");
 
 mod call;
 pub mod callback;
+mod declare;
 
 // In the order of the header.
 

@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use face::registry::{Paging, Payload, Query, Time};
 
 use crate::call::{answer, status_of};
+use crate::declare::{destroy, field, setters};
 use crate::error::{Result, waxseal_error_t};
 use crate::events::{Events, waxseal_events_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
+use crate::handle::{Kind, handle, issue, with, with_mut};
 use crate::lent::{lent, out};
 use crate::range::{bounds, waxseal_range_t};
 use crate::registry::{named, pair};
@@ -250,17 +251,11 @@ fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> Result<
     })
 }
 
-/// Changes a parameter whose value cannot be invalid by itself.
-fn set(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> i32 {
-    status_of(|| change(query, turn))
-}
+setters! {
+    field;
 
-/// Whether the query includes events of the targets below its target. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_query_set_below(query: *mut waxseal_query_t, below: bool) -> i32 {
-    set(query, |asked| asked.below = below)
+    /// Whether the query includes events of the targets below its target. Default false.
+    fn waxseal_query_set_below(query: *mut waxseal_query_t, below: bool) => below = below;
 }
 
 /// Limits the query to a time span, both ends inclusive, in microseconds since 1970. Default `WAXSEAL_TIME_FIRST` to
@@ -269,7 +264,7 @@ pub extern "C" fn waxseal_query_set_below(query: *mut waxseal_query_t, below: bo
 /// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_query_set_span(query: *mut waxseal_query_t, start: u64, end: u64) -> i32 {
-    set(query, |asked| (asked.from, asked.to) = (Time::from_micros(start), end_of(end)))
+    status_of(|| change(query, |asked| (asked.from, asked.to) = (Time::from_micros(start), end_of(end))))
 }
 
 /// Limits the query to the events of one session, by name; length 0, the default, means all sessions.
@@ -362,12 +357,9 @@ pub unsafe extern "C" fn waxseal_query_delete(
     })
 }
 
-/// Destroys a query. Null is allowed; a destroyed query is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_query_destroy(query: *mut waxseal_query_t) -> i32 {
-    status_of(|| end(query.cast_const()))
+destroy! {
+    /// Destroys a query. Null is allowed; a destroyed query is `WAXSEAL_CLOSED`.
+    fn waxseal_query_destroy(query: *mut waxseal_query_t);
 }
 
 /// Returns the events of all keys in a range of a family: at most `limit` of them (0 for all), starting after the place

@@ -9,9 +9,10 @@ use face::{ColumnFamily, WriteOptions};
 use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::{answer, status_of};
+use crate::declare::destroy;
 use crate::error::{Failure, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
+use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
 use crate::range::{bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
@@ -270,10 +271,7 @@ pub unsafe extern "C" fn waxseal_meta_iter_next(
     })
 }
 
-/// Destroys an iterator over entries. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_meta_iter_destroy(iter: *mut waxseal_meta_iter_t) -> i32 {
-    status_of(|| end(iter.cast_const()))
+destroy! {
+    /// Destroys an iterator over entries. Null is allowed; a destroyed iterator is `WAXSEAL_CLOSED`.
+    fn waxseal_meta_iter_destroy(iter: *mut waxseal_meta_iter_t);
 }

@@ -5,34 +5,36 @@
 
 use std::fmt::Write as _;
 
-use face::{Db, FamilyMetrics, Metrics};
+use face::{Db, FamilyMetrics, Metrics, RecoveryReport};
 
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::call::answer;
 use crate::db::waxseal_db_t;
+use crate::declare::mirror;
 use crate::error::waxseal_error_t;
 use crate::handle::with;
 use crate::lent::{lent, out};
 
-/// The recovery of the log when the store was opened.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct waxseal_recovery_t {
-    /// Number of replayed commits.
-    pub commits: u64,
-    /// Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
-    pub cut_bytes: u64,
-    /// The position where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not cut.
-    pub cut_at: u64,
-    /// Bytes of acknowledged commits that are missing. 0 unless the machine failed; a lower bound if
-    /// `may_lack_unsynced`.
-    pub acknowledged_bytes_missing: u64,
-    /// 1 if the store had not been closed, and the machine failed or the store was moved to another device: an unknown
-    /// number of acknowledged but unsynced commits may be missing. Otherwise 0.
-    pub may_lack_unsynced: u64,
-    /// Number of damaged values of commits in the log: reads of their keys return `WAXSEAL_CORRUPTION` until the keys
-    /// are overwritten or repaired.
-    pub lost_values: u64,
+mirror! {
+    /// The recovery of the log when the store was opened.
+    #[derive(Clone, Copy, Debug)]
+    pub struct waxseal_recovery_t of |report: &RecoveryReport| {
+        /// Number of replayed commits.
+        pub commits: u64,
+        /// Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
+        pub cut_bytes: u64,
+        /// The position where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not cut.
+        pub cut_at: u64 = report.cut_at.unwrap_or(u64::MAX),
+        /// Bytes of acknowledged commits that are missing. 0 unless the machine failed; a lower bound if
+        /// `may_lack_unsynced`.
+        pub acknowledged_bytes_missing: u64,
+        /// 1 if the store had not been closed, and the machine failed or the store was moved to another device: an
+        /// unknown number of acknowledged but unsynced commits may be missing. Otherwise 0.
+        pub may_lack_unsynced: u64 = u64::from(report.may_lack_unsynced),
+        /// Number of damaged values of commits in the log: reads of their keys return `WAXSEAL_CORRUPTION` until the
+        /// keys are overwritten or repaired.
+        pub lost_values: u64,
+    }
 }
 
 /// Returns all metrics of a store, with their names.
@@ -45,89 +47,41 @@ fn numbers(db: &Db) -> Vec<(String, u64)> {
     all
 }
 
-fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
-    let Metrics { wal, memory, cache, integrity, .. } = metrics;
-    vec![
-        ("visible_seqno", metrics.visible_seqno),
-        ("snapshots", metrics.snapshots as u64),
-        ("flushes", metrics.flushes),
-        ("flushed_bytes", metrics.flushed_bytes),
-        ("compactions", metrics.compactions),
-        ("moves", metrics.moves),
-        ("compacted_read", metrics.compacted_read),
-        ("compacted_written", metrics.compacted_written),
-        ("subcompactions", metrics.subcompactions),
-        ("paced_nanos", metrics.paced_nanos),
-        ("stalls", metrics.stalls),
-        ("stall_nanos", metrics.stall_nanos),
-        ("longest_stall_nanos", metrics.longest_stall_nanos),
-        ("manifest_rotations", metrics.manifest_rotations),
-        ("mended", metrics.mended),
-        ("adopted", metrics.adopted),
-        ("values_moved", metrics.values_moved),
-        ("values_unreadable", metrics.values_unreadable),
-        ("expired", metrics.expired),
-        ("dropped_tables", metrics.dropped_tables),
-        ("dropped_bytes", metrics.dropped_bytes),
-        ("open_tables", metrics.open_tables as u64),
-        ("open_files", metrics.open_files as u64),
-        ("index_bytes", metrics.index_bytes),
-        ("wal.mapped", u64::from(wal.mapped)),
-        ("wal.frames", wal.frames),
-        ("wal.frame_bytes", wal.frame_bytes),
-        ("wal.filler_bytes", wal.filler_bytes),
-        ("wal.large_frames", wal.large_frames),
-        ("wal.drains", wal.drains),
-        ("wal.groups", wal.groups),
-        ("wal.syncs", wal.syncs),
-        ("wal.turnovers", wal.turnovers),
-        ("wal.recycled", wal.recycled),
-        ("wal.waits_for_room", wal.waits_for_room),
-        ("wal.waits_for_segment", wal.waits_for_segment),
-        ("wal.longest_wait_nanos", wal.longest_wait_nanos),
-        ("wal.live_bytes", wal.live_bytes),
-        ("wal.needed_bytes", wal.needed_bytes),
-        ("wal.limit_bytes", wal.limit_bytes),
-        ("wal.early_freezes", wal.early_freezes),
-        ("memory.budget_bytes", memory.budget_bytes),
-        ("memory.memtable_bytes", memory.memtable_bytes),
-        ("memory.block_bytes", memory.block_bytes),
-        ("memory.other_bytes", memory.other_bytes),
-        ("memory.held_by_callers_bytes", memory.held_by_callers_bytes),
-        ("cache.budget_bytes", cache.budget_bytes),
-        ("cache.used_bytes", cache.used_bytes),
-        ("cache.blocks", cache.blocks),
-        ("cache.loads", cache.loads),
-        ("cache.evictions", cache.evictions),
-        ("cache.refused", cache.refused),
-        ("cache.warmed", cache.warmed),
-        ("cache.charged_bytes", cache.charged_bytes),
-        ("integrity.doubted", integrity.doubted),
-        ("integrity.read_again", integrity.read_again),
-        ("integrity.corrected", integrity.corrected),
-        ("integrity.damaged_blocks", integrity.damaged_blocks),
-        ("integrity.damaged_in_memory", integrity.damaged_in_memory),
-        ("integrity.gaps_met", integrity.gaps_met),
-        ("integrity.fences_met", integrity.fences_met),
-    ]
+/// The fields of a struct and of its parts, each with its path as its name.
+macro_rules! named {
+    ($from:ident: $($field:ident),* $(; $part:ident: $($inner:ident),*)* $(;)?) => {
+        [
+            $((stringify!($field), $from.$field as u64),)*
+            $($((concat!(stringify!($part), ".", stringify!($inner)), $from.$part.$inner as u64),)*)*
+        ]
+    };
 }
 
+#[allow(clippy::unnecessary_cast, reason = "most of them are u64, some are sizes")]
+fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
+    let all = named! { metrics:
+        visible_seqno, snapshots, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
+        subcompactions, paced_nanos, stalls, stall_nanos, longest_stall_nanos, manifest_rotations, mended,
+        adopted, values_moved, values_unreadable, expired, dropped_tables, dropped_bytes, open_tables,
+        open_files, index_bytes;
+        wal: mapped, frames, frame_bytes, filler_bytes, large_frames, drains, groups, syncs, turnovers,
+            recycled, waits_for_room, waits_for_segment, longest_wait_nanos, live_bytes, needed_bytes,
+            limit_bytes, early_freezes;
+        memory: budget_bytes, memtable_bytes, block_bytes, other_bytes, held_by_callers_bytes;
+        cache: budget_bytes, used_bytes, blocks, loads, evictions, refused, warmed, charged_bytes;
+        integrity: doubted, read_again, corrected, damaged_blocks, damaged_in_memory, gaps_met, fences_met;
+    };
+    all.to_vec()
+}
+
+#[allow(clippy::unnecessary_cast, reason = "likewise")]
 fn of_family(family: &FamilyMetrics, all: &mut Vec<(String, u64)>) {
-    let FamilyMetrics { name, values, .. } = family;
-    let mut add = |what: &str, number: u64| all.push((format!("family.{name}.{what}"), number));
-    add("memtable_bytes", family.memtable_bytes);
-    add("frozen", family.frozen as u64);
-    add("values.files", values.files as u64);
-    add("values.bytes", values.bytes);
-    add("values.values", values.values);
-    add("values.garbage", values.garbage);
+    let numbers = named! { family: memtable_bytes, frozen; values: files, bytes, values, garbage };
+    all.extend(numbers.map(|(what, number)| (format!("family.{}.{what}", family.name), number)));
     for level in &family.levels {
-        let mut add = |what: &str, number: u64| add(&format!("level.{}.{what}", level.level), number);
-        add("tables", level.tables as u64);
-        add("bytes", level.bytes);
-        add("target_bytes", level.target_bytes);
-        add("records", level.records);
-        add("tombstones", level.tombstones);
+        let numbers = named! { level: tables, bytes, target_bytes, records, tombstones };
+        let start = format!("family.{}.level.{}", family.name, level.level);
+        all.extend(numbers.map(|(what, number)| (format!("{start}.{what}"), number)));
     }
 }
 
@@ -242,16 +196,9 @@ pub unsafe extern "C" fn waxseal_recovery(
         let recovery = recovery.needed("recovery")?;
         let report = with(db, |db| Ok(db.recovery()))?;
         if !set_aside.is_nowhere() {
-            give(set_aside, report.set_aside.unwrap_or_default().as_bytes())?;
+            give(set_aside, report.set_aside.as_deref().unwrap_or_default().as_bytes())?;
         }
-        recovery.set(waxseal_recovery_t {
-            commits: report.commits,
-            cut_bytes: report.cut_bytes,
-            cut_at: report.cut_at.unwrap_or(u64::MAX),
-            acknowledged_bytes_missing: report.acknowledged_bytes_missing,
-            may_lack_unsynced: u64::from(report.may_lack_unsynced),
-            lost_values: report.lost_values,
-        });
+        recovery.set(waxseal_recovery_t::of(&report));
         Ok(())
     })
 }

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use face::{Builder, Compression, Durability, Verify};
 
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::callback::Caller;
-use crate::error::{Failure, Result, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with_mut};
-use crate::lent::out;
+use crate::declare::{create, destroy, setters};
+use crate::error::{Failure, Result};
+use crate::handle::{Kind, handle, with_mut};
 
 /// The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
 pub const WAXSEAL_DURABILITY_DEFAULT: i32 = 0;
@@ -126,131 +126,87 @@ pub(crate) fn set_calling(
     })
 }
 
-/// Sets an option whose value cannot be invalid by itself.
-pub(crate) fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Builder + Send + 'static) -> i32 {
-    status_of(|| {
-        with_mut(options.cast_const(), |options| {
-            options.then(step);
-            Ok(())
-        })
-    })
+/// Stores a value as a call of the builder's method of that name.
+macro_rules! step {
+    ($options:ident, $value:ident, $method:ident) => {
+        $options.then(move |builder| builder.$method($value))
+    };
+}
+pub(crate) use step;
+
+/// Stores a value as a change of the setting of that name.
+macro_rules! setting {
+    ($options:ident, $value:ident, $field:ident) => {
+        $options.then(move |builder| builder.tune(|settings| settings.$field = $value))
+    };
+}
+pub(crate) use setting;
+
+create! {
+    /// Creates options with all defaults.
+    fn waxseal_options_create(options: *mut *mut waxseal_options_t) => "options";
 }
 
-/// Creates options with all defaults.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_options_create(
-    options: *mut *mut waxseal_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+setters! {
+    step;
+
+    /// Capacity of the block cache, in bytes. Default 256 MiB.
+    ///
+    /// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all option setters. The open
+    /// validates the values.
+    fn waxseal_options_set_cache_bytes(options: *mut waxseal_options_t, bytes: usize) => cache_bytes = bytes;
+
+    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB.
+    fn waxseal_options_set_memtable_bytes(options: *mut waxseal_options_t, bytes: usize) => memtable_bytes = bytes;
+
+    /// One memory budget for the whole store, in bytes: memtables, cached blocks, indexes and filters, the log's newest
+    /// bytes, and buffers of background jobs. Objects that callers hold do not count. Default 0: no budget.
+    fn waxseal_options_set_memory_bytes(options: *mut waxseal_options_t, bytes: usize) => memory_bytes = bytes;
+
+    /// Target size of a data block, in bytes, for `default` and for families created without options. Default 4 KiB.
+    fn waxseal_options_set_block_bytes(options: *mut waxseal_options_t, bytes: usize) => block_bytes = bytes;
+
+    /// Compression for `default` and for families created without options, one of `WAXSEAL_COMPRESSION_..`. Default
+    /// LZ4.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
+    fn waxseal_options_set_compression(options: *mut waxseal_options_t, number: i32) =>
+        compression = compression(number)?;
+
+    /// Durability of writes that request `WAXSEAL_DURABILITY_DEFAULT`, one of `WAXSEAL_DURABILITY_..`. Default
+    /// `WAXSEAL_DURABILITY_OS`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
+    fn waxseal_options_set_durability(options: *mut waxseal_options_t, number: i32) =>
+        durability = durability(number)?.unwrap_or_default();
+
+    /// Number of compaction threads, in addition to the log thread and the flush thread. Default 1.
+    fn waxseal_options_set_background_threads(options: *mut waxseal_options_t, threads: usize) =>
+        background_threads = threads;
+
+    /// Whether a missing store is created. Default true.
+    fn waxseal_options_set_create_if_missing(options: *mut waxseal_options_t, create: bool) =>
+        create_if_missing = create;
+
+    /// Whether a store may be created in a directory that holds other files. Default false. Files of another engine,
+    /// and files with names that a store would use, are refused either way.
+    fn waxseal_options_set_beside_other_files(options: *mut waxseal_options_t, allow: bool) =>
+        beside_other_files = allow;
 }
 
-/// Capacity of the block cache, in bytes. Default 256 MiB.
-///
-/// One thread at a time. Returns `WAXSEAL_OK`, or a status about the handle; so do all option setters. The open
-/// validates the values.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_cache_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    set(options, move |builder| builder.cache_bytes(bytes))
+setters! {
+    setting;
+
+    /// Whether the open fails if the store already exists. Default false.
+    fn waxseal_options_set_error_if_exists(options: *mut waxseal_options_t, refuse: bool) => error_if_exists = refuse;
 }
 
-/// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_memtable_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    set(options, move |builder| builder.memtable_bytes(bytes))
-}
+setters! {
+    step;
 
-/// One memory budget for the whole store, in bytes: memtables, cached blocks, indexes and filters, the log's newest
-/// bytes, and buffers of background jobs. Objects that callers hold do not count. Default 0: no budget.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_memory_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    set(options, move |builder| builder.memory_bytes(bytes))
-}
-
-/// Target size of a data block, in bytes, for `default` and for families created without options. Default 4 KiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_block_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    set(options, move |builder| builder.block_bytes(bytes))
-}
-
-/// Compression for `default` and for families created without options, one of `WAXSEAL_COMPRESSION_..`. Default LZ4.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_compression(options: *mut waxseal_options_t, number: i32) -> i32 {
-    status_of(|| {
-        let compression = compression(number)?;
-        Ok(set(options, move |builder| builder.compression(compression)))
-    })
-}
-
-/// Durability of writes that request `WAXSEAL_DURABILITY_DEFAULT`, one of `WAXSEAL_DURABILITY_..`. Default
-/// `WAXSEAL_DURABILITY_OS`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_durability(options: *mut waxseal_options_t, number: i32) -> i32 {
-    status_of(|| {
-        let durability = durability(number)?.unwrap_or_default();
-        Ok(set(options, move |builder| builder.durability(durability)))
-    })
-}
-
-/// Number of compaction threads, in addition to the log thread and the flush thread. Default 1.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_background_threads(options: *mut waxseal_options_t, threads: usize) -> i32 {
-    set(options, move |builder| builder.background_threads(threads))
-}
-
-/// Whether a missing store is created. Default true.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_create_if_missing(options: *mut waxseal_options_t, create: bool) -> i32 {
-    set(options, move |builder| builder.create_if_missing(create))
-}
-
-/// Whether a store may be created in a directory that holds other files. Default false. Files of another engine, and
-/// files with names that a store would use, are refused either way.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_beside_other_files(options: *mut waxseal_options_t, allow: bool) -> i32 {
-    set(options, move |builder| builder.beside_other_files(allow))
-}
-
-/// Whether the open fails if the store already exists. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_error_if_exists(options: *mut waxseal_options_t, refuse: bool) -> i32 {
-    set(options, move |builder| builder.tune(|settings| settings.error_if_exists = refuse))
-}
-
-/// Whether the log's newest bytes are kept in a memory-mapped file, where the file system allows it. Default true.
-/// False makes every commit a `write` system call.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_wal_mapped(options: *mut waxseal_options_t, mapped: bool) -> i32 {
-    set(options, move |builder| builder.wal_mapped(mapped))
+    /// Whether the log's newest bytes are kept in a memory-mapped file, where the file system allows it. Default true.
+    /// False makes every commit a `write` system call.
+    fn waxseal_options_set_wal_mapped(options: *mut waxseal_options_t, mapped: bool) => wal_mapped = mapped;
 }
 
 /// Opens the store without seals, registry and log of events. Default false.
@@ -258,53 +214,35 @@ pub extern "C" fn waxseal_options_set_wal_mapped(options: *mut waxseal_options_t
 /// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_options_set_plain(options: *mut waxseal_options_t, plain: bool) -> i32 {
-    set(options, move |builder| if plain { builder.plain() } else { builder })
+    status_of(|| set_calling(options, move |builder, _| if plain { builder.plain() } else { builder }))
 }
 
-/// Whether the store has a registry and a log of events. Default true; both cost nothing until a target is registered.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_registry(options: *mut waxseal_options_t, registry: bool) -> i32 {
-    set(options, move |builder| builder.registry(registry))
+setters! {
+    step;
+
+    /// Whether the store has a registry and a log of events. Default true; both cost nothing until a target is
+    /// registered.
+    fn waxseal_options_set_registry(options: *mut waxseal_options_t, registry: bool) => registry = registry;
+
+    /// Opens the store even if acknowledged commits at the end of the log are damaged: these commits are set aside and
+    /// reported. Default false: such an open is `WAXSEAL_CORRUPTION`.
+    fn waxseal_options_set_accept_loss(options: *mut waxseal_options_t, accept: bool) => accept_loss = accept;
+
+    /// How point reads are checked against the seals, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses
+    /// `one_in`. Default `WAXSEAL_VERIFY_ALWAYS`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
+    fn waxseal_options_set_verify_reads(options: *mut waxseal_options_t, policy: i32, one_in: u32) =>
+        verify_reads = verify(policy, one_in)?;
+
+    /// How iterators are checked against the seals, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
+    fn waxseal_options_set_verify_scans(options: *mut waxseal_options_t, policy: i32, one_in: u32) =>
+        verify_scans = verify(policy, one_in)?;
 }
 
-/// Opens the store even if acknowledged commits at the end of the log are damaged: these commits are set aside and
-/// reported. Default false: such an open is `WAXSEAL_CORRUPTION`.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_accept_loss(options: *mut waxseal_options_t, accept: bool) -> i32 {
-    set(options, move |builder| builder.accept_loss(accept))
-}
-
-/// How point reads are checked against the seals, one of `WAXSEAL_VERIFY_..`. Only `WAXSEAL_VERIFY_SAMPLED` uses
-/// `one_in`. Default `WAXSEAL_VERIFY_ALWAYS`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_verify_reads(options: *mut waxseal_options_t, policy: i32, one_in: u32) -> i32 {
-    status_of(|| {
-        let verify = verify(policy, one_in)?;
-        Ok(set(options, move |builder| builder.verify_reads(verify)))
-    })
-}
-
-/// How iterators are checked against the seals, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown policy.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_verify_scans(options: *mut waxseal_options_t, policy: i32, one_in: u32) -> i32 {
-    status_of(|| {
-        let verify = verify(policy, one_in)?;
-        Ok(set(options, move |builder| builder.verify_scans(verify)))
-    })
-}
-
-/// Destroys options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_destroy(options: *mut waxseal_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
+destroy! {
+    /// Destroys options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_options_destroy(options: *mut waxseal_options_t);
 }

@@ -9,8 +9,9 @@ use face::meta::{Descriptor, DropReason, Locality, MetadataProvider, OnUnknown, 
 
 use crate::call::{answer, status_of};
 use crate::callback::{Caller, Context, ask, failed, waxseal_destroy_fn};
+use crate::declare::{destroy, field, setters};
 use crate::error::{WAXSEAL_NOT_FOUND, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with_mut};
+use crate::handle::{Kind, handle, issue, with_mut};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::options::{set_calling, waxseal_options_t};
 
@@ -303,49 +304,26 @@ fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut Keeping)) -> 
     })
 }
 
-/// The format version of the entries that it writes, any number. Default 0.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_version(provider: *mut waxseal_provider_t, version: u8) -> i32 {
-    set(provider, |keeping| keeping.descriptor.version = version)
-}
+setters! {
+    field;
 
-/// Whether its entries belong to this store alone, and are not exported. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_local(provider: *mut waxseal_provider_t, local: bool) -> i32 {
-    set(provider, |keeping| {
-        keeping.descriptor.locality = if local { Locality::NodeLocal } else { Locality::Portable };
-    })
-}
+    /// The format version of the entries that it writes, any number. Default 0.
+    fn waxseal_provider_set_version(provider: *mut waxseal_provider_t, version: u8) => descriptor.version = version;
 
-/// The maximum length of an entry, in bytes. Default 1024.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_max_len(provider: *mut waxseal_provider_t, bytes: usize) -> i32 {
-    set(provider, |keeping| keeping.descriptor.max_len = bytes)
-}
+    /// Whether its entries belong to this store alone, and are not exported. Default false.
+    fn waxseal_provider_set_local(provider: *mut waxseal_provider_t, local: bool) =>
+        descriptor.locality = if local { Locality::NodeLocal } else { Locality::Portable };
 
-/// Whether the seal covers its entries. Sealed entries never change after the write. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_sealed(provider: *mut waxseal_provider_t, sealed: bool) -> i32 {
-    set(provider, |keeping| keeping.descriptor.in_checksum = sealed)
-}
+    /// The maximum length of an entry, in bytes. Default 1024.
+    fn waxseal_provider_set_max_len(provider: *mut waxseal_provider_t, bytes: usize) => descriptor.max_len = bytes;
 
-/// Whether a store that does not know this provider omits its entries when it writes a table, instead of preserving
-/// them. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_dropped_if_unknown(provider: *mut waxseal_provider_t, dropped: bool) -> i32 {
-    set(provider, |keeping| {
-        keeping.descriptor.on_unknown = if dropped { OnUnknown::Drop } else { OnUnknown::Preserve };
-    })
+    /// Whether the seal covers its entries. Sealed entries never change after the write. Default false.
+    fn waxseal_provider_set_sealed(provider: *mut waxseal_provider_t, sealed: bool) => descriptor.in_checksum = sealed;
+
+    /// Whether a store that does not know this provider omits its entries when it writes a table, instead of preserving
+    /// them. Default false.
+    fn waxseal_provider_set_dropped_if_unknown(provider: *mut waxseal_provider_t, dropped: bool) =>
+        descriptor.on_unknown = if dropped { OnUnknown::Drop } else { OnUnknown::Preserve };
 }
 
 /// Sets the callback that makes the entry of an operation; null means that the writer's entry is stored. With `every`
@@ -379,32 +357,22 @@ pub extern "C" fn waxseal_provider_set_on_build(
     })
 }
 
-/// Sets the callback that is called for records with an entry that are omitted from a table; null for none.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_on_drop(provider: *mut waxseal_provider_t, on_drop: waxseal_on_drop_fn) -> i32 {
-    set(provider, |keeping| keeping.on_drop = on_drop)
+setters! {
+    field;
+
+    /// Sets the callback that is called for records with an entry that are omitted from a table; null for none.
+    fn waxseal_provider_set_on_drop(provider: *mut waxseal_provider_t, on_drop: waxseal_on_drop_fn) =>
+        on_drop = on_drop;
+
+    /// Sets the callback that validates entries; null accepts all.
+    fn waxseal_provider_set_on_verify(provider: *mut waxseal_provider_t, on_verify: waxseal_on_verify_fn) =>
+        on_verify = on_verify;
 }
 
-/// Sets the callback that validates entries; null accepts all.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_set_on_verify(
-    provider: *mut waxseal_provider_t,
-    on_verify: waxseal_on_verify_fn,
-) -> i32 {
-    set(provider, |keeping| keeping.on_verify = on_verify)
-}
-
-/// Destroys a provider; stores that were opened with it keep using it. Null is allowed; a destroyed provider is
-/// `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_provider_destroy(provider: *mut waxseal_provider_t) -> i32 {
-    status_of(|| end(provider.cast_const()))
+destroy! {
+    /// Destroys a provider; stores that were opened with it keep using it. Null is allowed; a destroyed provider is
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_provider_destroy(provider: *mut waxseal_provider_t);
 }
 
 /// Adds a metadata provider with its current settings; later changes have no effect. Waxseal's own providers are always

@@ -7,9 +7,10 @@ use std::time::Duration;
 use face::Session as Who;
 use face::registry::{Mode, Operation, RegisterOptions, Registration, Scope, Target, Values};
 
-use crate::call::{answer, status_of, value_of};
+use crate::call::answer;
+use crate::declare::{create, destroy, field, finders, getters, mirror, setters};
 use crate::error::{Failure, Result, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
+use crate::handle::{Kind, handle, issue, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::session::waxseal_session_t;
 
@@ -66,34 +67,15 @@ impl Chosen {
     }
 }
 
-/// Creates options with the defaults for the pair: a family is watched with all its keys, events are written deferred.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_register_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_register_options_create(
-    options: *mut *mut waxseal_register_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+create! {
+    /// Creates options with the defaults for the pair: a family is watched with all its keys, events are written
+    /// deferred.
+    fn waxseal_register_options_create(options: *mut *mut waxseal_register_options_t) => "options";
 }
 
-/// Destroys options of a registration. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_destroy(options: *mut waxseal_register_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
-}
-
-fn choose(options: *mut waxseal_register_options_t, choice: impl FnOnce(&mut Chosen) -> Result<()>) -> i32 {
-    status_of(|| with_mut(options.cast_const(), choice))
+destroy! {
+    /// Destroys options of a registration. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_register_options_destroy(options: *mut waxseal_register_options_t);
 }
 
 /// Returns the choice with this number; `None` for `WAXSEAL_SUITED`.
@@ -109,60 +91,28 @@ const SCOPES: [Scope; 2] = [Scope::Exact, Scope::Subtree];
 const MODES: [Mode; 3] = [Mode::Sync, Mode::Async, Mode::Deferred];
 const VALUES: [Values; 4] = [Values::None, Values::New, Values::OldNew, Values::Hash];
 
-/// Sets which targets are watched: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_set_scope(options: *mut waxseal_register_options_t, scope: i32) -> i32 {
-    choose(options, |chosen| {
-        chosen.scope = one_of(&SCOPES, scope, "scope")?;
-        Ok(())
-    })
-}
+setters! {
+    field;
 
-/// Sets when events are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_set_mode(options: *mut waxseal_register_options_t, mode: i32) -> i32 {
-    choose(options, |chosen| {
-        chosen.mode = one_of(&MODES, mode, "mode")?;
-        Ok(())
-    })
-}
+    /// Sets which targets are watched: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+    fn waxseal_register_options_set_scope(options: *mut waxseal_register_options_t, scope: i32) =>
+        scope = one_of(&SCOPES, scope, "scope")?;
 
-/// Sets which values the events store: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_set_values(options: *mut waxseal_register_options_t, values: i32) -> i32 {
-    choose(options, |chosen| {
-        chosen.values = one_of(&VALUES, values, "choice of values")?;
-        Ok(())
-    })
-}
+    /// Sets when events are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+    fn waxseal_register_options_set_mode(options: *mut waxseal_register_options_t, mode: i32) =>
+        mode = one_of(&MODES, mode, "mode")?;
 
-/// Sets the age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER`, the default, means never.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_set_retention(options: *mut waxseal_register_options_t, micros: u64) -> i32 {
-    let retention = (micros != WAXSEAL_FOREVER).then(|| Duration::from_micros(micros));
-    choose(options, |chosen| {
-        chosen.retention = Some(retention);
-        Ok(())
-    })
-}
+    /// Sets which values the events store: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+    fn waxseal_register_options_set_values(options: *mut waxseal_register_options_t, values: i32) =>
+        values = one_of(&VALUES, values, "choice of values")?;
 
-/// Whether old versions of registered records move to the log instead of being dropped. Default false.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_register_options_set_history(options: *mut waxseal_register_options_t, history: bool) -> i32 {
-    choose(options, |chosen| {
-        chosen.history = Some(history);
-        Ok(())
-    })
+    /// Sets the age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER`, the default, means never.
+    fn waxseal_register_options_set_retention(options: *mut waxseal_register_options_t, micros: u64) =>
+        retention = Some((micros != WAXSEAL_FOREVER).then(|| Duration::from_micros(micros)));
+
+    /// Whether old versions of registered records move to the log instead of being dropped. Default false.
+    fn waxseal_register_options_set_history(options: *mut waxseal_register_options_t, history: bool) =>
+        history = Some(history);
 }
 
 /// The text for any operation.
@@ -334,35 +284,42 @@ pub struct waxseal_registrations_t {
 
 handle!(waxseal_registrations_t => Registrations, Kind::Registrations, "list of registrations");
 
-/// One registration. Its slices are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_registration_t {
-    /// The watched target in its short form.
-    pub target: waxseal_slice_t,
-    /// The name of the operation; `*` for any.
-    pub operation: waxseal_slice_t,
-    /// One of `WAXSEAL_SCOPE_..`.
-    pub scope: i32,
-    /// One of `WAXSEAL_MODE_..`.
-    pub mode: i32,
-    /// One of `WAXSEAL_VALUES_..`.
-    pub values: i32,
-    /// Whether old versions move to the log.
-    pub history: bool,
-    /// The age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER` for never.
-    pub retention_micros: u64,
+mirror! {
+    /// One registration. Its slices are valid until its list is destroyed.
+    pub struct waxseal_registration_t of |listed: &Listed| {
+        /// The watched target in its short form.
+        pub target: waxseal_slice_t = waxseal_slice_t::text(&listed.target),
+        /// The name of the operation; `*` for any.
+        pub operation: waxseal_slice_t = waxseal_slice_t::text(&listed.operation),
+        /// One of `WAXSEAL_SCOPE_..`.
+        pub scope: i32 = listed.options.scope as i32,
+        /// One of `WAXSEAL_MODE_..`.
+        pub mode: i32 = listed.options.mode as i32,
+        /// One of `WAXSEAL_VALUES_..`.
+        pub values: i32 = listed.options.values as i32,
+        /// Whether old versions move to the log.
+        pub history: bool = listed.options.history,
+        /// The age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER` for never.
+        pub retention_micros: u64 = forever(listed.options.retention),
+    }
 }
 
-/// Registrations in the form that C reads: target, operation, options.
-pub(crate) struct Registrations(Vec<(String, String, RegisterOptions)>);
+/// Registrations in the form that C reads.
+pub(crate) struct Registrations(Vec<Listed>);
+
+pub(crate) struct Listed {
+    target: String,
+    operation: String,
+    options: RegisterOptions,
+}
 
 impl Registrations {
     /// Converts registrations, with the names of the session's store.
     pub(crate) fn of(who: &Who, registrations: &[Registration]) -> face::Result<Registrations> {
         let row = |registration: &Registration| {
-            let operation =
-                registration.operation.map_or(Ok(ANY.to_owned()), |operation| who.operation_name(operation));
-            Ok((who.target_text(&registration.target)?, operation?, registration.options))
+            let target = who.target_text(&registration.target)?;
+            let named = registration.operation.map(|operation| who.operation_name(operation)).transpose()?;
+            Ok(Listed { target, operation: named.unwrap_or_else(|| ANY.to_owned()), options: registration.options })
         };
         registrations.iter().map(row).collect::<face::Result<_>>().map(Registrations)
     }
@@ -392,12 +349,12 @@ pub unsafe extern "C" fn waxseal_registrations(
     })
 }
 
-/// Number of registrations; 0 for null and for a destroyed list.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_registrations_count(registrations: *const waxseal_registrations_t) -> usize {
-    value_of(0, || with(registrations, |registrations| Ok(registrations.0.len())))
+getters! {
+    with;
+
+    /// Number of registrations; 0 for null and for a destroyed list.
+    fn waxseal_registrations_count(registrations: *const waxseal_registrations_t) -> usize =>
+        |registrations| registrations.0.len(), or 0;
 }
 
 /// A retention in microseconds.
@@ -405,38 +362,16 @@ pub(crate) fn forever(retention: Option<Duration>) -> u64 {
     retention.and_then(|retention| u64::try_from(retention.as_micros()).ok()).unwrap_or(WAXSEAL_FOREVER)
 }
 
-/// The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_registrations_get(
-    registrations: *const waxseal_registrations_t,
-    at: usize,
-    registration: *mut waxseal_registration_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let registration = unsafe { out(registration) };
-    status_of(|| {
-        with(registrations, |registrations| {
-            let Some((target, operation, options)) = registrations.0.get(at) else { return Ok(false) };
-            registration.set(waxseal_registration_t {
-                target: waxseal_slice_t::of(target.as_bytes()),
-                operation: waxseal_slice_t::of(operation.as_bytes()),
-                scope: options.scope as i32,
-                mode: options.mode as i32,
-                values: options.values as i32,
-                history: options.history,
-                retention_micros: forever(options.retention),
-            });
-            Ok(true)
-        })
-    })
+finders! {
+    /// The registration at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+    fn waxseal_registrations_get(
+        registrations: *const waxseal_registrations_t,
+        at: usize;
+        registration: *mut waxseal_registration_t,
+    ) => |registrations| registrations.0.get(at).map(waxseal_registration_t::of);
 }
 
-/// Destroys a list of registrations. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_registrations_destroy(registrations: *mut waxseal_registrations_t) -> i32 {
-    status_of(|| end(registrations.cast_const()))
+destroy! {
+    /// Destroys a list of registrations. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+    fn waxseal_registrations_destroy(registrations: *mut waxseal_registrations_t);
 }

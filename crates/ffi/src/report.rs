@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use face::Report;
 use face::care::{Finding, Outcome, Rung, Token};
 
-use crate::call::{status_of, value_of};
+use crate::call::status_of;
+use crate::declare::{destroy, finders, getters, mirror};
 use crate::error::{c_text, verdict_number};
-use crate::handle::{Kind, end, handle, with};
+use crate::handle::{Kind, handle, with};
 use crate::lent::{out, waxseal_slice_t};
 
 /// The damage was reported; nothing was changed.
@@ -78,65 +79,67 @@ impl From<Report> for Found {
     }
 }
 
-/// The counters of a report.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct waxseal_counts_t {
-    /// Records checked.
-    pub records: u64,
-    /// Records that match their seal.
-    pub validated: u64,
-    /// Records that do not match their seal, or that no checksum or seal confirms.
-    pub corrupted: u64,
-    /// Records without a seal in a file that promised one.
-    pub missing: u64,
-    /// Records without a seal in a file that promised none.
-    pub unverified: u64,
-    /// Places that cannot be decoded.
-    pub structural: u64,
-    /// Repaired blocks and records.
-    pub repaired: u64,
-    /// Records known to be permanently lost.
-    pub lost: u64,
-    /// Bytes checked.
-    pub bytes: u64,
-    /// Files checked.
-    pub files: u64,
-    /// Duration of the pass in nanoseconds.
-    pub nanos: u64,
-    /// Number of damaged places.
-    pub damage: usize,
-    /// True if the pass was complete, and all damage that it found is repaired.
-    pub is_clean: bool,
-    /// True if the caller stopped the pass early.
-    pub cancelled: bool,
+mirror! {
+    /// The counters of a report.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct waxseal_counts_t of |report: &Report| {
+        /// Records checked.
+        pub records: u64,
+        /// Records that match their seal.
+        pub validated: u64,
+        /// Records that do not match their seal, or that no checksum or seal confirms.
+        pub corrupted: u64,
+        /// Records without a seal in a file that promised one.
+        pub missing: u64,
+        /// Records without a seal in a file that promised none.
+        pub unverified: u64,
+        /// Places that cannot be decoded.
+        pub structural: u64,
+        /// Repaired blocks and records.
+        pub repaired: u64,
+        /// Records known to be permanently lost.
+        pub lost: u64,
+        /// Bytes checked.
+        pub bytes: u64,
+        /// Files checked.
+        pub files: u64,
+        /// Duration of the pass in nanoseconds.
+        pub nanos: u64,
+        /// Number of damaged places.
+        pub damage: usize = report.damage.len(),
+        /// True if the pass was complete, and all damage that it found is repaired.
+        pub is_clean: bool = report.is_clean(),
+        /// True if the caller stopped the pass early.
+        pub cancelled: bool,
+    }
 }
 
-/// One damaged place. Its slices are valid until its report is destroyed.
-#[repr(C)]
-pub struct waxseal_damage_t {
-    /// The damaged file; empty for damage in memory.
-    pub file: waxseal_slice_t,
-    /// The offset of the block or frame in the file.
-    pub offset: u64,
-    /// The name of the column family; empty for damage outside of families or in an unknown family.
-    pub family: waxseal_slice_t,
-    /// The first key that may be affected, if `has_keys`.
-    pub from: waxseal_slice_t,
-    /// The last key that may be affected, if `has_keys`.
-    pub to: waxseal_slice_t,
-    /// A description, UTF-8.
-    pub message: waxseal_slice_t,
-    /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
-    pub verdict: i32,
-    /// The outcome: one of `WAXSEAL_OUTCOME_..`.
-    pub outcome: i32,
-    /// The repair step that succeeded: one of `WAXSEAL_RUNG_..`.
-    pub rung: i32,
-    /// Number of repair steps tried, for `waxseal_report_step`.
-    pub steps: usize,
-    /// True if the affected keys are known.
-    pub has_keys: bool,
+mirror! {
+    /// One damaged place. Its slices are valid until its report is destroyed.
+    pub struct waxseal_damage_t of |finding: &Finding| {
+        /// The damaged file; empty for damage in memory.
+        pub file: waxseal_slice_t = waxseal_slice_t::text(&finding.file),
+        /// The offset of the block or frame in the file.
+        pub offset: u64,
+        /// The name of the column family; empty for damage outside of families or in an unknown family.
+        pub family: waxseal_slice_t = waxseal_slice_t::text(finding.family.as_deref().unwrap_or("")),
+        /// The first key that may be affected, if `has_keys`.
+        pub from: waxseal_slice_t = waxseal_slice_t::or_empty(finding.key_range.as_ref().map(|(from, _)| from)),
+        /// The last key that may be affected, if `has_keys`.
+        pub to: waxseal_slice_t = waxseal_slice_t::or_empty(finding.key_range.as_ref().map(|(_, to)| to)),
+        /// A description, UTF-8.
+        pub message: waxseal_slice_t = waxseal_slice_t::text(&finding.message),
+        /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
+        pub verdict: i32 = verdict_number(finding.verdict),
+        /// The outcome: one of `WAXSEAL_OUTCOME_..`.
+        pub outcome: i32 = outcome_number(finding.outcome),
+        /// The repair step that succeeded: one of `WAXSEAL_RUNG_..`.
+        pub rung: i32 = match finding.outcome { Outcome::Repaired(rung) => rung_number(rung), _ => WAXSEAL_RUNG_NONE },
+        /// Number of repair steps tried, for `waxseal_report_step`.
+        pub steps: usize = finding.steps.len(),
+        /// True if the affected keys are known.
+        pub has_keys: bool = finding.key_range.is_some(),
+    }
 }
 
 fn rung_number(rung: Rung) -> i32 {
@@ -153,85 +156,26 @@ fn rung_number(rung: Rung) -> i32 {
     }
 }
 
-fn damage_of(finding: &Finding) -> waxseal_damage_t {
-    let text = |text: &str| waxseal_slice_t::of(text.as_bytes());
-    let (from, to) = match &finding.key_range {
-        Some((from, to)) => (waxseal_slice_t::of(from), waxseal_slice_t::of(to)),
-        None => (waxseal_slice_t::EMPTY, waxseal_slice_t::EMPTY),
-    };
-    let (outcome, rung) = match finding.outcome {
-        Outcome::Reported => (WAXSEAL_OUTCOME_REPORTED, WAXSEAL_RUNG_NONE),
-        Outcome::Repaired(rung) => (WAXSEAL_OUTCOME_REPAIRED, rung_number(rung)),
-        Outcome::Fenced => (WAXSEAL_OUTCOME_FENCED, WAXSEAL_RUNG_NONE),
-        Outcome::Barred => (WAXSEAL_OUTCOME_BARRED, WAXSEAL_RUNG_NONE),
-        Outcome::Accepted => (WAXSEAL_OUTCOME_ACCEPTED, WAXSEAL_RUNG_NONE),
-        Outcome::LeftAlone => (WAXSEAL_OUTCOME_LEFT_ALONE, WAXSEAL_RUNG_NONE),
-        _ => (WAXSEAL_OUTCOME_OTHER, WAXSEAL_RUNG_NONE),
-    };
-    waxseal_damage_t {
-        file: text(&finding.file),
-        offset: finding.offset,
-        family: text(finding.family.as_deref().unwrap_or("")),
-        from,
-        to,
-        message: text(&finding.message),
-        verdict: verdict_number(finding.verdict),
-        outcome,
-        rung,
-        steps: finding.steps.len(),
-        has_keys: finding.key_range.is_some(),
+fn outcome_number(outcome: Outcome) -> i32 {
+    match outcome {
+        Outcome::Reported => WAXSEAL_OUTCOME_REPORTED,
+        Outcome::Repaired(_) => WAXSEAL_OUTCOME_REPAIRED,
+        Outcome::Fenced => WAXSEAL_OUTCOME_FENCED,
+        Outcome::Barred => WAXSEAL_OUTCOME_BARRED,
+        Outcome::Accepted => WAXSEAL_OUTCOME_ACCEPTED,
+        Outcome::LeftAlone => WAXSEAL_OUTCOME_LEFT_ALONE,
+        _ => WAXSEAL_OUTCOME_OTHER,
     }
 }
 
-/// Returns the counters of a report.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_report_counts(report: *const waxseal_report_t, counts: *mut waxseal_counts_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let counts = unsafe { out(counts) };
-    status_of(|| {
-        with(report, |found| {
-            let report = &found.report;
-            counts.set(waxseal_counts_t {
-                records: report.records,
-                validated: report.validated,
-                corrupted: report.corrupted,
-                missing: report.missing,
-                unverified: report.unverified,
-                structural: report.structural,
-                repaired: report.repaired,
-                lost: report.lost,
-                bytes: report.bytes,
-                files: report.files,
-                nanos: report.nanos,
-                damage: report.damage.len(),
-                is_clean: report.is_clean(),
-                cancelled: report.cancelled,
-            });
-            Ok(())
-        })
-    })
-}
+finders! {
+    /// Returns the counters of a report.
+    fn waxseal_report_counts(report: *const waxseal_report_t; counts: *mut waxseal_counts_t) =>
+        |found| Some(waxseal_counts_t::of(&found.report));
 
-/// The damaged place at a 0-based index, in the order of detection. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_report_damage(
-    report: *const waxseal_report_t,
-    at: usize,
-    damage: *mut waxseal_damage_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let damage = unsafe { out(damage) };
-    status_of(|| {
-        with(report, |found| {
-            let Some(finding) = found.report.damage.get(at) else { return Ok(false) };
-            damage.set(damage_of(finding));
-            Ok(true)
-        })
-    })
+    /// The damaged place at a 0-based index, in the order of detection. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_report_damage(report: *const waxseal_report_t, at: usize; damage: *mut waxseal_damage_t) =>
+        |found| found.report.damage.get(at).map(waxseal_damage_t::of);
 }
 
 /// A repair step of a damaged place, both by 0-based index: one of `WAXSEAL_RUNG_..`, and whether it succeeded.
@@ -259,49 +203,28 @@ pub unsafe extern "C" fn waxseal_report_step(
     })
 }
 
-/// The place where a scrub that stopped early resumes, for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND` if
-/// the scrub is complete.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_report_resume(report: *const waxseal_report_t, place: *mut waxseal_resume_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let place = unsafe { out(place) };
-    status_of(|| {
-        with(report, |found| {
-            let Some(token) = found.report.resume else { return Ok(false) };
-            place.set(waxseal_resume_t { bytes: token.to_bytes() });
-            Ok(true)
-        })
-    })
+finders! {
+    /// The place where a scrub that stopped early resumes, for `waxseal_care_options_set_resume`. `WAXSEAL_NOT_FOUND`
+    /// if the scrub is complete.
+    fn waxseal_report_resume(report: *const waxseal_report_t; place: *mut waxseal_resume_t) =>
+        |found| found.report.resume.map(|token| waxseal_resume_t { bytes: token.to_bytes() });
 }
 
-/// The report for programs, as one JSON object; empty for null and for a destroyed report. Never null. Valid until the
-/// report is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_report_json(report: *const waxseal_report_t) -> *const c_char {
-    value_of(c"".as_ptr(), || {
-        with(report, |found| Ok(found.json.get_or_init(|| c_text(&found.report.json())).as_ptr()))
-    })
+getters! {
+    with;
+
+    /// The report for programs, as one JSON object; empty for null and for a destroyed report. Never null. Valid until
+    /// the report is destroyed.
+    fn waxseal_report_json(report: *const waxseal_report_t) -> *const c_char =>
+        |found| found.json.get_or_init(|| c_text(&found.report.json())).as_ptr(), or c"".as_ptr();
+
+    /// The report for people, on several lines; empty for null and for a destroyed report. Never null. Valid until the
+    /// report is destroyed.
+    fn waxseal_report_text(report: *const waxseal_report_t) -> *const c_char =>
+        |found| found.text.get_or_init(|| c_text(&found.report.to_string())).as_ptr(), or c"".as_ptr();
 }
 
-/// The report for people, on several lines; empty for null and for a destroyed report. Never null. Valid until the
-/// report is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_report_text(report: *const waxseal_report_t) -> *const c_char {
-    value_of(c"".as_ptr(), || {
-        with(report, |found| Ok(found.text.get_or_init(|| c_text(&found.report.to_string())).as_ptr()))
-    })
-}
-
-/// Destroys a report. Null is allowed; a destroyed report is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_report_destroy(report: *mut waxseal_report_t) -> i32 {
-    status_of(|| end(report.cast_const()))
+destroy! {
+    /// Destroys a report. Null is allowed; a destroyed report is `WAXSEAL_CLOSED`.
+    fn waxseal_report_destroy(report: *mut waxseal_report_t);
 }

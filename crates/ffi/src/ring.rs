@@ -2,12 +2,13 @@
 
 use face::registry::{Ring, RingStats, WhenFull};
 
-use crate::call::{answer, status_of};
+use crate::call::answer;
 use crate::db::waxseal_db_t;
-use crate::error::{Failure, waxseal_error_t};
+use crate::declare::{mirror, setters};
+use crate::error::{Failure, Result, waxseal_error_t};
 use crate::handle::with;
 use crate::lent::out;
-use crate::options::{set, waxseal_options_t};
+use crate::options::{step, waxseal_options_t};
 
 /// The writer waits for room.
 pub const WAXSEAL_WHEN_FULL_WAIT: i32 = 0;
@@ -16,38 +17,40 @@ pub const WAXSEAL_WHEN_FULL_SYNC: i32 = 1;
 /// Events are dropped and counted.
 pub const WAXSEAL_WHEN_FULL_DROP: i32 = 2;
 
-/// Sets the capacity of the event ring, which is the number of async events that a crash may lose, and the behavior
-/// when it is full: one of `WAXSEAL_WHEN_FULL_..`. The ring is also full when it holds 16 MiB of rows. Default 4096,
-/// and the writer waits.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown behavior; the open reports an invalid capacity.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_ring(options: *mut waxseal_options_t, events: usize, when_full: i32) -> i32 {
-    status_of(|| {
-        let when_full = match when_full {
-            WAXSEAL_WHEN_FULL_WAIT => WhenFull::Backpressure,
-            WAXSEAL_WHEN_FULL_SYNC => WhenFull::SyncFallback,
-            WAXSEAL_WHEN_FULL_DROP => WhenFull::DropCounted,
-            other => {
-                return Err(Failure::invalid(format!("{other} says nothing of what happens when the ring is full")));
-            }
-        };
-        Ok(set(options, move |builder| builder.ring(Ring { events, when_full })))
-    })
+fn when_full(number: i32) -> Result<WhenFull> {
+    match number {
+        WAXSEAL_WHEN_FULL_WAIT => Ok(WhenFull::Backpressure),
+        WAXSEAL_WHEN_FULL_SYNC => Ok(WhenFull::SyncFallback),
+        WAXSEAL_WHEN_FULL_DROP => Ok(WhenFull::DropCounted),
+        other => Err(Failure::invalid(format!("{other} says nothing of what happens when the ring is full"))),
+    }
 }
 
-/// Counters of the event ring.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct waxseal_ring_t {
-    /// Events in the ring, not in the log yet.
-    pub waiting: u64,
-    /// Events dropped since the open.
-    pub dropped: u64,
-    /// Events written in the commit of their operation because the ring was full.
-    pub fallen_back: u64,
-    /// Maximum number of events that a crash may lose now.
-    pub lost_at_most: u64,
+setters! {
+    step;
+
+    /// Sets the capacity of the event ring, which is the number of async events that a crash may lose, and the behavior
+    /// when it is full: one of `WAXSEAL_WHEN_FULL_..`. The ring is also full when it holds 16 MiB of rows. Default
+    /// 4096, and the writer waits.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown behavior; the open reports an invalid capacity.
+    fn waxseal_options_set_ring(options: *mut waxseal_options_t, events: usize, when_full: i32) =>
+        ring = Ring { events, when_full: self::when_full(when_full)? };
+}
+
+mirror! {
+    /// Counters of the event ring.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct waxseal_ring_t of |stats: RingStats| {
+        /// Events in the ring, not in the log yet.
+        pub waiting: u64,
+        /// Events dropped since the open.
+        pub dropped: u64,
+        /// Events written in the commit of their operation because the ring was full.
+        pub fallen_back: u64,
+        /// Maximum number of events that a crash may lose now.
+        pub lost_at_most: u64,
+    }
 }
 
 /// Returns the counters of the event ring.
@@ -63,8 +66,7 @@ pub unsafe extern "C" fn waxseal_event_ring(
     let (ring, error) = unsafe { (out(ring), out(error)) };
     answer(error, || {
         let ring = ring.needed("numbers")?;
-        let RingStats { waiting, dropped, fallen_back, lost_at_most } = with(db, |db| Ok(db.event_ring()?))?;
-        ring.set(waxseal_ring_t { waiting, dropped, fallen_back, lost_at_most });
+        ring.set(waxseal_ring_t::of(with(db, |db| Ok(db.event_ring()?))?));
         Ok(())
     })
 }

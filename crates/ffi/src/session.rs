@@ -6,12 +6,13 @@ use face::{Identity, Session};
 
 use crate::batch::waxseal_batch_t;
 use crate::bytes::{give, waxseal_bytes_t};
-use crate::call::{answer, status_of};
+use crate::call::answer;
 use crate::db::waxseal_db_t;
+use crate::declare::destroy;
 use crate::error::waxseal_error_t;
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{lent, out};
 
 /// A store together with a client's identity. Families and batches opened from a session write under that identity;
@@ -188,10 +189,9 @@ pub unsafe extern "C" fn waxseal_session_close(
     answer(error, || with(session, |session| Ok(session.clone().close()?)))
 }
 
-/// Destroys a handle to a session. Null is allowed; a destroyed handle is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe: concurrent calls that use the handle finish.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_session_destroy(session: *mut waxseal_session_t) -> i32 {
-    status_of(|| end(session.cast_const()))
+destroy! {
+    /// Destroys a handle to a session. Null is allowed; a destroyed handle is `WAXSEAL_CLOSED`.
+    ///
+    /// Thread-safe: concurrent calls that use the handle finish.
+    fn waxseal_session_destroy(session: *mut waxseal_session_t);
 }

@@ -2,10 +2,11 @@
 
 use face::{ColumnFamily, Db, Snapshot};
 
-use crate::call::{answer, status_of};
+use crate::call::answer;
 use crate::db::waxseal_db_t;
+use crate::declare::destroy;
 use crate::error::{Result, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with};
+use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, out};
 
 /// The state of all column families of a store at one point in time. Usable from any thread. Destroyed by
@@ -121,11 +122,8 @@ pub unsafe extern "C" fn waxseal_snapshot_seqno(
     })
 }
 
-/// Destroys a snapshot. Iterators created from it stay valid. Null is allowed; a destroyed snapshot is
-/// `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_snapshot_destroy(snapshot: *mut waxseal_snapshot_t) -> i32 {
-    status_of(|| end(snapshot.cast_const()))
+destroy! {
+    /// Destroys a snapshot. Iterators created from it stay valid. Null is allowed; a destroyed snapshot is
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_snapshot_destroy(snapshot: *mut waxseal_snapshot_t);
 }

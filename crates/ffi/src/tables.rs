@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 
+use face::care::Fence;
 use face::registry::{Case, Item};
 use face::{ColumnFamily, TableInfo};
 
-use crate::call::{answer, status_of, value_of};
+use crate::call::answer;
 use crate::db::waxseal_db_t;
+use crate::declare::{destroy, finders, getters, mirror};
 use crate::error::{Result, verdict_number, waxseal_error_t};
 use crate::events::waxseal_field_t;
 use crate::family::waxseal_family_t;
 use crate::fields::{Flat, flat};
-use crate::handle::{Handle, Kind, end, handle, issue, with};
+use crate::handle::{Handle, Kind, handle, issue, with};
 use crate::lent::{Out, out, waxseal_slice_t};
 use crate::registry::WAXSEAL_FOREVER;
 
@@ -28,33 +30,26 @@ pub struct waxseal_tables_t {
 
 handle!(waxseal_tables_t => Vec<TableInfo>, Kind::Tables, "list of tables");
 
-/// One table file. Its slices are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_table_t {
-    /// The number in its file name.
-    pub number: u64,
-    /// Its level; level 0 holds the newest tables.
-    pub level: u32,
-    /// Size of the file.
-    pub bytes: u64,
-    /// Number of records: all versions, tombstones included.
-    pub records: u64,
-    /// Smallest key.
-    pub smallest: waxseal_slice_t,
-    /// Largest key.
-    pub largest: waxseal_slice_t,
-    /// Smallest sequence number.
-    pub least_seqno: u64,
-    /// Largest sequence number.
-    pub greatest_seqno: u64,
-}
-
-/// Shows the list's element at index `at`, if it exists.
-fn listed<H, T>(list: *const H, at: usize, show: impl FnOnce(&T)) -> i32
-where
-    H: Handle<Object = Vec<T>>,
-{
-    status_of(|| with(list, |list| Ok(list.get(at).map(show).is_some())))
+mirror! {
+    /// One table file. Its slices are valid until its list is destroyed.
+    pub struct waxseal_table_t of |table: &TableInfo| {
+        /// The number in its file name.
+        pub number: u64,
+        /// Its level; level 0 holds the newest tables.
+        pub level: u32 = u32::try_from(table.level).unwrap_or(u32::MAX),
+        /// Size of the file.
+        pub bytes: u64,
+        /// Number of records: all versions, tombstones included.
+        pub records: u64,
+        /// Smallest key.
+        pub smallest: waxseal_slice_t = waxseal_slice_t::of(&table.smallest),
+        /// Largest key.
+        pub largest: waxseal_slice_t = waxseal_slice_t::of(&table.largest),
+        /// Smallest sequence number.
+        pub least_seqno: u64 = table.seqnos.0,
+        /// Largest sequence number.
+        pub greatest_seqno: u64 = table.seqnos.1,
+    }
 }
 
 /// Hands a list to the caller.
@@ -106,45 +101,22 @@ pub unsafe extern "C" fn waxseal_barred_tables(
     })
 }
 
-/// Number of tables; 0 for null and for a destroyed list.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_tables_count(tables: *const waxseal_tables_t) -> usize {
-    value_of(0, || with(tables, |tables| Ok(tables.len())))
+getters! {
+    with;
+
+    /// Number of tables; 0 for null and for a destroyed list.
+    fn waxseal_tables_count(tables: *const waxseal_tables_t) -> usize => |tables| tables.len(), or 0;
 }
 
-/// The table at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_tables_get(
-    tables: *const waxseal_tables_t,
-    at: usize,
-    table: *mut waxseal_table_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let table = unsafe { out(table) };
-    listed(tables, at, |info: &TableInfo| {
-        table.set(waxseal_table_t {
-            number: info.number,
-            level: u32::try_from(info.level).unwrap_or(u32::MAX),
-            bytes: info.bytes,
-            records: info.records,
-            smallest: waxseal_slice_t::of(&info.smallest),
-            largest: waxseal_slice_t::of(&info.largest),
-            least_seqno: info.seqnos.0,
-            greatest_seqno: info.seqnos.1,
-        });
-    })
+finders! {
+    /// The table at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_tables_get(tables: *const waxseal_tables_t, at: usize; table: *mut waxseal_table_t) =>
+        |tables| tables.get(at).map(waxseal_table_t::of);
 }
 
-/// Destroys a list of tables. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_tables_destroy(tables: *mut waxseal_tables_t) -> i32 {
-    status_of(|| end(tables.cast_const()))
+destroy! {
+    /// Destroys a list of tables. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+    fn waxseal_tables_destroy(tables: *mut waxseal_tables_t);
 }
 
 /// A list of fences. It does not depend on the store, is readable from any thread, and is freed by
@@ -153,31 +125,32 @@ pub struct waxseal_fences_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_fences_t => Vec<face::care::Fence>, Kind::Fences, "list of fences");
+handle!(waxseal_fences_t => Vec<Fence>, Kind::Fences, "list of fences");
 
-/// A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its slices
-/// are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_fence_t {
-    /// The key at which the range begins; it need not have been written ever. Only its versions from `from_seqno` down
-    /// are affected.
-    pub from: waxseal_slice_t,
-    /// The newest affected version of `from`.
-    pub from_seqno: u64,
-    /// The key at which the range ends, often that of the next record. Only its versions down to `to_seqno` are
-    /// affected.
-    pub to: waxseal_slice_t,
-    /// The oldest affected version of `to`.
-    pub to_seqno: u64,
-    /// Upper bound of the lost records' sequence numbers. A record with a larger sequence number is newer than all of
-    /// them and is returned as usual.
-    pub bound: u64,
-    /// The file that held the lost records.
-    pub file: waxseal_slice_t,
-    /// The offset of their block in the file.
-    pub offset: u64,
-    /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
-    pub verdict: i32,
+mirror! {
+    /// A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its
+    /// slices are valid until its list is destroyed.
+    pub struct waxseal_fence_t of |fence: &Fence| {
+        /// The key at which the range begins; it need not have been written ever. Only its versions from `from_seqno`
+        /// down are affected.
+        pub from: waxseal_slice_t = waxseal_slice_t::of(&fence.from.0),
+        /// The newest affected version of `from`.
+        pub from_seqno: u64 = fence.from.1,
+        /// The key at which the range ends, often that of the next record. Only its versions down to `to_seqno` are
+        /// affected.
+        pub to: waxseal_slice_t = waxseal_slice_t::of(&fence.to.0),
+        /// The oldest affected version of `to`.
+        pub to_seqno: u64 = fence.to.1,
+        /// Upper bound of the lost records' sequence numbers. A record with a larger sequence number is newer than all
+        /// of them and is returned as usual.
+        pub bound: u64,
+        /// The file that held the lost records.
+        pub file: waxseal_slice_t = waxseal_slice_t::text(&fence.file),
+        /// The offset of their block in the file.
+        pub offset: u64,
+        /// The kind of damage: one of `WAXSEAL_VERDICT_..`.
+        pub verdict: i32 = verdict_number(fence.verdict),
+    }
 }
 
 /// Returns the ranges of permanently lost records: reads in them return `WAXSEAL_CORRUPTION`, until a repair lifts the
@@ -196,45 +169,22 @@ pub unsafe extern "C" fn waxseal_fences(
     answer(error, || give(fences.needed("fences")?, with(family, |family| Ok(family.fences()?))?))
 }
 
-/// Number of fences; 0 for null and for a destroyed list.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_fences_count(fences: *const waxseal_fences_t) -> usize {
-    value_of(0, || with(fences, |fences| Ok(fences.len())))
+getters! {
+    with;
+
+    /// Number of fences; 0 for null and for a destroyed list.
+    fn waxseal_fences_count(fences: *const waxseal_fences_t) -> usize => |fences| fences.len(), or 0;
 }
 
-/// The fence at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_fences_get(
-    fences: *const waxseal_fences_t,
-    at: usize,
-    fence: *mut waxseal_fence_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let place = unsafe { out(fence) };
-    listed(fences, at, |fence: &face::care::Fence| {
-        place.set(waxseal_fence_t {
-            from: waxseal_slice_t::of(&fence.from.0),
-            from_seqno: fence.from.1,
-            to: waxseal_slice_t::of(&fence.to.0),
-            to_seqno: fence.to.1,
-            bound: fence.bound,
-            file: waxseal_slice_t::of(fence.file.as_bytes()),
-            offset: fence.offset,
-            verdict: verdict_number(fence.verdict),
-        });
-    })
+finders! {
+    /// The fence at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_fences_get(fences: *const waxseal_fences_t, at: usize; fence: *mut waxseal_fence_t) =>
+        |fences| fences.get(at).map(waxseal_fence_t::of);
 }
 
-/// Destroys a list of fences. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_fences_destroy(fences: *mut waxseal_fences_t) -> i32 {
-    status_of(|| end(fences.cast_const()))
+destroy! {
+    /// Destroys a list of fences. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+    fn waxseal_fences_destroy(fences: *mut waxseal_fences_t);
 }
 
 /// A list of quarantine cases. It does not depend on the store, is readable from any thread, and is freed by
@@ -251,23 +201,25 @@ pub(crate) struct Known {
     fields: Vec<Flat>,
 }
 
-/// A table or key range that is or was in quarantine. Its slices are valid until its list is destroyed.
-#[repr(C)]
-pub struct waxseal_case_t {
-    /// The name that the family had when the case began.
-    pub family: waxseal_slice_t,
-    /// The kind of object: one of `WAXSEAL_CASE_..`.
-    pub kind: i32,
-    /// The number of the table or of the fence.
-    pub number: u64,
-    /// The start of the quarantine, in microseconds since 1970.
-    pub since_micros: u64,
-    /// The end of the quarantine; `WAXSEAL_FOREVER` if it is still open.
-    pub until_micros: u64,
-    /// How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty if it is still open.
-    pub how: waxseal_slice_t,
-    /// Number of its fields.
-    pub fields: usize,
+mirror! {
+    /// A table or key range that is or was in quarantine. Its slices are valid until its list is destroyed.
+    pub struct waxseal_case_t of |known: &Known| {
+        /// The name that the family had when the case began.
+        pub family: waxseal_slice_t = waxseal_slice_t::text(&known.case.family),
+        /// The kind of object: one of `WAXSEAL_CASE_..`.
+        pub kind: i32 =
+            match known.case.item { Item::Table(_) => WAXSEAL_CASE_TABLE, Item::Span(_) => WAXSEAL_CASE_SPAN },
+        /// The number of the table or of the fence.
+        pub number: u64 = match known.case.item { Item::Table(number) | Item::Span(number) => number },
+        /// The start of the quarantine, in microseconds since 1970.
+        pub since_micros: u64 = known.case.since.micros(),
+        /// The end of the quarantine; `WAXSEAL_FOREVER` if it is still open.
+        pub until_micros: u64 = known.case.until.as_ref().map_or(WAXSEAL_FOREVER, |(time, _)| time.micros()),
+        /// How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty if it is still open.
+        pub how: waxseal_slice_t = waxseal_slice_t::text(known.case.until.as_ref().map_or("", |(_, how)| how)),
+        /// Number of its fields.
+        pub fields: usize = known.fields.len(),
+    }
 }
 
 /// Returns the tables and key ranges that are or were in quarantine, ordered by family, as recorded in
@@ -290,65 +242,29 @@ pub unsafe extern "C" fn waxseal_quarantined(
     })
 }
 
-/// Number of cases; 0 for null and for a destroyed list.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_cases_count(cases: *const waxseal_cases_t) -> usize {
-    value_of(0, || with(cases, |cases| Ok(cases.len())))
+getters! {
+    with;
+
+    /// Number of cases; 0 for null and for a destroyed list.
+    fn waxseal_cases_count(cases: *const waxseal_cases_t) -> usize => |cases| cases.len(), or 0;
 }
 
-/// The case at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_cases_get(cases: *const waxseal_cases_t, at: usize, case: *mut waxseal_case_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let place = unsafe { out(case) };
-    listed(cases, at, |Known { case, fields }: &Known| {
-        let (kind, number) = match case.item {
-            Item::Table(number) => (WAXSEAL_CASE_TABLE, number),
-            Item::Span(number) => (WAXSEAL_CASE_SPAN, number),
-        };
-        let (until, how) = case.until.as_ref().map_or((WAXSEAL_FOREVER, ""), |(time, how)| (time.micros(), how));
-        place.set(waxseal_case_t {
-            family: waxseal_slice_t::of(case.family.as_bytes()),
-            kind,
-            number,
-            since_micros: case.since.micros(),
-            until_micros: until,
-            how: waxseal_slice_t::of(how.as_bytes()),
-            fields: fields.len(),
-        });
-    })
+finders! {
+    /// The case at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+    fn waxseal_cases_get(cases: *const waxseal_cases_t, at: usize; case: *mut waxseal_case_t) =>
+        |cases| cases.get(at).map(waxseal_case_t::of);
+
+    /// A field of a case, both by 0-based index: the cause, the table, or the range and its bound. `WAXSEAL_NOT_FOUND`
+    /// past the end. Valid until the list is destroyed.
+    fn waxseal_cases_field(
+        cases: *const waxseal_cases_t,
+        at: usize,
+        field_at: usize;
+        field: *mut waxseal_field_t,
+    ) => |cases| cases.get(at).and_then(|known| known.fields.get(field_at)).map(waxseal_field_t::of);
 }
 
-/// A field of a case, both by 0-based index: the cause, the table, or the range and its bound. `WAXSEAL_NOT_FOUND` past
-/// the end. Valid until the list is destroyed.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_cases_field(
-    cases: *const waxseal_cases_t,
-    at: usize,
-    field_at: usize,
-    field: *mut waxseal_field_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let field = unsafe { out(field) };
-    status_of(|| {
-        with(cases, |cases| {
-            let Some(flat) = cases.get(at).and_then(|known| known.fields.get(field_at)) else { return Ok(false) };
-            field.set(waxseal_field_t::of(flat));
-            Ok(true)
-        })
-    })
-}
-
-/// Destroys a list of cases. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_cases_destroy(cases: *mut waxseal_cases_t) -> i32 {
-    status_of(|| end(cases.cast_const()))
+destroy! {
+    /// Destroys a list of cases. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+    fn waxseal_cases_destroy(cases: *mut waxseal_cases_t);
 }

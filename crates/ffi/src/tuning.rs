@@ -2,122 +2,59 @@
 
 use std::time::Duration;
 
-use face::Settings;
+use crate::declare::setters;
+use crate::options::{setting, waxseal_options_t};
 
-use crate::call::status_of;
-use crate::error::Failure;
-use crate::options::{set, waxseal_options_t};
+setters! {
+    setting;
 
-/// Changes a setting.
-fn tune(options: *mut waxseal_options_t, turn: impl Fn(&mut Settings) + Send + 'static) -> i32 {
-    set(options, move |builder| builder.tune(&turn))
-}
+    /// Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is
+    /// closed, and its next read reopens it. Default 0: a limit that leaves half of the process's descriptor limit to
+    /// the application.
+    fn waxseal_options_set_open_tables(options: *mut waxseal_options_t, tables: usize) => open_tables = tables;
 
-/// Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is
-/// closed, and its next read reopens it. Default 0: a limit that leaves half of the process's descriptor limit to the
-/// application.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_open_tables(options: *mut waxseal_options_t, tables: usize) -> i32 {
-    tune(options, move |settings| settings.open_tables = tables)
-}
+    /// Memory for indexes and filters of open tables, in bytes. Above it, tables without recent reads drop theirs and
+    /// load them again when needed. Default 1 GiB.
+    fn waxseal_options_set_index_bytes(options: *mut waxseal_options_t, bytes: usize) => index_bytes = bytes;
 
-/// Memory for indexes and filters of open tables, in bytes. Above it, tables without recent reads drop theirs and load
-/// them again when needed. Default 1 GiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_index_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    tune(options, move |settings| settings.index_bytes = bytes)
-}
+    /// Maximum number of threads for one large compaction, 1 to 64. Default 2.
+    fn waxseal_options_set_subcompactions(options: *mut waxseal_options_t, threads: usize) => subcompactions = threads;
 
-/// Maximum number of threads for one large compaction, 1 to 64. Default 2.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_subcompactions(options: *mut waxseal_options_t, threads: usize) -> i32 {
-    tune(options, move |settings| settings.subcompactions = threads)
-}
+    /// Limits the bytes per second that flushes and compactions write together. Default 0: no limit.
+    fn waxseal_options_set_background_bytes_per_second(options: *mut waxseal_options_t, bytes: u64) =>
+        background_bytes_per_second = bytes;
 
-/// Limits the bytes per second that flushes and compactions write together. Default 0: no limit.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_background_bytes_per_second(options: *mut waxseal_options_t, bytes: u64) -> i32 {
-    tune(options, move |settings| settings.background_bytes_per_second = bytes)
-}
+    /// Bytes of replaced table files, the newest ones, that are kept for repairs. Default 0: they are deleted at once.
+    fn waxseal_options_set_trash_bytes(options: *mut waxseal_options_t, bytes: u64) => trash_bytes = bytes;
 
-/// Bytes of replaced table files, the newest ones, that are kept for repairs. Default 0: they are deleted at once.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_trash_bytes(options: *mut waxseal_options_t, bytes: u64) -> i32 {
-    tune(options, move |settings| settings.trash_bytes = bytes)
-}
+    /// Size of a log segment, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. If half of
+    /// `memtable_bytes` is smaller, segments have that size, but at least 1 MiB.
+    fn waxseal_options_set_segment_bytes(options: *mut waxseal_options_t, bytes: u64) => segment_bytes = bytes;
 
-/// Size of a log segment, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB. If half of `memtable_bytes` is
-/// smaller, segments have that size, but at least 1 MiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_segment_bytes(options: *mut waxseal_options_t, bytes: u64) -> i32 {
-    tune(options, move |settings| settings.segment_bytes = bytes)
-}
+    /// Size of the file that holds the newest bytes of the log, the log's tail ring; a multiple of 4096, at least 16
+    /// KiB. Default 4 MiB. Not the event ring of `waxseal_options_set_ring`.
+    fn waxseal_options_set_ring_bytes(options: *mut waxseal_options_t, bytes: usize) => ring_bytes = bytes;
 
-/// Size of the file that holds the newest bytes of the log, the log's tail ring; a multiple of 4096, at least 16 KiB.
-/// Default 4 MiB. Not the event ring of `waxseal_options_set_ring`.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_ring_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    tune(options, move |settings| settings.ring_bytes = bytes)
-}
+    /// The tail ring is drained to its segment each time this many bytes have accumulated; at most half of its size.
+    /// Default 256 KiB.
+    fn waxseal_options_set_drain_bytes(options: *mut waxseal_options_t, bytes: usize) => drain_bytes = bytes;
 
-/// The tail ring is drained to its segment each time this many bytes have accumulated; at most half of its size.
-/// Default 256 KiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_drain_bytes(options: *mut waxseal_options_t, bytes: usize) -> i32 {
-    tune(options, move |settings| settings.drain_bytes = bytes)
-}
+    /// Size at which the manifest is rewritten, in bytes. Default 4 MiB.
+    fn waxseal_options_set_manifest_bytes(options: *mut waxseal_options_t, bytes: u64) => manifest_bytes = bytes;
 
-/// Size at which the manifest is rewritten, in bytes. Default 4 MiB.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_manifest_bytes(options: *mut waxseal_options_t, bytes: u64) -> i32 {
-    tune(options, move |settings| settings.manifest_bytes = bytes)
-}
+    /// Number of engine events in the manifest at which the oldest half moves to the log of events. Default 4,096.
+    fn waxseal_options_set_chronicle_lines(options: *mut waxseal_options_t, lines: usize) => chronicle_lines = lines;
 
-/// Number of engine events in the manifest at which the oldest half moves to the log of events. Default 4,096.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_chronicle_lines(options: *mut waxseal_options_t, lines: usize) -> i32 {
-    tune(options, move |settings| settings.chronicle_lines = lines)
-}
+    /// Maximum number of engine events that the log keeps, the newest ones, if they are younger than
+    /// `waxseal_options_set_engine_event_age`. A later flush drops an event beyond either limit. Events that wrote a
+    /// live table or belong to an open quarantine stay. Events of users do not count and are never dropped. Default
+    /// 10,000; `SIZE_MAX` keeps all.
+    fn waxseal_options_set_engine_events(options: *mut waxseal_options_t, events: usize) => engine_events = events;
 
-/// Maximum number of engine events that the log keeps, the newest ones, if they are younger than
-/// `waxseal_options_set_engine_event_age`. A later flush drops an event beyond either limit. Events that wrote a live
-/// table or belong to an open quarantine stay. Events of users do not count and are never dropped. Default 10,000;
-/// `SIZE_MAX` keeps all.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_engine_events(options: *mut waxseal_options_t, events: usize) -> i32 {
-    tune(options, move |settings| settings.engine_events = events)
-}
-
-/// Maximum age of engine events, in microseconds, as described for `waxseal_options_set_engine_events`. Default 30
-/// days; `UINT64_MAX` means no age limit.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_options_set_engine_event_age(options: *mut waxseal_options_t, micros: u64) -> i32 {
-    let age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
-    tune(options, move |settings| settings.engine_event_age = age)
+    /// Maximum age of engine events, in microseconds, as described for `waxseal_options_set_engine_events`. Default 30
+    /// days; `UINT64_MAX` means no age limit.
+    fn waxseal_options_set_engine_event_age(options: *mut waxseal_options_t, micros: u64) =>
+        engine_event_age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use face::WriteOptions;
 
 use crate::call::{answer, status_of};
+use crate::declare::{create, destroy};
 use crate::error::{Result, waxseal_error_t};
-use crate::handle::{Kind, end, handle, issue, with_mut};
+use crate::handle::{Kind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
@@ -35,22 +36,9 @@ pub(crate) fn set(
     })
 }
 
-/// Creates write options with all defaults.
-///
-/// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_write_options_destroy`. Errors:
-/// `WAXSEAL_INVALID` if `options` is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_write_options_create(
-    options: *mut *mut waxseal_write_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (options, error) = unsafe { (out(options), out(error)) };
-    answer(error, || {
-        let options = options.needed("write options")?;
-        options.set(issue(Mutex::default())?);
-        Ok(())
-    })
+create! {
+    /// Creates write options with all defaults.
+    fn waxseal_write_options_create(options: *mut *mut waxseal_write_options_t) => "write options";
 }
 
 /// Sets the durability of the write: one of `WAXSEAL_DURABILITY_..`.
@@ -93,10 +81,7 @@ pub extern "C" fn waxseal_write_options_set_log_as_insert(options: *mut waxseal_
     status_of(|| set(options, WriteOptions::log_as_insert))
 }
 
-/// Destroys write options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn waxseal_write_options_destroy(options: *mut waxseal_write_options_t) -> i32 {
-    status_of(|| end(options.cast_const()))
+destroy! {
+    /// Destroys write options. Null is allowed; destroyed options are `WAXSEAL_CLOSED`.
+    fn waxseal_write_options_destroy(options: *mut waxseal_write_options_t);
 }

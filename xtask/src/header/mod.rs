@@ -1,8 +1,11 @@
-//! `cargo xtask header`: the C header, made from the source of the library.
+//! `cargo xtask header`: the C header, generated from the source of the library.
 //!
-//! In: crates/ffi/src and crates/ffi/cbindgen.toml. Out: crates/ffi/include/waxseal.h, or with `--check` only whether it is what would be
-//! made. cbindgen does it, in one version, so that every machine makes the same page; it is built into `target/tools` when it is
-//! missing. It is no dependency: whoever builds the library has the header.
+//! In: crates/ffi/src and crates/ffi/cbindgen.toml. Out: crates/ffi/include/waxseal.h, or with `--check` only whether it
+//! is current. cbindgen generates it from a copy of the source below target/header, in which the tables of macros are
+//! expanded (`tables`). One version of cbindgen makes the same header on every machine; it is built into `target/tools`
+//! if it is missing. It is not a dependency: the repository contains the header.
+
+mod tables;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -37,21 +40,37 @@ pub(crate) fn is_current(root: &Path) -> Result<bool, String> {
 }
 
 fn made(root: &Path) -> Result<String, String> {
-    let package = root.join("crates/ffi");
+    // Several processes may do this at a time.
+    let copy = root.join(format!("target/header/{}", std::process::id()));
+    expand(&root.join("crates/ffi/src"), &copy)?;
     let mut command = Command::new(cbindgen(root)?);
-    command
-        .arg("--quiet")
-        .arg("--config")
-        .arg(package.join("cbindgen.toml"))
-        .arg("--lockfile")
-        .arg(root.join("Cargo.lock"));
-    command.args(["--crate", "waxseal-ffi"]).arg(&package).current_dir(root);
-    let output = command.output().map_err(|error| format!("cbindgen cannot be started: {error}"))?;
+    command.arg("--quiet").arg("--config").arg(root.join("crates/ffi/cbindgen.toml")).arg(copy.join("lib.rs"));
+    let output = command.output().map_err(|error| format!("cbindgen cannot be started: {error}"));
+    let _ = std::fs::remove_dir_all(&copy); // a copy that stays does no harm
+    let output = output?;
     if !output.status.success() {
         return Err(format!("cbindgen: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let text = String::from_utf8(output.stdout).map_err(|_| "cbindgen wrote no text".to_owned())?;
     Ok(text.lines().map(|line| bracketed(line) + "\n").collect())
+}
+
+/// Copies a folder of sources with their tables expanded.
+fn expand(from: &Path, to: &Path) -> Result<(), String> {
+    let fault = |error: std::io::Error| format!("{}: {error}", to.display());
+    std::fs::create_dir_all(to).map_err(fault)?;
+    for entry in std::fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))? {
+        let path = entry.map_err(fault)?.path();
+        let place = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            expand(&path, &place)?;
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let made = tables::expanded(&text).map_err(|what| format!("{}: {what}", path.display()))?;
+        std::fs::write(&place, made).map_err(fault)?;
+    }
+    Ok(())
 }
 
 /// A negative number in a macro gets its brackets: it must stay one number wherever it is put.
