@@ -7,9 +7,10 @@ use std::sync::Arc;
 use face::registry::{Asker, Authorizer, Operation, Target};
 
 use crate::call::status_of;
-use crate::callback::{Caller, Context, waxseal_destroy_fn};
+use crate::callback::{Context, waxseal_destroy_fn};
 use crate::lent::waxseal_slice_t;
 use crate::options::{set_calling, waxseal_options_t};
+use crate::reentry::Caller;
 
 /// May the session register an operation on a target, or unregister it?
 pub const WAXSEAL_MAY_REGISTER: i32 = 0;

@@ -4,10 +4,11 @@ use std::sync::Mutex;
 
 use face::{Batch, ColumnFamily};
 
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::db::waxseal_db_t;
 use crate::declare::{destroy, getters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, out};

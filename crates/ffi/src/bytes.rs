@@ -2,7 +2,7 @@
 
 use crate::call::value_of;
 use crate::declare::destroy;
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, waxseal_slice_t};
 

@@ -1,15 +1,14 @@
-//! The boundary: every fallible function runs through `answer`.
+//! The boundary: every function runs through `caught`.
 //!
-//! In: the body of a call, as a closure, and the place for its error. Out: a status. A panic is caught here: it becomes
+//! In: the body of a call, as a closure. Out: its result, or a status. A panic is caught here: it becomes
 //! `WAXSEAL_INTERNAL` with the panic's message, and the objects that the call had locked return `WAXSEAL_INTERNAL` from
 //! then on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::comparator::unwound;
-use crate::error::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK, fail, waxseal_error_t};
-use crate::lent::Out;
+use crate::failure::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK};
+use crate::order_failure::unwound;
 
 /// The result of a successful call, convertible to a status.
 pub(crate) trait Answer {
@@ -36,20 +35,16 @@ impl Answer for i32 {
     }
 }
 
-/// Runs a call. On failure its error is written to `error`, unless that is null.
+/// Runs a call; a panic becomes a failure.
 #[inline]
-pub(crate) fn answer<A: Answer>(error: Out<'_, *mut waxseal_error_t>, call: impl FnOnce() -> Result<A>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(answer)) => answer.status(),
-        Ok(Err(failure)) => fail(error, &failure),
-        Err(panic) => fail(error, &panicked(panic)),
-    }
+pub(crate) fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 /// Runs a call that has no error argument and returns only a status.
 #[inline]
 pub(crate) fn status_of<A: Answer>(call: impl FnOnce() -> Result<A>) -> i32 {
-    answer(Out::nowhere(), call)
+    caught(call).map_or_else(|failure| failure.status(), Answer::status)
 }
 
 /// Runs a call that returns a value; returns `otherwise` if it failed.
@@ -74,17 +69,10 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{WAXSEAL_INTERNAL, waxseal_error_code, waxseal_error_destroy};
-    use crate::lent::out;
+    use crate::failure::WAXSEAL_INTERNAL;
 
     #[test]
-    fn a_panic_is_a_status_with_its_message() {
-        let mut error = std::ptr::null_mut();
-        // SAFETY: a place of ours.
-        let place = unsafe { out(&mut error) };
-        assert_eq!(answer(place, || -> Result<()> { panic!("so it goes") }), WAXSEAL_INTERNAL);
-        assert_eq!(waxseal_error_code(error), WAXSEAL_INTERNAL);
-        assert_eq!(waxseal_error_destroy(error), WAXSEAL_OK);
+    fn a_panic_is_a_status() {
         assert_eq!(status_of(|| -> Result<()> { std::panic::panic_any(7) }), WAXSEAL_INTERNAL);
         assert!(value_of(true, || -> Result<bool> { panic!("so it goes") }));
     }

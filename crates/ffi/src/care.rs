@@ -3,16 +3,16 @@
 use face::care::{Digest, ErrorHandler, RepairSource, Watch};
 use face::{Builder, Db, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
 
-use crate::call::answer;
-use crate::callback::Caller;
 use crate::care_options::{Care, Pass, care_settings, waxseal_care_options_t};
 use crate::db::waxseal_db_t;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::handle::{issue, with};
 use crate::lent::{Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
 use crate::range::{bounds, waxseal_range_t};
+use crate::reentry::Caller;
 use crate::repair_source::{Handler, Source};
 use crate::report::{Found, waxseal_report_t};
 use crate::snapshot::{read, waxseal_snapshot_t};

@@ -9,12 +9,13 @@ use std::sync::Mutex;
 use face::care::{Progress, StoreUid, Token};
 use face::interrupt;
 
-use crate::call::{answer, status_of};
-use crate::callback::Caller;
-use crate::declare::{create, destroy, field, setters};
-use crate::error::{Failure, Result, WAXSEAL_INTERRUPTED, waxseal_error_t};
+use crate::call::status_of;
+use crate::declare::{destroy, field, setters};
+use crate::error::{answer, create, waxseal_error_t};
+use crate::failure::{Failure, Result, WAXSEAL_INTERRUPTED};
 use crate::handle::{Kind, handle, with_mut};
 use crate::lent::{lent, out};
+use crate::reentry::Caller;
 use crate::repair_source::{Handler, Source, waxseal_handler_fn, waxseal_source_fn};
 use crate::report::waxseal_resume_t;
 

@@ -2,12 +2,12 @@
 
 use face::{Builder, Db};
 
-use crate::call::answer;
-use crate::comparator::check_opening;
-use crate::error::{Result, WAXSEAL_CLOSED, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Result, WAXSEAL_CLOSED};
 use crate::handle::{Kind, handle, issue, take, with, with_failed};
 use crate::lent::{Lent, Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
+use crate::order_failure::check_opening;
 
 /// An open store. Usable from any thread; closed by `waxseal_close`.
 pub struct waxseal_db_t {
@@ -28,7 +28,7 @@ fn open_by(
     let opened = open(builder);
     check_opening(&caller)?; // after a failed comparison the result is unreliable
     let opened = opened?;
-    crate::comparator::opened(&caller, opened.store())?;
+    crate::order_failure::opened(&caller, opened.store())?;
     db.set(issue(opened)?);
     Ok(())
 }

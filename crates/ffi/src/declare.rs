@@ -85,30 +85,6 @@ macro_rules! finders {
 }
 pub(crate) use finders;
 
-/// Functions that create an object with all defaults; messages call it by the name behind `=>`.
-macro_rules! create {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident($place:ident: *mut *mut $type:ty) => $called:literal;
-    )*) => {$(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            $place: *mut *mut $type,
-            error: *mut *mut $crate::error::waxseal_error_t,
-        ) -> i32 {
-            // SAFETY: the header asks that outputs be null or writable.
-            let ($place, error) = unsafe { ($crate::lent::out($place), $crate::lent::out(error)) };
-            $crate::call::answer(error, || {
-                let $place = $place.needed($called)?;
-                $place.set($crate::handle::issue(Default::default())?);
-                Ok(())
-            })
-        }
-    )*};
-}
-pub(crate) use create;
-
 /// Functions that destroy a handle.
 macro_rules! destroy {
     ($(

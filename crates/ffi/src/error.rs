@@ -1,61 +1,17 @@
-//! Statuses and error objects.
+//! Error objects, and calls that return them.
 //!
-//! In: a failure of the engine or of the boundary. Out: a negative status, and an error object that describes the
-//! failure: the damaged file and offset, the affected keys. Positive statuses are not failures and create no error
-//! object.
+//! In: a failed call. Out: its negative status, and an error object that describes the failure: the damaged file and
+//! offset, the affected keys.
 
-use std::borrow::Cow;
 use std::ffi::{CString, c_char};
-use std::fmt;
 
-use face::{Damage, Error, ErrorKind, Verdict};
+use face::{Damage, Verdict};
 
-use crate::call::{status_of, value_of};
-use crate::callback::has_failed;
+use crate::call::{Answer, caught, status_of, value_of};
 use crate::declare::{destroy, getters};
+use crate::failure::{Failure, Result, WAXSEAL_OK};
 use crate::handle::{Kind, end, handle, issue, take, with};
 use crate::lent::{Out, lent, out, waxseal_slice_t};
-
-/// Success.
-pub const WAXSEAL_OK: i32 = 0;
-/// The key, entry or list element does not exist, or the iterator is not positioned. Not a failure: outputs and error
-/// are untouched.
-pub const WAXSEAL_NOT_FOUND: i32 = 1;
-/// The caller's buffer is too small. The required size was written, and nothing else. Not a failure: no error object is
-/// created.
-pub const WAXSEAL_TOO_SMALL: i32 = 2;
-/// The answer is not in memory, and the call must not read a file. Not a failure: nothing was written.
-pub const WAXSEAL_NOT_RESIDENT: i32 = 3;
-/// Stored bytes are damaged. Repair, salvage or restore the store; undamaged data stays readable.
-pub const WAXSEAL_CORRUPTION: i32 = -1;
-/// The operating system reported an error. Free space or fix the device, then retry.
-pub const WAXSEAL_IO: i32 = -2;
-/// Another process, or another handle, has the store open.
-pub const WAXSEAL_LOCKED: i32 = -3;
-/// The call is invalid; nothing was changed.
-pub const WAXSEAL_INVALID: i32 = -4;
-/// Another commit came first; retry the transaction.
-pub const WAXSEAL_CONFLICT: i32 = -5;
-/// The store was opened read-only.
-pub const WAXSEAL_READ_ONLY: i32 = -6;
-/// An earlier fsync or write of the log failed. Reads still work; reopen the store to write.
-pub const WAXSEAL_HALTED: i32 = -7;
-/// The store was written by a newer version.
-pub const WAXSEAL_FORMAT_TOO_NEW: i32 = -8;
-/// The store was closed, or the handle was destroyed.
-pub const WAXSEAL_CLOSED: i32 = -9;
-/// Another thread is using this object, which only one thread at a time may use. Nothing was changed.
-pub const WAXSEAL_BUSY: i32 = -10;
-/// Memory for the result cannot be allocated. Nothing was changed.
-pub const WAXSEAL_OUT_OF_MEMORY: i32 = -11;
-/// A callback failed; the error carries the reason that it gave.
-pub const WAXSEAL_CALLBACK: i32 = -12;
-/// The library detected a bug in itself: please report the message. The object that the call operated on is unusable
-/// from now on.
-pub const WAXSEAL_INTERNAL: i32 = -13;
-/// The thread's interrupt function stopped the call (`waxseal_set_interrupt`). Work that it had finished stays; the
-/// call may be repeated.
-pub const WAXSEAL_INTERRUPTED: i32 = -14;
 
 /// The error is not about damage.
 pub const WAXSEAL_VERDICT_NONE: i32 = 0;
@@ -80,81 +36,6 @@ pub struct waxseal_error_t {
 }
 
 handle!(waxseal_error_t => Story, Kind::Error, "error");
-
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
-
-/// The reason why a call failed.
-#[derive(Clone, Debug)]
-pub(crate) enum Failure {
-    /// An error of the engine.
-    Engine(Error),
-    /// An error detected at the boundary.
-    Call(i32, Cow<'static, str>),
-}
-
-impl From<Error> for Failure {
-    #[cold]
-    fn from(error: Error) -> Failure {
-        Failure::Engine(error)
-    }
-}
-
-impl Failure {
-    #[cold]
-    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Failure {
-        Failure::Call(WAXSEAL_INVALID, message.into())
-    }
-
-    #[cold]
-    pub(crate) fn closed(message: impl Into<Cow<'static, str>>) -> Failure {
-        Failure::Call(WAXSEAL_CLOSED, message.into())
-    }
-
-    #[cold]
-    pub(crate) fn busy(name: &str) -> Failure {
-        Failure::Call(WAXSEAL_BUSY, format!("another thread is using this {name}").into())
-    }
-
-    #[cold]
-    pub(crate) fn out_of_memory(what: &str) -> Failure {
-        Failure::Call(WAXSEAL_OUT_OF_MEMORY, format!("no memory for {what}").into())
-    }
-
-    #[cold]
-    pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Failure {
-        Failure::Call(WAXSEAL_INTERNAL, message.into())
-    }
-
-    pub(crate) fn status(&self) -> i32 {
-        let error = match self {
-            Failure::Call(status, _) => return *status,
-            Failure::Engine(error) => error,
-        };
-        match error.kind() {
-            ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
-            ErrorKind::Io(_) if has_failed(error) => WAXSEAL_CALLBACK,
-            ErrorKind::Io(_) => WAXSEAL_IO,
-            ErrorKind::Locked => WAXSEAL_LOCKED,
-            ErrorKind::Invalid => WAXSEAL_INVALID,
-            ErrorKind::Conflict => WAXSEAL_CONFLICT,
-            ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
-            ErrorKind::Halted => WAXSEAL_HALTED,
-            ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
-            ErrorKind::Closed => WAXSEAL_CLOSED,
-            ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
-            _ => WAXSEAL_INTERNAL, // a kind unknown to this library
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Engine(error) => error.fmt(f),
-            Failure::Call(_, message) => f.write_str(message),
-        }
-    }
-}
 
 /// The content of an error object.
 pub(crate) struct Story {
@@ -214,6 +95,39 @@ pub(crate) fn fail(error: Out<'_, *mut waxseal_error_t>, failure: &Failure) -> i
     }
     failure.status()
 }
+
+/// Runs a call. On failure its error is written to `error`, unless that is null.
+#[inline]
+pub(crate) fn answer<A: Answer>(error: Out<'_, *mut waxseal_error_t>, call: impl FnOnce() -> Result<A>) -> i32 {
+    match caught(call) {
+        Ok(answer) => answer.status(),
+        Err(failure) => fail(error, &failure),
+    }
+}
+
+/// Functions that create an object with all defaults; messages call it by the name behind `=>`.
+macro_rules! create {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($place:ident: *mut *mut $type:ty) => $called:literal;
+    )*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $place: *mut *mut $type,
+            error: *mut *mut $crate::error::waxseal_error_t,
+        ) -> i32 {
+            // SAFETY: the header asks that outputs be null or writable.
+            let ($place, error) = unsafe { ($crate::lent::out($place), $crate::lent::out(error)) };
+            $crate::error::answer(error, || {
+                let $place = $place.needed($called)?;
+                $place.set($crate::handle::issue(Default::default())?);
+                Ok(())
+            })
+        }
+    )*};
+}
+pub(crate) use create;
 
 /// Takes the error that a callback left, and returns its message; `None` if the callback left no error.
 pub(crate) fn taken_message(error: *mut waxseal_error_t) -> Option<String> {
@@ -323,4 +237,21 @@ getters! {
 destroy! {
     /// Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
     fn waxseal_error_destroy(error: *mut waxseal_error_t);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::WAXSEAL_INTERNAL;
+    use crate::lent::out;
+
+    #[test]
+    fn a_panic_is_a_status_with_its_message() {
+        let mut error = std::ptr::null_mut();
+        // SAFETY: a place of ours.
+        let place = unsafe { out(&mut error) };
+        assert_eq!(answer(place, || -> Result<()> { panic!("so it goes") }), WAXSEAL_INTERNAL);
+        assert_eq!(waxseal_error_code(error), WAXSEAL_INTERNAL);
+        assert_eq!(waxseal_error_destroy(error), WAXSEAL_OK);
+    }
 }

@@ -6,7 +6,7 @@ use face::Session;
 use face::registry::{Event, Step};
 
 use crate::declare::{destroy, finders, getters, mirror};
-use crate::error::Result;
+use crate::failure::Result;
 use crate::fields::{Flat, WAXSEAL_FIELD_NUMBERS, flat};
 use crate::handle::{Kind, handle, issue};
 use crate::lent::{Out, waxseal_slice_t};

@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use face::exchange::{ExportOptions, Exported, Form, Imported, Policy, Versions};
 use face::meta::LABELS;
 
-use crate::call::{answer, status_of};
-use crate::declare::{create, destroy, field, mirror, setters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::call::status_of;
+use crate::declare::{destroy, field, mirror, setters};
+use crate::error::{answer, create, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, with, with_mut};
 use crate::lent::{lent, lent_slices, out, waxseal_slice_t};

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use face::{CfOptions, SealLayout, StoreId};
 
-use crate::call::answer;
-use crate::callback::Caller;
-use crate::comparator::Given;
-use crate::declare::{create, destroy, field, setters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::declare::{destroy, field, setters};
+use crate::error::{answer, create, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::handle::{Kind, handle, with_mut};
+use crate::key_order::Given;
 use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
+use crate::reentry::Caller;
 
 /// Seals are stored in a column if a codec compresses the block, otherwise after their records.
 pub const WAXSEAL_SEALS_BY_CODEC: i32 = 0;

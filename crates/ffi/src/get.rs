@@ -3,9 +3,10 @@
 use face::Slice;
 
 use crate::bytes::{copied, waxseal_bytes_t};
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::declare::{destroy, getters};
-use crate::error::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};

@@ -21,9 +21,9 @@ use arc_swap::ArcSwapOption;
 
 use face::StoreId;
 
-use crate::callback::{is_inside, refuse_reentry};
-use crate::comparator::{Watch, check};
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
+use crate::order_failure::{Watch, check};
+use crate::reentry::{is_inside, refuse_reentry};
 
 const PLACE_BITS: u32 = 28;
 const GENERATION_BITS: u32 = 31;

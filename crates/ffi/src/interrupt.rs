@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use face::interrupt;
 
 use crate::call::status_of;
-use crate::callback::calls_from_any;
+use crate::reentry::calls_from_any;
 
 /// Interrupt function, called about every 10 ms by long calls of the thread that set it, on that thread. It returns 0
 /// to continue; any other value stops the call with `WAXSEAL_INTERRUPTED`. It must not call the library with an object

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 
 use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
 
-use crate::call::answer;
 use crate::declare::{destroy, field, getters, setters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
@@ -441,7 +441,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::error::WAXSEAL_OUT_OF_MEMORY;
+    use crate::failure::WAXSEAL_OUT_OF_MEMORY;
 
     /// The system's allocator, which refuses allocations of a thread above a limit.
     struct Scarce;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use face::registry::{Explanation, Lies};
 
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::declare::{destroy, finders};
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
 use crate::events::{Events, give, waxseal_events_t};
+use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{lent, out, waxseal_slice_t};

@@ -9,7 +9,7 @@ use std::slice;
 
 use face::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
 
 /// Bytes: a pointer and a length. A null pointer with length 0 is the empty slice.
 ///
@@ -183,11 +183,6 @@ pub(crate) unsafe fn out<'a, T>(place: *mut T) -> Out<'a, T> {
 }
 
 impl<T> Out<'_, T> {
-    /// Returns an output without a place, which drops the result.
-    pub(crate) fn nowhere() -> Self {
-        Out { place: std::ptr::null_mut(), lifetime: PhantomData }
-    }
-
     /// Refuses a null pointer where the result is the purpose of the call.
     #[inline]
     pub(crate) fn needed(self, what: &str) -> Result<Self> {

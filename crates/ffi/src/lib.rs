@@ -36,8 +36,12 @@ compile_error!("handles need pointers of 64 bits");
 mod call;
 pub mod callback;
 mod declare;
+mod order_failure;
+mod reentry;
 
 // In the order of the header.
+
+pub mod failure;
 
 pub mod error;
 pub mod handle;
@@ -45,6 +49,8 @@ pub mod lent;
 pub mod version;
 
 pub mod bytes;
+
+pub mod key_order;
 
 pub mod comparator;
 pub mod family_options;

@@ -8,10 +8,11 @@ use face::care::Fence;
 use face::{Error, Event, Listener};
 
 use crate::call::status_of;
-use crate::callback::{Caller, Context, waxseal_destroy_fn};
+use crate::callback::{Context, waxseal_destroy_fn};
 use crate::error::verdict_number;
 use crate::lent::waxseal_slice_t;
 use crate::options::{set_calling, waxseal_options_t};
+use crate::reentry::Caller;
 
 /// Recovery replayed the log at open: `commits`; `bytes` were cut from its torn end.
 pub const WAXSEAL_EVENT_RECOVERED: i32 = 0;

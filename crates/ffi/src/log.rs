@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use face::registry::{Paging, Payload, Query, Time};
 
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::declare::{destroy, field, setters};
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
 use crate::events::{Events, waxseal_events_t};
+use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, with, with_mut};
 use crate::lent::{lent, out};

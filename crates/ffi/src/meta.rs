@@ -8,9 +8,10 @@ use face::{ColumnFamily, WriteOptions};
 
 use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
-use crate::call::{answer, status_of};
+use crate::call::status_of;
 use crate::declare::destroy;
-use crate::error::{Failure, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::Failure;
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn waxseal_batch_put_with(
         let given = entries?
             .iter()
             .map(|entry| unsafe { Ok((entry.provider, lent(entry.bytes.data, entry.bytes.len).value()?)) });
-        let given = given.collect::<crate::error::Result<Vec<(u16, &[u8])>>>()?;
+        let given = given.collect::<crate::failure::Result<Vec<(u16, &[u8])>>>()?;
         add(batch, family, |batch, family| {
             batch.put_given(family, key.key()?, value.value()?, &given);
             Ok(())

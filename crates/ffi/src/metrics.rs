@@ -8,10 +8,9 @@ use std::fmt::Write as _;
 use face::{Db, FamilyMetrics, Metrics, RecoveryReport};
 
 use crate::bytes::{give, waxseal_bytes_t};
-use crate::call::answer;
 use crate::db::waxseal_db_t;
 use crate::declare::mirror;
-use crate::error::waxseal_error_t;
+use crate::error::{answer, waxseal_error_t};
 use crate::handle::with;
 use crate::lent::{lent, out};
 

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 use face::{Builder, Compression, Durability, Verify};
 
 use crate::call::status_of;
-use crate::callback::Caller;
-use crate::declare::{create, destroy, setters};
-use crate::error::{Failure, Result};
+use crate::declare::{destroy, setters};
+use crate::error::create;
+use crate::failure::{Failure, Result};
 use crate::handle::{Kind, handle, with_mut};
+use crate::reentry::Caller;
 
 /// The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
 pub const WAXSEAL_DURABILITY_DEFAULT: i32 = 0;

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use face::care::Kind as RecordKind;
 use face::meta::{Descriptor, DropReason, Locality, MetadataProvider, OnUnknown, Rebuild, Record, Wants, WriteCtx};
 
-use crate::call::{answer, status_of};
-use crate::callback::{Caller, Context, ask, failed, waxseal_destroy_fn};
+use crate::call::status_of;
+use crate::callback::{Context, ask, waxseal_destroy_fn};
 use crate::declare::{destroy, field, setters};
-use crate::error::{WAXSEAL_NOT_FOUND, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{WAXSEAL_NOT_FOUND, failed};
 use crate::handle::{Kind, handle, issue, with_mut};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::options::{set_calling, waxseal_options_t};
+use crate::reentry::Caller;
 
 /// Waxseal's own expiry provider: eight bytes, microseconds since 1970, little-endian.
 pub const WAXSEAL_PROVIDER_EXPIRY: u16 = 1;

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::lent::lent;
 
 /// The range has no bound at this end. The key is ignored.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use face::Session as Who;
 use face::registry::{Mode, Operation, RegisterOptions, Registration, Scope, Target, Values};
 
-use crate::call::answer;
-use crate::declare::{create, destroy, field, finders, getters, mirror, setters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::declare::{destroy, field, finders, getters, mirror, setters};
+use crate::error::{answer, create, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::handle::{Kind, handle, issue, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::session::waxseal_session_t;

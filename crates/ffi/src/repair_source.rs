@@ -7,10 +7,12 @@ use face::care::{Candidate, Corrupted, Decision, ErrorHandler, Kind, RepairSourc
 use face::{Result, Seal};
 
 use crate::call::status_of;
-use crate::callback::{Caller, ask, failed, failed_as};
-use crate::error::{Failure, WAXSEAL_CALLBACK, verdict_number, waxseal_error_t};
+use crate::callback::ask;
+use crate::error::{verdict_number, waxseal_error_t};
+use crate::failure::{Failure, WAXSEAL_CALLBACK, failed, failed_as};
 use crate::lent::{Lent, lent, waxseal_slice_t};
 use crate::provider::{WAXSEAL_KIND_DELETE, WAXSEAL_KIND_PUT};
+use crate::reentry::Caller;
 use crate::seal::waxseal_seal_t;
 
 /// Fence the lost range: reads in it return `WAXSEAL_CORRUPTION`, the rest stays readable.
@@ -135,7 +137,7 @@ unsafe extern "C" fn found(
 }
 
 /// Converts a source's record.
-fn candidate(kind: i32, key: Lent<'_>, value: Lent<'_>) -> crate::error::Result<Candidate> {
+fn candidate(kind: i32, key: Lent<'_>, value: Lent<'_>) -> crate::failure::Result<Candidate> {
     let kind = match kind {
         WAXSEAL_KIND_PUT => Kind::Put,
         WAXSEAL_KIND_DELETE => Kind::Delete,

@@ -2,10 +2,10 @@
 
 use face::registry::{Ring, RingStats, WhenFull};
 
-use crate::call::answer;
 use crate::db::waxseal_db_t;
 use crate::declare::{mirror, setters};
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::handle::with;
 use crate::lent::out;
 use crate::options::{step, waxseal_options_t};

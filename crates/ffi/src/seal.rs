@@ -4,8 +4,7 @@ use face::Seal;
 
 use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
-use crate::call::answer;
-use crate::error::waxseal_error_t;
+use crate::error::{answer, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::{issue, with};
 use crate::lent::{lent, out};

@@ -6,10 +6,9 @@ use face::{Identity, Session};
 
 use crate::batch::waxseal_batch_t;
 use crate::bytes::{give, waxseal_bytes_t};
-use crate::call::answer;
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::waxseal_error_t;
+use crate::error::{answer, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{Kind, handle, issue, with};

@@ -2,10 +2,10 @@
 
 use face::{ColumnFamily, Db, Snapshot};
 
-use crate::call::answer;
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::Result;
 use crate::handle::{Kind, handle, issue, with};
 use crate::lent::{Out, out};
 

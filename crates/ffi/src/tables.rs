@@ -6,11 +6,11 @@ use face::care::Fence;
 use face::registry::{Case, Item};
 use face::{ColumnFamily, TableInfo};
 
-use crate::call::answer;
 use crate::db::waxseal_db_t;
 use crate::declare::{destroy, finders, getters, mirror};
-use crate::error::{Result, verdict_number, waxseal_error_t};
+use crate::error::{answer, verdict_number, waxseal_error_t};
 use crate::events::waxseal_field_t;
+use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::fields::{Flat, flat};
 use crate::handle::{Handle, Kind, handle, issue, with};

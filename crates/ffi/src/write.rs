@@ -1,7 +1,6 @@
 //! Single writes.
 
-use crate::call::answer;
-use crate::error::waxseal_error_t;
+use crate::error::{answer, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::with;
 use crate::lent::{lent, out};

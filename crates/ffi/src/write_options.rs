@@ -4,9 +4,10 @@ use std::sync::Mutex;
 
 use face::WriteOptions;
 
-use crate::call::{answer, status_of};
-use crate::declare::{create, destroy};
-use crate::error::{Result, waxseal_error_t};
+use crate::call::status_of;
+use crate::declare::destroy;
+use crate::error::{answer, create, waxseal_error_t};
+use crate::failure::Result;
 use crate::handle::{Kind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;

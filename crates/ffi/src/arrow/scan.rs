@@ -3,8 +3,8 @@
 use super::abi::ArrowArrayStream;
 use super::columns::Column;
 use super::stream::{Limits, Source, streamed};
-use crate::call::answer;
-use crate::error::{Failure, Result, waxseal_error_t};
+use crate::error::{answer, waxseal_error_t};
+use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::with;
 use crate::lent::{Out, lent_array, out};

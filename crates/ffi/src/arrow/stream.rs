@@ -15,9 +15,9 @@ use face::{Cursor, Error, ErrorKind};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::columns::{Batch, Column, schema};
-use crate::callback::{is_inside, refuse_reentry};
-use crate::comparator::{Watch, check, unwound};
-use crate::error::{Failure, Result, WAXSEAL_CLOSED, WAXSEAL_INVALID};
+use crate::failure::{Failure, Result, WAXSEAL_CLOSED, WAXSEAL_INVALID};
+use crate::order_failure::{Watch, check, unwound};
+use crate::reentry::{is_inside, refuse_reentry};
 
 /// The limits at which a batch ends.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,156 @@
+//! Statuses, and the reasons why calls fail.
+//!
+//! In: an error of the engine, or a fault that the boundary detects. Out: a negative status with a message. Positive
+//! statuses are not failures.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use face::{Error, ErrorKind};
+
+/// Success.
+pub const WAXSEAL_OK: i32 = 0;
+/// The key, entry or list element does not exist, or the iterator is not positioned. Not a failure: outputs and error
+/// are untouched.
+pub const WAXSEAL_NOT_FOUND: i32 = 1;
+/// The caller's buffer is too small. The required size was written, and nothing else. Not a failure: no error object is
+/// created.
+pub const WAXSEAL_TOO_SMALL: i32 = 2;
+/// The answer is not in memory, and the call must not read a file. Not a failure: nothing was written.
+pub const WAXSEAL_NOT_RESIDENT: i32 = 3;
+/// Stored bytes are damaged. Repair, salvage or restore the store; undamaged data stays readable.
+pub const WAXSEAL_CORRUPTION: i32 = -1;
+/// The operating system reported an error. Free space or fix the device, then retry.
+pub const WAXSEAL_IO: i32 = -2;
+/// Another process, or another handle, has the store open.
+pub const WAXSEAL_LOCKED: i32 = -3;
+/// The call is invalid; nothing was changed.
+pub const WAXSEAL_INVALID: i32 = -4;
+/// Another commit came first; retry the transaction.
+pub const WAXSEAL_CONFLICT: i32 = -5;
+/// The store was opened read-only.
+pub const WAXSEAL_READ_ONLY: i32 = -6;
+/// An earlier fsync or write of the log failed. Reads still work; reopen the store to write.
+pub const WAXSEAL_HALTED: i32 = -7;
+/// The store was written by a newer version.
+pub const WAXSEAL_FORMAT_TOO_NEW: i32 = -8;
+/// The store was closed, or the handle was destroyed.
+pub const WAXSEAL_CLOSED: i32 = -9;
+/// Another thread is using this object, which only one thread at a time may use. Nothing was changed.
+pub const WAXSEAL_BUSY: i32 = -10;
+/// Memory for the result cannot be allocated. Nothing was changed.
+pub const WAXSEAL_OUT_OF_MEMORY: i32 = -11;
+/// A callback failed; the error carries the reason that it gave.
+pub const WAXSEAL_CALLBACK: i32 = -12;
+/// The library detected a bug in itself: please report the message. The object that the call operated on is unusable
+/// from now on.
+pub const WAXSEAL_INTERNAL: i32 = -13;
+/// The thread's interrupt function stopped the call (`waxseal_set_interrupt`). Work that it had finished stays; the
+/// call may be repeated.
+pub const WAXSEAL_INTERRUPTED: i32 = -14;
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// The reason why a call failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// An error of the engine.
+    Engine(Error),
+    /// An error detected at the boundary.
+    Call(i32, Cow<'static, str>),
+}
+
+impl From<Error> for Failure {
+    #[cold]
+    fn from(error: Error) -> Failure {
+        Failure::Engine(error)
+    }
+}
+
+impl Failure {
+    #[cold]
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Failure {
+        Failure::Call(WAXSEAL_INVALID, message.into())
+    }
+
+    #[cold]
+    pub(crate) fn closed(message: impl Into<Cow<'static, str>>) -> Failure {
+        Failure::Call(WAXSEAL_CLOSED, message.into())
+    }
+
+    #[cold]
+    pub(crate) fn busy(name: &str) -> Failure {
+        Failure::Call(WAXSEAL_BUSY, format!("another thread is using this {name}").into())
+    }
+
+    #[cold]
+    pub(crate) fn out_of_memory(what: &str) -> Failure {
+        Failure::Call(WAXSEAL_OUT_OF_MEMORY, format!("no memory for {what}").into())
+    }
+
+    #[cold]
+    pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Failure {
+        Failure::Call(WAXSEAL_INTERNAL, message.into())
+    }
+
+    pub(crate) fn status(&self) -> i32 {
+        let error = match self {
+            Failure::Call(status, _) => return *status,
+            Failure::Engine(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
+            ErrorKind::Io(_) if has_failed(error) => WAXSEAL_CALLBACK,
+            ErrorKind::Io(_) => WAXSEAL_IO,
+            ErrorKind::Locked => WAXSEAL_LOCKED,
+            ErrorKind::Invalid => WAXSEAL_INVALID,
+            ErrorKind::Conflict => WAXSEAL_CONFLICT,
+            ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
+            ErrorKind::Halted => WAXSEAL_HALTED,
+            ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
+            ErrorKind::Closed => WAXSEAL_CLOSED,
+            ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
+            _ => WAXSEAL_INTERNAL, // a kind unknown to this library
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Engine(error) => error.fmt(f),
+            Failure::Call(_, message) => f.write_str(message),
+        }
+    }
+}
+
+/// A callback failed; holds the reason.
+#[derive(Debug)]
+struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Returns the error of a callback that failed or broke its contract.
+#[cold]
+pub(crate) fn failed(name: &str, why: String) -> Error {
+    failed_as(io::ErrorKind::Other, name, why)
+}
+
+/// As `failed`, with the kind of the I/O error.
+#[cold]
+pub(crate) fn failed_as(kind: io::ErrorKind, name: &str, why: String) -> Error {
+    Error::io(name, io::Error::new(kind, Failed(why)))
+}
+
+/// True for an error that a callback caused.
+pub(crate) fn has_failed(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<Failed>())
+}
