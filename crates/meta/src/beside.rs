@@ -18,7 +18,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::companion;
 
 use crate::seal::{Attribute, AttributesHash};
-use crate::stamp::{self, SHORT_BYTES};
+use crate::stamp_check::{self, SHORT_BYTES};
 
 /// Length of a seal as a companion: its kind and its word.
 pub use waxseal_lsm::record::companion::WORD8_BYTES as SEAL_BYTES;
@@ -88,6 +88,15 @@ pub(crate) fn word_and_short_stamp(companions: &[u8]) -> Option<(u64, &[u8; STAM
 #[inline]
 pub fn usual_word(companions: &[u8]) -> Option<u64> {
     only_word(companions).or_else(|| Some(word_and_stamp(companions)?.0))
+}
+
+/// Returns the position of the seal word's eight bytes among the companions.
+#[inline]
+pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
+    match usual_word(companions) {
+        Some(_) => Some(1),
+        None => Beside::read(companions).ok()?.seal.map(|(at, _)| at),
+    }
 }
 
 /// Returns false if the companions cannot contain a list of entries.
@@ -165,7 +174,7 @@ impl<'a> Beside<'a> {
     pub(crate) fn is_whole(&self, companions: &[u8], key_hash: u64) -> bool {
         parts(companions).all(|part| part.is_whole(companions))
             && self.entries().all(|entry| entry.is_ok_and(|entry| entry.is_whole(key_hash)))
-            && self.stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
+            && self.stamp.is_none_or(|content| stamp_check::is_whole(content, key_hash))
     }
 
     /// Returns the stamp's content and its position among the companions.

@@ -31,17 +31,18 @@ use waxseal_lsm::seam::{
 
 use crate::beside::{
     ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_short_stamp,
-    word_and_stamp,
+    word_and_stamp, word_at,
 };
 use crate::builtin::Expiry;
 use crate::correct::{Outcome, correct};
 use crate::counts::{Count, Counts, Tally};
+use crate::emitter::Emits;
 use crate::hits::Hits;
 use crate::provider::{EXPIRY, Providers, write_descriptors};
 use crate::rekey::rekey;
 use crate::seal::Seal;
-use crate::stamp::{self, Stamp};
-use crate::stamped::{Emits, has_history};
+use crate::stamp::{Stamp, has_history};
+use crate::stamp_check::is_whole;
 use crate::verdict::{Found, Verdict, judge};
 use crate::write::{Rooms, merged, rebuilt, written};
 
@@ -257,7 +258,7 @@ impl Sealer {
             && source != Protection::Foreign
             && record.kind != Kind::BlobPointer // the seal covers the value, not the pointer
             && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
-            && stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
+            && stamp.is_none_or(|content| is_whole(content, key_hash))
         {
             return Check::Validated;
         }
@@ -288,7 +289,7 @@ impl Sealer {
     /// its entry.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
-        if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
+        if beside.stamp.is_some_and(|content| !is_whole(content, key_hash)) {
             return planted!(StampNotChecked, false, true);
         }
         if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
@@ -571,15 +572,6 @@ impl Companions for Sealer {
     }
 }
 
-/// Returns the position of the seal word's eight bytes among the companions.
-#[inline]
-pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
-    match usual_word(companions) {
-        Some(_) => Some(1),
-        None => Beside::read(companions).ok()?.seal.map(|(at, _)| at),
-    }
-}
-
 /// Returns the seal that a record with these parts requires. A blob pointer requires the same seal as the value it
 /// points to. Errors: `Corruption` if the entry list or the pointer cannot be decoded.
 pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
@@ -607,6 +599,7 @@ mod tests {
     use super::*;
     use crate::beside::sum_of;
     use crate::stamp::tests::drawn;
+    use crate::stamp_check;
     use proptest::prelude::*;
     use waxseal_lsm::batch::Operations;
     use waxseal_lsm::error::ErrorKind;
@@ -777,7 +770,7 @@ mod tests {
                 let stamp = if is_short { short } else { stamp };
                 stamp.put(draft.hashed_key(), &mut written);
             }
-            let is_usual = [SEAL_BYTES, SEAL_BYTES + stamp::SHORT_BYTES].contains(&written.len()) && odd.is_none() && !hit;
+            let is_usual = [SEAL_BYTES, SEAL_BYTES + stamp_check::SHORT_BYTES].contains(&written.len()) && odd.is_none() && !hit;
             if hit {
                 // Once any word is known to be damaged, every record is checked.
                 let mut damaged = born(&sealer, b"k", b"v", 7);

@@ -16,9 +16,11 @@
 //! verdict    pure: the verdict on a record and its seal
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: decodes the companions of a record
+//! emitter    makes the event rows of stamped records: the interface
 //! stamped    stamps watched operations, and makes the event rows when a flush reads them
 //! rekey      pure: moves companions to the complete key once its seqno is known
 //! stamp      pure: session and time of a write to a watched key, and how its event row is formed
+//! stamp_check  pure: the check at the end of a stamp
 //! exchange   export and import of table files for other nodes, with seals, without, or in the paper's form
 //! seal       the algebra: moves a checksum from seqno to seqno without the record
 //! ```
@@ -31,6 +33,7 @@ pub mod builtin;
 pub mod care;
 pub mod correct;
 mod counts;
+mod emitter;
 pub mod exchange;
 mod hits;
 pub mod keeper;
@@ -40,14 +43,15 @@ pub mod reading;
 mod rekey;
 pub mod seal;
 pub mod stamp;
+mod stamp_check;
 pub mod stamped;
 pub mod verdict;
 mod write;
 
 pub use counts::Counts;
+pub use emitter::Emitter;
 pub use keeper::{Adoption, SealPoint, Sealer};
 pub use provider::{MetadataProvider, Providers};
 pub use reading::{Meta, get_meta, iter_meta};
 pub use seal::Seal;
 pub use stamp::Stamp;
-pub use stamped::Emitter;

@@ -7,10 +7,9 @@
 
 use waxseal_lsm::checksum::hash_key;
 
-use crate::beside::Beside;
-use crate::keeper::word_at;
+use crate::beside::{Beside, word_at};
 use crate::seal::Seal;
-use crate::stamp::{self, CHECK_BYTES};
+use crate::stamp_check::{CHECK_BYTES, difference};
 
 /// Adjusts companions in place. Companions that cannot be decoded stay unchanged, and a later check reports them.
 pub(crate) fn rekey(companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
@@ -30,7 +29,7 @@ fn beside_the_seal(companion: &[u8], old: u64, new: u64) -> Vec<(usize, [u8; 4])
     if let Some((at, content)) = beside.stamp_content()
         && content.len() >= CHECK_BYTES
     {
-        let [a, b, c] = stamp::difference(content, old, new);
+        let [a, b, c] = difference(content, old, new);
         changes.push((at + content.len() - CHECK_BYTES, [a, b, c, 0]));
     }
     for (end, entry) in beside.entry_ends() {

@@ -10,20 +10,12 @@
 
 use std::num::NonZero;
 
-use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::record::Record;
 
-use crate::beside::{Beside, STAMP, may_have_entries, only_word, word_and_stamp};
-
-/// Length of the check at the end of a stamp.
-pub(crate) const CHECK_BYTES: usize = 3;
-
-/// Length of the shortest stamp, without kind and length: flags, time, session, check.
-const LEAST_BYTES: usize = 1 + 8 + 1 + CHECK_BYTES;
-
-/// Length of the shortest stamp as a companion; most stamps have it.
-pub(crate) const SHORT_BYTES: usize = 2 + LEAST_BYTES;
+use crate::beside::{Beside, SEAL_BYTES, STAMP, may_have_entries, only_word, word_and_stamp};
+use crate::stamp_check::{CHECK_BYTES, LEAST_BYTES, SHORT_BYTES, check_of, is_whole};
 
 /// Length of the longest stamp, without kind and length: two bytes of flags, and each number at its longest.
 const MOST_BYTES: usize = 2 + 8 + 10 + 10 + CHECK_BYTES;
@@ -234,33 +226,22 @@ impl Blank {
     }
 }
 
-/// Returns true if a stamp's content matches its check beside a record with this key hash.
-#[inline]
-pub fn is_whole(content: &[u8], key_hash: u64) -> bool {
-    match content.split_last_chunk::<CHECK_BYTES>() {
-        Some((said, check)) if content.len() >= LEAST_BYTES => check_of(said, key_hash) == *check,
-        _ => false,
-    }
-}
-
 /// Returns true if a stamp asks for the version below its record to be kept. The caller must verify the check
 /// separately.
-pub(crate) fn says_history(content: &[u8]) -> bool {
+fn says_history(content: &[u8]) -> bool {
     Reader::new(content).varint().is_ok_and(|flags| flags & HISTORY != 0)
 }
 
-/// Returns the XOR that moves the check of a stamp from one key to another.
-pub(crate) fn difference(content: &[u8], old_key_hash: u64, new_key_hash: u64) -> [u8; CHECK_BYTES] {
-    let said = &content[..content.len().saturating_sub(CHECK_BYTES)];
-    let (old, new) = (check_of(said, old_key_hash), check_of(said, new_key_hash));
-    std::array::from_fn(|at| old[at] ^ new[at])
-}
-
-/// Returns the low 24 bits of a hash over the content of a stamp and its key.
+/// Returns true if a record's stamp asks for the version below it to be kept.
 #[inline]
-fn check_of(said: &[u8], key_hash: u64) -> [u8; CHECK_BYTES] {
-    let [a, b, c, ..] = mix(hash(said) ^ key_hash).to_le_bytes();
-    [a, b, c]
+pub fn has_history(record: &Record<'_>) -> bool {
+    if record.companion.len() <= SEAL_BYTES {
+        return false;
+    }
+    match word_and_stamp(record.companion) {
+        Some((_, content)) => says_history(content),
+        None => Beside::read(record.companion).is_ok_and(|beside| beside.stamp.is_some_and(says_history)),
+    }
 }
 
 #[cold]
@@ -272,7 +253,9 @@ fn hit() -> Error {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::beside::{Entry, SEAL_BYTES, put_list, seal_bytes, sum_of};
+    use waxseal_lsm::checksum::hash;
+
+    use crate::beside::{Entry, put_list, seal_bytes, sum_of};
     use proptest::prelude::*;
 
     pub(crate) fn drawn() -> impl Strategy<Value = Stamp> {

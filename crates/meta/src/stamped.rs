@@ -22,33 +22,12 @@ use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting, Protection};
 
 use crate::Seal;
-use crate::beside::{Beside, SEAL_BYTES, put_without_stamp, seal_bytes, word_and_stamp};
+use crate::beside::{Beside, SEAL_BYTES, put_without_stamp, seal_bytes};
 use crate::counts::Count;
+use crate::emitter::{Emits, Emitter};
 use crate::keeper::Sealer;
-use crate::stamp::{self, Blank, Stamp};
-
-/// Makes the rows of other families that a stamped record causes. Calls come from flushes, on any thread, and from
-/// recovery before the store is open.
-pub trait Emitter: Send + Sync {
-    /// Called when a flush reads a stamped record whose row has not been written: appends the row. The protector seals
-    /// rows without companions. `record` and `stamp` have passed their checks. If the flush fails, the call may repeat
-    /// for the same record.
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()>;
-
-    /// Called when a flush reads a stamp, whether or not its row was written elsewhere. The clock must continue after
-    /// its time.
-    fn observe(&self, _stamp: &Stamp) {}
-}
-
-/// The emitter, if there is one.
-#[derive(Clone, Default)]
-pub(crate) struct Emits(Option<Arc<dyn Emitter>>);
-
-impl fmt::Debug for Emits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Emits" } else { "EmitsNothing" })
-    }
-}
+use crate::stamp::{Blank, Stamp};
+use crate::stamp_check::is_whole;
 
 impl Sealer {
     /// Returns this protector with an emitter. Without one, stamped records cause no rows.
@@ -163,22 +142,10 @@ impl Sealer {
     }
 }
 
-/// Returns true if a record's stamp asks for the version below it to be kept.
-#[inline]
-pub fn has_history(record: &Record<'_>) -> bool {
-    if record.companion.len() <= SEAL_BYTES {
-        return false;
-    }
-    match word_and_stamp(record.companion) {
-        Some((_, content)) => stamp::says_history(content),
-        None => Beside::read(record.companion).is_ok_and(|beside| beside.stamp.is_some_and(stamp::says_history)),
-    }
-}
-
 /// Returns true if the stamp among decodable companions is damaged.
 pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
     let stamp = Beside::read(companions).map(|beside| beside.stamp);
-    stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)))
+    stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !is_whole(content, key_hash)))
 }
 
 /// Returns the companions for an export of a record whose row is already in the event log, so that no flush there

@@ -16,7 +16,7 @@ use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_meta::stamp::Stamp;
-use waxseal_meta::stamped::has_history;
+use waxseal_meta::stamp::has_history;
 use waxseal_registry::{Prepared, Registrar};
 
 /// The family that holds the registrations.
