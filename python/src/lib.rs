@@ -17,6 +17,7 @@
 mod arguments;
 mod arrow;
 mod batch;
+mod batch_handle;
 mod c;
 mod interrupt;
 mod order;

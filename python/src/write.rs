@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::arguments::bytes_of;
-use crate::batch::Handled;
+use crate::batch_handle::BatchHandle;
 use crate::c::{self, Handle};
 use crate::interrupt;
 use crate::reader::Reader;
@@ -99,7 +99,7 @@ impl Keyspace {
         let (py, reader) = (slf.py(), slf.as_super().get());
         let durability = durability_of(durability)?;
         reader.shared.check(py)?;
-        let batch = Handled::create(&reader.shared, py, slf.get().db, 0)?;
+        let batch = BatchHandle::create(&reader.shared, py, slf.get().db, 0)?;
         let (mut count, mut bytes) = (0, 0);
         for pair in pairs.try_iter()? {
             let pair = pair?;
