@@ -3,6 +3,7 @@
 //! `cargo xtask tidy` prints them; the tests below run the same rules, so `cargo xtask test` holds everybody to them. An
 //! exception is a line in one of the tables, with its reason.
 
+mod circles;
 mod crates;
 mod floors;
 mod licences;
@@ -22,6 +23,7 @@ type Rule = (&'static str, fn(&Path) -> Vec<String>);
 const RULES: &[Rule] = &[
     ("crates import downwards", crates::upward),
     ("floors of the engine", floors::faults),
+    ("no circles inside a folder", circles::faults),
     ("the outside enters through env", sources::outside),
     ("unsafe stays behind fences", sources::unfenced),
     ("files are small, and none is a drawer", sources::shapes),
@@ -118,6 +120,11 @@ mod tests {
     }
 
     #[test]
+    fn no_circles_inside_a_folder() {
+        holds("no circles inside a folder");
+    }
+
+    #[test]
     fn the_outside_enters_through_env() {
         holds("the outside enters through env");
     }
@@ -154,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_a_test() {
-        assert_eq!(RULES.len(), 9, "a new rule needs its test above");
+        assert_eq!(RULES.len(), 10, "a new rule needs its test above");
     }
 
     #[test]
