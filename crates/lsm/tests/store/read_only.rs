@@ -199,8 +199,7 @@ fn a_reader_counts_no_commit_that_it_does_not_see() {
     assert_eq!(sees, reader.metrics().visible_seqno == db.metrics().visible_seqno);
 }
 
-/// One thread writes, another refreshes repeatedly, and others read: batches are never torn, and time never runs back.
-/// The guard signals the end of the writer, even after a panic.
+/// Signals the end of the writer, even after a panic.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {
@@ -209,6 +208,7 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// One thread writes, another refreshes repeatedly, and others read: batches are never torn, and time never runs back.
 #[test]
 fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
     let home = tempfile::tempdir().unwrap();
