@@ -351,7 +351,7 @@ pub(crate) struct Register {
     /// The values that events keep. Default: none.
     #[arg(long, value_name = "WHICH")]
     pub(crate) values: Option<Values>,
-    /// Keep old values until they are in the log.
+    /// Keep the version that each logged write replaces, in its family.
     #[arg(long)]
     pub(crate) history: bool,
     /// Events may be dropped after this many seconds.

@@ -1715,7 +1715,7 @@ typedef struct {
      */
     int32_t values;
     /**
-     * Whether old versions move to the log.
+     * Whether replaced versions stay in their family.
      */
     bool history;
     /**
@@ -4039,7 +4039,7 @@ int32_t waxseal_register_options_set_values(waxseal_register_options_t *options,
 int32_t waxseal_register_options_set_retention(waxseal_register_options_t *options, uint64_t micros);
 
 /**
- * Whether old versions of registered records move to the log instead of being dropped. Default false.
+ * Whether the version that each registered write replaces stays in its family instead of being dropped. Default false.
  *
  * One thread at a time.
  */

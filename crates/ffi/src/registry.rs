@@ -110,7 +110,8 @@ setters! {
     fn waxseal_register_options_set_retention(options: *mut waxseal_register_options_t, micros: u64) =>
         retention = Some((micros != WAXSEAL_FOREVER).then(|| Duration::from_micros(micros)));
 
-    /// Whether old versions of registered records move to the log instead of being dropped. Default false.
+    /// Whether the version that each registered write replaces stays in its family instead of being dropped. Default
+    /// false.
     fn waxseal_register_options_set_history(options: *mut waxseal_register_options_t, history: bool) =>
         history = Some(history);
 }
@@ -297,7 +298,7 @@ mirror! {
         pub mode: i32 = listed.options.mode as i32,
         /// One of `WAXSEAL_VALUES_..`.
         pub values: i32 = listed.options.values as i32,
-        /// Whether old versions move to the log.
+        /// Whether replaced versions stay in their family.
         pub history: bool = listed.options.history,
         /// The age, in microseconds, from which events may be dropped; `WAXSEAL_FOREVER` for never.
         pub retention_micros: u64 = forever(listed.options.retention),

@@ -64,7 +64,7 @@ pub struct Options {
     pub values: Values,
     /// How long events are kept; `None`: until they are deleted explicitly.
     pub retention: Option<Duration>,
-    /// Old versions of the registered rows are kept for the log instead of being dropped.
+    /// True: the version that each registered write replaced stays in its family instead of being dropped.
     pub history: bool,
 }
 
