@@ -10,6 +10,7 @@
 
 mod header;
 mod install;
+mod options;
 mod plain_node;
 mod python;
 mod source;
@@ -23,6 +24,7 @@ const USAGE: &str = "\
 cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
 cargo xtask plain-node DIR                   builds a node of an older make, from history, into DIR
 cargo xtask header [--check]                 makes crates/ffi/include/waxseal.h, or says whether it is current
+cargo xtask options [--check]                writes the options into docs/tuning.md, or says if current
 cargo xtask install --prefix DIR [--destdir DIR] [--profile NAME]
                                              puts the C library, its header and its pkg-config file below DIR
 cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         },
         Some((&"header", [])) => header::run(&root(), false),
         Some((&"header", ["--check"])) => header::run(&root(), true),
+        Some((&"options", [])) => options::run(&root(), false),
+        Some((&"options", ["--check"])) => options::run(&root(), true),
         Some((&"install", rest)) => match install::Place::parse(rest) {
             Some(place) => install::run(&root(), &place),
             None => usage(),

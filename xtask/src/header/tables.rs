@@ -8,7 +8,7 @@ const WIDTH: usize = 120;
 const DOC: &str = "///";
 
 /// Expands the tables of a source file.
-pub(super) fn expanded(text: &str) -> Result<String, String> {
+pub(crate) fn expanded(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {

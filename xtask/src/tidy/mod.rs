@@ -31,6 +31,7 @@ const RULES: &[Rule] = &[
     ("prose has nouns", prose::faults),
     ("words of the page", words::faults),
     ("licences are permissive", licences::faults),
+    ("the table of options is current", crate::options::faults),
 ];
 
 /// Checks every rule and prints what breaks it.
@@ -160,8 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_options_is_current() {
+        holds("the table of options is current");
+    }
+
+    #[test]
     fn every_rule_is_a_test() {
-        assert_eq!(RULES.len(), 10, "a new rule needs its test above");
+        assert_eq!(RULES.len(), 11, "a new rule needs its test above");
     }
 
     #[test]
