@@ -11,6 +11,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::sst::Cache;
+use waxseal_lsm::version;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
@@ -45,9 +46,10 @@ pub struct Builder {
     cache_bytes: Option<usize>,
     memtable_bytes: Option<usize>,
     memory_bytes: Option<usize>,
+    /// Options for families that are created by name alone.
     template: CfOptions,
-    /// True if the template was changed: only then does it replace the options that the store recorded for `default`.
-    has_template: bool,
+    /// The options of the template that also replace those that the store recorded for `default`.
+    of_default: DefaultChanges,
     /// The verification policy for families whose options do not set one.
     policy: Policy,
     /// Open without seals.
@@ -70,7 +72,7 @@ impl Builder {
             memtable_bytes: None,
             memory_bytes: None,
             template: CfOptions::default(),
-            has_template: false,
+            of_default: DefaultChanges::default(),
             policy: Policy::default(),
             plain: false,
             providers: Vec::new(),
@@ -116,19 +118,19 @@ impl Builder {
 
     /// Target size of a data block in bytes, for `default` and for families created by name alone. Default 4 KiB.
     ///
-    /// Setting it also resets the other options of `default` for this open, to those of this builder or else to the
-    /// built-in defaults. If `default` was created with other options, use [`column_family`](Builder::column_family).
+    /// It replaces the block size that the store recorded for `default`, for this open. The other options of `default`
+    /// stay as recorded, unless [`column_family`](Builder::column_family) sets them.
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.template.block_bytes = bytes;
-        self.has_template = true;
+        self.of_default.block_bytes = Some(bytes);
         self
     }
 
-    /// Compression for `default` and for families created by name alone, with the same effect on the options of
-    /// `default` as [`block_bytes`](Builder::block_bytes). Default LZ4, if built in.
+    /// Compression for `default` and for families created by name alone. It replaces the recorded compression of
+    /// `default` as [`block_bytes`](Builder::block_bytes) does. Default LZ4, if built in.
     pub fn compression(mut self, compression: Compression) -> Builder {
         self.template.compression = compression;
-        self.has_template = true;
+        self.of_default.compression = Some(compression);
         self
     }
 
@@ -410,8 +412,9 @@ impl Builder {
         let mut parts = self.parts;
         parts.families.iter().try_for_each(|(name, _)| refuse_system(name))?;
         let explicit: BTreeSet<String> = parts.families.iter().map(|(name, _)| name.clone()).collect();
-        if self.has_template && !explicit.contains(DEFAULT_FAMILY) {
-            parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
+        if self.of_default != DefaultChanges::default() && !explicit.contains(DEFAULT_FAMILY) {
+            let stored = stored_default(&self.path, &parts).unwrap_or_else(|| self.template.clone());
+            parts.families.push((DEFAULT_FAMILY.to_owned(), self.of_default.over(stored)));
         }
         let keeper = match (self.plain, self.providers) {
             (false, providers) => Some(Sealer::new().with(all_providers(providers)?)),
@@ -435,6 +438,33 @@ impl Builder {
         let policies = Policies::new(self.policy, explicit);
         Ok(Ready { path: self.path, settings, parts, keeper, prepared, template: self.template, policies })
     }
+}
+
+/// Options that replace those of `default` one by one.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct DefaultChanges {
+    block_bytes: Option<usize>,
+    compression: Option<Compression>,
+}
+
+impl DefaultChanges {
+    fn over(self, options: CfOptions) -> CfOptions {
+        CfOptions {
+            block_bytes: self.block_bytes.unwrap_or(options.block_bytes),
+            compression: self.compression.unwrap_or(options.compression),
+            ..options
+        }
+    }
+}
+
+/// Returns the options that a store recorded for `default`. `None` for a new store, and for one that cannot be read:
+/// the open then reports why.
+fn stored_default(path: &Path, parts: &Parts) -> Option<CfOptions> {
+    let state = version::recover(&parts.env, path).ok()??.state;
+    let stored = state.families.values().find(|family| family.name == DEFAULT_FAMILY)?;
+    let bytewise = Order::bytewise();
+    let order = parts.orders.iter().chain([&bytewise]).find(|order| order.name() == stored.comparator)?;
+    version::family::decode(&stored.options, order.clone()).ok()
 }
 
 /// A store that is ready to be opened.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use waxseal::meta::LABELS;
-use waxseal::{CfOptions, Comparator, Cursor, Db, Durability, ErrorKind, Order, Result, Slice, WriteOptions};
+use waxseal::{
+    CfOptions, Comparator, Compression, Cursor, Db, Durability, ErrorKind, Order, Result, Slice, WriteOptions,
+};
 
 /// Lengths first, then bytes from the end: nothing like bytewise.
 struct Odd;
@@ -326,4 +328,25 @@ fn an_iterator_of_entries_ends_with_its_store() -> Result<()> {
     assert_eq!(entries.next().unwrap().unwrap_err().kind(), &ErrorKind::Closed);
     assert!(entries.next().is_none());
     Ok(())
+}
+
+#[test]
+fn a_block_size_of_the_builder_leaves_the_other_options_of_default() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let own = CfOptions { order: odd().order, filter_bits: 3, fanout: 7, block_bytes: 1024, ..CfOptions::default() };
+    Db::builder(&path).column_family("default", own).open()?.close()?;
+    for round in 0..2 {
+        let db =
+            Db::builder(&path).comparator(Arc::new(Odd)).block_bytes(8192).compression(Compression::None).open()?;
+        let default = db.column_family("default")?;
+        let options = default.options();
+        assert_eq!((options.block_bytes, options.compression), (8192, Compression::None), "round {round}");
+        assert_eq!((options.filter_bits, options.fanout, options.order.name()), (3, 7, "test.odd"));
+        assert_eq!(db.column_family("other")?.options().filter_bits, CfOptions::default().filter_bits);
+        db.close()?;
+    }
+    let db = Db::builder(&path).comparator(Arc::new(Odd)).open()?;
+    assert_eq!(db.column_family("default")?.options().block_bytes, 1024, "it was for those opens alone");
+    db.close()
 }
