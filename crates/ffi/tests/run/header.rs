@@ -18,7 +18,7 @@ pub(crate) fn run(toolchain: &Toolchain, tally: &mut Tally) {
                 tally.count(&name, compiles(toolchain, cxx, standard, "c++"));
             }
         }
-        None => println!("the header in C++: skipped, there is no C++ compiler here"),
+        None => tally.skip("the header in C++", "C++ compiler"),
     }
     tally.count("the header is what its source makes", is_current(toolchain));
     let functions = header_text(toolchain).map(|text| prototypes(&text));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use super::compiler::{Compiler, Language, folder, libraries, must_succeed, package, said, start};
+use super::compiler::{Compiler, Language, folder, libraries, must_succeed, package, said, skipped, start};
 
 fn symbols() -> BTreeSet<String> {
     let list = std::fs::read_to_string(package().join("symbols.txt")).unwrap();
@@ -15,7 +15,7 @@ fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(name).args(arguments).arg(libraries().join("libwaxseal_leveldb.so")).output() {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         _ => {
-            println!("skipped: {name}, which is not there");
+            skipped("the library's symbols and name", name);
             None
         }
     }
@@ -102,7 +102,7 @@ fn a_program_is_built_by_the_page_for_pkg_config() {
         .env("PKG_CONFIG_PATH", &lib)
         .output();
     let Ok(flags) = asked else {
-        println!("skipped: pkg-config, which is not there");
+        skipped("the page for pkg-config", "pkg-config");
         return;
     };
     assert!(flags.status.success(), "{}", said(&flags));
