@@ -67,7 +67,7 @@ pub enum Site {
     /// The manifest on disk.
     Manifest,
     /// A blob file on disk.
-    ValueFile,
+    BlobFile,
 }
 
 /// The damaged part.
@@ -165,7 +165,7 @@ impl Site {
         Site::FilterInMemory,
         Site::SealWord,
         Site::Manifest,
-        Site::ValueFile,
+        Site::BlobFile,
     ];
 }
 
@@ -222,9 +222,9 @@ impl Cell {
         use Target::*;
         let record = matches!(self.target, Key | Value | Kind | Seqno | Seal | Lengths | Payload | Stamp);
         match (self.site, self.target) {
-            (ValueFile, Stale) => Some("a file that is written once: nothing stood there before"),
-            (ValueFile, Dropped | Duplicated) => Some("values are found by their places: see any"),
-            (ValueFile, _) if record => Some("values are found by their places: see any"),
+            (BlobFile, Stale) => Some("a file that is written once: nothing stood there before"),
+            (BlobFile, Dropped | Duplicated) => Some("values are found by their places: see any"),
+            (BlobFile, _) if record => Some("values are found by their places: see any"),
             (MemtableLinks | VersionLinks, Dropped) => None,
             (MemtableLinks | VersionLinks, _) => Some("a link leads somewhere or nowhere: it has no other part"),
             (SealWord, Seal) => None,

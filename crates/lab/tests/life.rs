@@ -7,8 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use waxseal_lsm::compaction::debt::{Debt, Limits, Stall, debt, stall};
-use waxseal_lsm::compaction::pick::{Action, Picture, Plan, Shape, Span, TableFacts, pick};
+use waxseal_lsm::compaction::debt::{Debt, Stall, StallLimits, debt, stall};
+use waxseal_lsm::compaction::pick::{
+    CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, TableFacts, pick,
+};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::version::LEVELS;
@@ -23,7 +25,7 @@ const COMMIT: u64 = 128;
 /// The parameters of a simulation.
 #[derive(Clone, Copy)]
 struct Given {
-    shape: Shape,
+    shape: LevelShape,
     memtable: u64,
     /// Nanoseconds per 1,024 bytes: for the writer's own bytes; for a flush; for the bytes that a merge reads.
     put: u64,
@@ -39,7 +41,7 @@ impl Given {
     /// The defaults, on a disk of 250 MB/s: a writer of 140 MB/s, flushes at disk speed, merges of 100 MB/s.
     fn usual() -> Given {
         let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
-        let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
+        let shape = LevelShape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
         Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, memtables: 2, commit: COMMIT }
     }
 }
@@ -53,14 +55,14 @@ struct Small {
 
 struct Life {
     given: Given,
-    limits: Limits,
+    limits: StallLimits,
     order: Order,
     now: u64,
     active: u64,
     frozen: Vec<u64>,
     /// End time of the running flush, and the number of memtables it takes.
     flushing: Option<(u64, usize)>,
-    merging: Option<(u64, Plan)>,
+    merging: Option<(u64, CompactionPlan)>,
     levels: [Vec<Small>; LEVELS],
     next: u64,
     /// The stall caused by the tables, as of their last change.
@@ -82,7 +84,7 @@ impl Life {
     fn new(given: Given) -> Life {
         Life {
             given,
-            limits: Limits::new(given.shape.level0_tables, given.shape.level_base_bytes, given.memtables),
+            limits: StallLimits::new(given.shape.level0_tables, given.shape.level_base_bytes, given.memtables),
             order: Order::bytewise(),
             now: 0,
             active: 0,
@@ -103,11 +105,11 @@ impl Life {
         }
     }
 
-    fn ask<A>(&self, jobs: bool, question: impl FnOnce(&Picture<'_>) -> A) -> A {
+    fn ask<A>(&self, jobs: bool, question: impl FnOnce(&LevelSummary<'_>) -> A) -> A {
         let plan = self.merging.as_ref().map(|(_, plan)| plan).filter(|_| jobs);
         let busy: BTreeSet<u64> =
             plan.iter().flat_map(|plan| plan.inputs.iter().flat_map(|(_, numbers)| numbers)).copied().collect();
-        let running: Vec<Span> = plan.iter().map(|plan| plan.span.clone()).collect();
+        let running: Vec<OutputRange> = plan.iter().map(|plan| plan.span.clone()).collect();
         let facts = |level: usize| {
             let tables = self.levels[level].iter().map(|table| TableFacts {
                 number: table.number,
@@ -126,7 +128,7 @@ impl Life {
             });
             tables.collect()
         };
-        question(&Picture {
+        question(&LevelSummary {
             order: &self.order,
             shape: self.given.shape,
             levels: std::array::from_fn(facts),
@@ -150,7 +152,7 @@ impl Life {
         if self.merging.is_none()
             && let Some(plan) = self.ask(true, pick)
         {
-            let bytes = if plan.action == Action::Move { 0 } else { self.bytes_of(&plan) };
+            let bytes = if plan.action == PlanAction::Move { 0 } else { self.bytes_of(&plan) };
             let nanos = bytes * self.given.merge / KIB;
             self.merged_nanos += nanos;
             self.written += bytes;
@@ -170,7 +172,7 @@ impl Life {
         self.unseen = 0;
     }
 
-    fn bytes_of(&self, plan: &Plan) -> u64 {
+    fn bytes_of(&self, plan: &CompactionPlan) -> u64 {
         let of = |(level, numbers): &(usize, Vec<u64>)| {
             self.levels[*level]
                 .iter()
@@ -216,7 +218,7 @@ impl Life {
             self.levels[*level] = stays;
             moved.extend::<Vec<_>>(goes);
         }
-        if plan.action == Action::Merge {
+        if plan.action == PlanAction::Merge {
             let (low, high) = (as_number(&plan.span.smallest), as_number(&plan.span.largest));
             let count = bytes.div_ceil(self.given.shape.table_bytes).clamp(1, high - low + 1);
             moved = (0..count)
@@ -319,7 +321,7 @@ fn flushes_that_are_slower_than_a_writer_slow_it_down_before_memory_is_gone() {
 #[test]
 fn small_levels_hold_nobody_back_while_their_debt_is_small() {
     let usual = Given::usual();
-    let shape = Shape { level_base_bytes: 128 * KIB, table_bytes: 64 * KIB, ..usual.shape };
+    let shape = LevelShape { level_base_bytes: 128 * KIB, table_bytes: 64 * KIB, ..usual.shape };
     let mut life = Life::new(Given { shape, memtable: 7 * MIB, ..usual });
     life.put(40 * MIB);
     assert_eq!((life.longest, life.stopped), (0, 0), "{}", told(&life));
@@ -329,7 +331,7 @@ fn small_levels_hold_nobody_back_while_their_debt_is_small() {
 #[test]
 fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
     let usual = Given::usual();
-    let shape = Shape { table_bytes: 64 * KIB, ..usual.shape };
+    let shape = LevelShape { table_bytes: 64 * KIB, ..usual.shape };
     let mut life = Life::new(Given { shape, memtable: 4 * MIB, merge: 60_000, ..usual });
     life.put(640 * MIB);
     let merged: u64 = life.levels[1..].iter().flatten().map(|table| table.size).sum();

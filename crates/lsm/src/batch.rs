@@ -24,10 +24,10 @@ const COUNT_BYTES: usize = 10;
 #[derive(Debug)]
 pub struct Batch {
     /// The encoded operations, unless they are lent.
-    encoded: Encoded,
+    encoded: EncodedOperations,
     /// The encoded operations while they are lent. The thread that applies a sealed batch also holds them for a moment;
     /// a change then copies them instead of modifying them. While not lent, a spare buffer.
-    lent: Option<Arc<Encoded>>,
+    lent: Option<Arc<EncodedOperations>>,
     is_lent: bool,
     count: u64,
     /// Length of its largest value.
@@ -61,7 +61,7 @@ impl Default for Batch {
 impl Batch {
     /// Creates an empty batch.
     pub fn new() -> Batch {
-        let (encoded, families) = (Encoded::default(), Vec::new());
+        let (encoded, families) = (EncodedOperations::default(), Vec::new());
         Batch { encoded, lent: None, is_lent: false, count: 0, largest: 0, families, granted: false, held: false }
     }
 
@@ -310,7 +310,7 @@ impl Batch {
 
     /// Returns the encoded operations, with the key hashes for the thread that applies them.
     #[inline]
-    pub(crate) fn encoded(&self) -> &Encoded {
+    pub(crate) fn encoded(&self) -> &EncodedOperations {
         match &self.lent {
             Some(lent) if self.is_lent => lent,
             _ => &self.encoded,
@@ -319,7 +319,7 @@ impl Batch {
 
     /// Returns the encoded operations for modification.
     #[inline]
-    fn encoded_mut(&mut self) -> &mut Encoded {
+    fn encoded_mut(&mut self) -> &mut EncodedOperations {
         if self.is_lent
             && let Some(held) = self.take_back()
         {
@@ -330,7 +330,7 @@ impl Batch {
 
     /// Takes back the lent buffer. If it is still shared, returns it, and the batch continues with a new buffer.
     #[cold]
-    fn take_back(&mut self) -> Option<Arc<Encoded>> {
+    fn take_back(&mut self) -> Option<Arc<EncodedOperations>> {
         self.is_lent = false;
         match Arc::get_mut(self.lent.as_mut()?) {
             Some(encoded) => {
@@ -403,7 +403,7 @@ pub struct Sum<'a> {
 #[derive(Clone, Debug)]
 pub struct Body {
     /// Count and operations, encoded.
-    pub bytes: Arc<Encoded>,
+    pub bytes: Arc<EncodedOperations>,
     /// XXH3 of `bytes`.
     pub hash: u64,
     /// Number of operations; each takes one seqno.
@@ -420,7 +420,7 @@ impl Body {
 /// A body as stored in its frame, with the hashes of its keys. The hashes are in memory only; they save hashing the
 /// keys again.
 #[derive(Clone)]
-pub struct Encoded {
+pub struct EncodedOperations {
     /// `COUNT_BYTES` reserved bytes that end with the number of operations, then the operations. Complete after every
     /// change.
     bytes: Vec<u8>,
@@ -430,13 +430,13 @@ pub struct Encoded {
     key_hashes: Vec<u64>,
 }
 
-impl Default for Encoded {
-    fn default() -> Encoded {
-        Encoded { bytes: vec![0; COUNT_BYTES], start: COUNT_BYTES - 1, key_hashes: Vec::new() }
+impl Default for EncodedOperations {
+    fn default() -> EncodedOperations {
+        EncodedOperations { bytes: vec![0; COUNT_BYTES], start: COUNT_BYTES - 1, key_hashes: Vec::new() }
     }
 }
 
-impl Encoded {
+impl EncodedOperations {
     /// Returns `checksum::hash_key` of the key of an operation, by its index, if known.
     #[inline]
     pub(crate) fn key_hash(&self, operation: u64) -> Option<u64> {
@@ -467,7 +467,7 @@ impl Encoded {
     }
 }
 
-impl std::ops::Deref for Encoded {
+impl std::ops::Deref for EncodedOperations {
     type Target = [u8];
 
     #[inline]
@@ -476,15 +476,15 @@ impl std::ops::Deref for Encoded {
     }
 }
 
-impl PartialEq for Encoded {
-    fn eq(&self, other: &Encoded) -> bool {
+impl PartialEq for EncodedOperations {
+    fn eq(&self, other: &EncodedOperations) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Encoded {}
+impl Eq for EncodedOperations {}
 
-impl std::fmt::Debug for Encoded {
+impl std::fmt::Debug for EncodedOperations {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (**self).fmt(f)
     }

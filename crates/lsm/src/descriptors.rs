@@ -42,12 +42,12 @@ pub struct Descriptors {
 struct OpenFiles {
     count: usize,
     /// Files in the order of their turns. Dropped files leave dead entries.
-    turns: VecDeque<Weak<Slot>>,
+    turns: VecDeque<Weak<DescriptorSlot>>,
 }
 
 /// Holds the descriptor of a file.
 #[derive(Default)]
-struct Slot {
+struct DescriptorSlot {
     file: ArcSwapOption<Arc<dyn File>>,
     was_read: AtomicBool,
 }
@@ -103,7 +103,7 @@ impl Descriptors {
     }
 
     /// Counts an opened file, and closes others if too many are open.
-    fn opened(&self, slot: &Arc<Slot>) {
+    fn opened(&self, slot: &Arc<DescriptorSlot>) {
         let mut open = lock(&self.open);
         open.count += 1;
         if open.turns.len() > 2 * open.count + 16 {
@@ -151,7 +151,7 @@ impl fmt::Debug for Descriptors {
 pub struct CachedFile {
     name: Name,
     files: Arc<Descriptors>,
-    slot: Arc<Slot>,
+    slot: Arc<DescriptorSlot>,
 }
 
 impl CachedFile {

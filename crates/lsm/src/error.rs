@@ -14,10 +14,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// One word in size, so that a successful `Result` fits into registers.
 #[derive(Clone)]
-pub struct Error(Box<Story>);
+pub struct Error(Box<Circumstances>);
 
 #[derive(Clone)]
-struct Story {
+struct Circumstances {
     kind: ErrorKind,
     message: Arc<str>,
     source: Option<Arc<io::Error>>,
@@ -183,13 +183,13 @@ impl Error {
             true => format!("{what}: {source}: {}", out_of_descriptors()),
             false => format!("{what}: {source}"),
         };
-        Error(Box::new(Story { kind, message: message.into(), source: Some(Arc::new(source)) }))
+        Error(Box::new(Circumstances { kind, message: message.into(), source: Some(Arc::new(source)) }))
     }
 
     /// Creates an error of a kind without details.
     #[cold]
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Story { kind, message: message.into().into(), source: None }))
+        Error(Box::new(Circumstances { kind, message: message.into().into(), source: None }))
     }
 
     /// Creates the error of a reader that needs a file which the writer has replaced since the reader's last `refresh`.
@@ -318,7 +318,7 @@ impl From<OrderMismatch> for Error {
     fn from(mismatch: OrderMismatch) -> Error {
         let (kind, message) = (ErrorKind::Invalid, mismatch.to_string().into());
         let source = Some(Arc::new(io::Error::new(io::ErrorKind::InvalidInput, mismatch)));
-        Error(Box::new(Story { kind, message, source }))
+        Error(Box::new(Circumstances { kind, message, source }))
     }
 }
 

@@ -50,7 +50,7 @@ pub enum FileKind {
 
 /// The decoded header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct FileHeader {
     /// The kind of file.
     pub kind: FileKind,
     /// The file's uid, which never changes.
@@ -61,15 +61,15 @@ pub struct Header {
     pub read_compatible: u32,
 }
 
-impl Header {
+impl FileHeader {
     /// Creates the header of a file written by this version.
-    pub fn new(kind: FileKind, uid: Uid) -> Header {
-        Header { kind, uid, incompatible: 0, read_compatible: 0 }
+    pub fn new(kind: FileKind, uid: Uid) -> FileHeader {
+        FileHeader { kind, uid, incompatible: 0, read_compatible: 0 }
     }
 
     /// Creates the header of a compressed file, with or without zstd.
-    pub fn packed(kind: FileKind, uid: Uid, with_zstd: bool) -> Header {
-        Header { incompatible: if with_zstd { ZSTD_FRAMES } else { 0 }, ..Header::new(kind, uid) }
+    pub fn packed(kind: FileKind, uid: Uid, with_zstd: bool) -> FileHeader {
+        FileHeader { incompatible: if with_zstd { ZSTD_FRAMES } else { 0 }, ..FileHeader::new(kind, uid) }
     }
 
     /// Returns true if a file beginning with these bytes was written as this kind, even if the rest of its header is
@@ -86,7 +86,7 @@ impl Header {
 
     /// Returns the incompatible features of this kind of file that this build supports.
     fn known(kind: FileKind) -> u32 {
-        let zstd = if Header::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 };
+        let zstd = if FileHeader::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 };
         zstd | if kind == FileKind::Table { CUT_INDEX } else { 0 }
     }
 
@@ -105,7 +105,7 @@ impl Header {
     }
 
     /// Decodes the header of a file of this kind. Errors: damage, another kind of file, or features of a newer version.
-    pub fn decode(bytes: &[u8], kind: FileKind) -> Result<Header> {
+    pub fn decode(bytes: &[u8], kind: FileKind) -> Result<FileHeader> {
         let mut reader = Reader::new(bytes);
         let head = reader.bytes(56)?;
         let expected = reader.u64()?;
@@ -123,17 +123,20 @@ impl Header {
         let (_compatible, read_compatible, incompatible) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let uid = Uid(reader.array()?);
         let cipher = reader.u32()?;
-        if Header::may_be_packed(kind) && level <= FORMAT_LEVEL && incompatible & !Header::known(kind) == ZSTD_FRAMES {
+        if FileHeader::may_be_packed(kind)
+            && level <= FORMAT_LEVEL
+            && incompatible & !FileHeader::known(kind) == ZSTD_FRAMES
+        {
             let what = "the file may be packed with zstd, and this build is one without the feature `zstd`";
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        if level > FORMAT_LEVEL || incompatible & !Header::known(kind) != 0 || cipher != 0 {
+        if level > FORMAT_LEVEL || incompatible & !FileHeader::known(kind) != 0 || cipher != 0 {
             let what = format!(
                 "format level {level}, features {incompatible:#x}, cipher {cipher}: written by a newer version"
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        Ok(Header { kind, uid, incompatible, read_compatible })
+        Ok(FileHeader { kind, uid, incompatible, read_compatible })
     }
 }
 
@@ -143,23 +146,23 @@ mod tests {
 
     #[test]
     fn comes_back_and_no_flipped_bit_passes() {
-        let header = Header::new(FileKind::Table, Uid([7; 16]));
+        let header = FileHeader::new(FileKind::Table, Uid([7; 16]));
         let bytes = header.encode();
-        assert_eq!(Header::decode(&bytes, FileKind::Table).unwrap(), header);
-        assert!(Header::decode(&bytes, FileKind::Ring).is_err());
+        assert_eq!(FileHeader::decode(&bytes, FileKind::Table).unwrap(), header);
+        assert!(FileHeader::decode(&bytes, FileKind::Ring).is_err());
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Header::decode(&flipped, FileKind::Table).is_err(), "bit {bit}");
+            assert!(FileHeader::decode(&flipped, FileKind::Table).is_err(), "bit {bit}");
         }
     }
 
     #[test]
     fn a_feature_from_the_future_is_refused_as_such() {
-        let mut bytes = Header::new(FileKind::Table, Uid([7; 16])).encode();
+        let mut bytes = FileHeader::new(FileKind::Table, Uid([7; 16])).encode();
         bytes[20] = 4;
         let check = hash(&bytes[..56]);
         bytes[56..].copy_from_slice(&check.to_le_bytes());
-        assert_eq!(*Header::decode(&bytes, FileKind::Table).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*FileHeader::decode(&bytes, FileKind::Table).unwrap_err().kind(), ErrorKind::FormatTooNew);
     }
 }

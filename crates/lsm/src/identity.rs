@@ -14,7 +14,7 @@ use crate::codec::Reader;
 use crate::env::{Env, Open, read_into};
 use crate::error::{IoContext, Result};
 use crate::frame::PAGE_BYTES;
-use crate::header::{FileKind, Header};
+use crate::header::{FileHeader, FileKind};
 use crate::names::Name;
 use crate::record::Seqno;
 
@@ -122,11 +122,11 @@ pub fn named_in(env: &Env, dir: &Path) -> Result<Vec<(Name, StoreIdentity)>> {
         let Some(kind) = kind_of(name) else { continue };
         let Ok(file) = env.fs.open(&dir.join(name.to_string()), Open::Read) else { continue };
         let mut page = vec![0; PAGE_BYTES];
-        if read_into(&*file, 0, &mut page).is_err() || !Header::is_of(&page, kind) {
+        if read_into(&*file, 0, &mut page).is_err() || !FileHeader::is_of(&page, kind) {
             continue;
         }
         // The uid of a manifest has always been that of its store.
-        let of_header = || Header::decode(&page, kind).ok().filter(|_| kind == FileKind::Manifest);
+        let of_header = || FileHeader::decode(&page, kind).ok().filter(|_| kind == FileKind::Manifest);
         let identity = StoreIdentity::in_page(&page).or_else(|| of_header().map(|header| header.uid.into()));
         named.extend(identity.map(|identity| (name, identity)));
     }

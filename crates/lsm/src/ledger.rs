@@ -11,16 +11,16 @@ use crate::record::Kind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
     /// Values, including those in blob files: count and sum.
-    pub puts: Entry,
+    pub puts: LedgerEntry,
     /// Tombstones: count and sum.
-    pub deletes: Entry,
+    pub deletes: LedgerEntry,
     /// All other kinds together.
-    pub others: Entry,
+    pub others: LedgerEntry,
 }
 
 /// The number of records and the sum of their terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The number of records.
     pub count: u64,
     /// Sum of their terms, modulo 2^64.
@@ -45,7 +45,7 @@ impl Ledger {
 
     /// Returns the same counts without sums.
     pub fn counts(&self) -> Ledger {
-        let count = |entry: &Entry| Entry { count: entry.count, sum: 0 };
+        let count = |entry: &LedgerEntry| LedgerEntry { count: entry.count, sum: 0 };
         Ledger { puts: count(&self.puts), deletes: count(&self.deletes), others: count(&self.others) }
     }
 
@@ -69,7 +69,7 @@ impl Ledger {
         self.puts.count + self.deletes.count + self.others.count
     }
 
-    fn entry(&mut self, kind: Kind) -> &mut Entry {
+    fn entry(&mut self, kind: Kind) -> &mut LedgerEntry {
         match kind {
             Kind::Put | Kind::BlobPointer => &mut self.puts,
             Kind::Delete => &mut self.deletes,

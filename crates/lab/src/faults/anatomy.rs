@@ -11,7 +11,7 @@ use std::ops::Range;
 use waxseal_lsm::checksum::{Role, block_seed, crc, hash};
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::header::{FileKind, Header};
+use waxseal_lsm::header::{FileHeader, FileKind};
 use waxseal_lsm::record::{Kind, Seqno, companion};
 
 /// Length of the footer.
@@ -265,7 +265,7 @@ pub fn spans(bytes: &[u8], within: Range<usize>) -> Vec<(u8, Range<usize>)> {
 /// the footer's check. Then only the records' own checks can find the damage. The lengths of the file and of its blocks
 /// must be unchanged.
 pub fn mend(file: &mut [u8], anatomy: &Anatomy) -> Result<()> {
-    let header = Header::decode(file, FileKind::Table)?;
+    let header = FileHeader::decode(file, FileKind::Table)?;
     let sum = |file: &mut [u8], span: &Range<usize>, role: Role| {
         let (covered, own) = (span.start..span.end - 4, span.end - 4..span.end);
         let found = crc(block_seed(&header.uid, span.start as u64, role), &[&file[covered]]);

@@ -60,12 +60,12 @@ fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
         packed: dice.once_in(2),
         column: dice.once_in(2),
         cached: dice.once_in(2),
-        apart: cell.site == Site::ValueFile,
+        apart: cell.site == Site::BlobFile,
     };
     let mut act = Act { cell, dice, verdict: Verdict::new(), setting };
     let stage = match cell.site {
         Site::Batch => act.batch(),
-        Site::Log | Site::Ring | Site::Manifest | Site::ValueFile => act.at_rest_before_open(),
+        Site::Log | Site::Ring | Site::Manifest | Site::BlobFile => act.at_rest_before_open(),
         Site::Memtable | Site::MemtableLinks => act.memtable(),
         Site::FlushBuffer => act.pass(true),
         Site::MergeBuffer => act.pass(false),
@@ -271,7 +271,7 @@ impl Act<'_> {
         let chosen = match self.cell.site {
             Site::Log => of(".log"),
             Site::Ring => of(".ring"),
-            Site::ValueFile => of(".val"),
+            Site::BlobFile => of(".val"),
             Site::Manifest if self.dice.once_in(8) => vec!["CURRENT".to_owned()],
             Site::Manifest => names.iter().filter(|name| name.starts_with("MANIFEST")).cloned().collect(),
             _ => of(".tbl"),

@@ -8,7 +8,7 @@ use waxseal_lsm::env::{Fs, MemoryFs, Open};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::values::{LoggedValues, Losses, walk};
+use waxseal_lsm::values::{LoggedValues, LostValues, walk};
 
 /// Decodes arbitrary bytes as a pointer. The decoder must reject the bytes, or the pointer must encode to the same
 /// bytes.
@@ -26,7 +26,7 @@ pub fn pointer(bytes: &[u8]) {
 pub fn frame(bytes: &[u8]) {
     let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
     let mut values = LoggedValues::new(fs, Path::new("/"), Arc::new(Plain));
-    if let Ok(body) = values.expand(bytes, &mut |_, _| true, &mut Losses::default()) {
+    if let Ok(body) = values.expand(bytes, &mut |_, _| true, &mut LostValues::default()) {
         let operations = Operations::new(body).into_iter().flatten();
         assert!(operations.flatten().all(|operation| operation.kind != Kind::BlobPointer));
     }

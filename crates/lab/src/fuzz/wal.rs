@@ -9,7 +9,7 @@ use waxseal_lsm::frame::{FRAME_HEADER_BYTES, FrameHeader};
 use waxseal_lsm::names::Name;
 
 use waxseal_lsm::wal::fuzzing::{PAGE, first_pages};
-use waxseal_lsm::wal::{Facts, LogStart, Place, recover, set_aside};
+use waxseal_lsm::wal::{LogPlace, LogProofs, LogStart, recover, set_aside};
 
 const NONCE: u64 = 7;
 const MACHINE: Machine = Machine { boot_id: Some([1; 16]), device: 1 };
@@ -27,7 +27,7 @@ pub fn log(data: &[u8]) {
     let ring_bytes = if has_ring { frames.len() as u64 / 2 / PAGE * PAGE } else { 0 };
     let length = PAGE + frames.len() as u64;
     let start =
-        LogStart { place: Place { segment: 2, nonce: NONCE, offset: 0, link: NONCE }, ring: 1, ring_nonce: NONCE };
+        LogStart { place: LogPlace { segment: 2, nonce: NONCE, offset: 0, link: NONCE }, ring: 1, ring_nonce: NONCE };
     let [mut segment, mut ring] = first_pages(MACHINE, NONCE, length, ring_bytes, (*flags as u64 >> 4) * 64);
     segment.extend_from_slice(&frames);
     ring.extend_from_slice(&frames[..ring_bytes as usize]);
@@ -50,7 +50,7 @@ pub fn log(data: &[u8]) {
         .and_then(|()| write(Name::Ring(1), &ring));
     debug_assert!(written.is_ok(), "files in memory");
     let machine = if moved { Machine { device: 2, ..MACHINE } } else { MACHINE };
-    let facts = Facts { permanent: *flags as u64, ..Facts::default() };
+    let facts = LogProofs { permanent: *flags as u64, ..LogProofs::default() };
     let mut last = 0;
     let end = recover(&env, dir, &start, &facts, machine, accept_loss, &mut |replayed| {
         assert!(replayed.offset >= last && replayed.end > replayed.offset);

@@ -5,7 +5,7 @@
 //! sustains, and no write waits long. Writers stop only if memory is exhausted, the log is at its limit, or level 0 is
 //! too large for useful reads.
 
-use super::plan::{BOTTOM, Picture, thousandths, total};
+use super::plan::{BOTTOM, LevelSummary, thousandths, total};
 use crate::version::LEVELS;
 
 /// Share of the log's limit, in thousandths, from which the log delays writers.
@@ -29,7 +29,7 @@ pub struct Debt {
 
 /// The thresholds at which delays begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StallLimits {
     /// Numbers of level-0 tables at which writers begin to slow down, and at which the delay is greatest.
     pub level0: (usize, usize),
     /// Number of level-0 tables at which writers stop: a merge below may take many seconds, and slowed writers do not
@@ -41,14 +41,14 @@ pub struct Limits {
     pub memtables: (u64, u64),
 }
 
-impl Limits {
+impl StallLimits {
     /// Returns the limits of a family. Level 0: from three to nine times its trigger, and a stop at 27 times. Debt:
     /// from 16 to 256 base levels, but at least `SOON_BYTES`: a debt that a disk works off within seconds causes no
     /// delay, however small the levels.
-    pub fn new(level0_tables: usize, level_base_bytes: u64, memtables: u64) -> Limits {
+    pub fn new(level0_tables: usize, level_base_bytes: u64, memtables: u64) -> StallLimits {
         let level0 = level0_tables.max(1);
         let bytes = level_base_bytes.saturating_mul(16).max(SOON_BYTES);
-        Limits {
+        StallLimits {
             level0: (level0 * 3, level0 * 9),
             level0_stop: level0 * 27,
             bytes: (bytes, bytes.saturating_mul(16)),
@@ -84,7 +84,7 @@ const WORST_PRICE: u64 = 1024 << DOUBLINGS;
 const LONGEST_NANOS: u64 = 4_000_000;
 
 /// Returns the debt of a family, as far as its tables determine it.
-pub fn debt(picture: &Picture<'_>) -> Debt {
+pub fn debt(picture: &LevelSummary<'_>) -> Debt {
     let (sizes, targets) = (picture.sizes(), picture.targets());
     let level0 = picture.levels[0].len();
     let is_due = level0 >= picture.shape.level0_tables || sizes[0] > picture.shape.level_base_bytes;
@@ -103,14 +103,14 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
 
 /// True if the tables of a family are so few and small that `stall` returns `Go` for any distribution over the levels:
 /// no level summary is needed.
-pub fn is_small(level0: usize, bytes: u64, fanout: u64, limits: &Limits) -> bool {
+pub fn is_small(level0: usize, bytes: u64, fanout: u64, limits: &StallLimits) -> bool {
     // In the worst case all bytes are in excess at each level, and each is written with `fanout` others.
     let most = bytes.saturating_mul(fanout.saturating_add(2)).saturating_mul(LEVELS as u64);
     level0 <= limits.level0.0 && most <= limits.bytes.0
 }
 
 /// Returns the stall that the debt imposes on the next writer.
-pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
+pub fn stall(debt: &Debt, limits: &StallLimits) -> Stall {
     if debt.memtables >= limits.memtables.1
         || debt.memory >= 1000
         || debt.log >= 1000
@@ -161,7 +161,7 @@ fn price(pressure: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::plan::{Shape, TableFacts};
+    use crate::compaction::plan::{LevelShape, TableFacts};
     use crate::order::Order;
     use crate::record::MAX_SEQNO;
     use proptest::collection::vec;
@@ -185,7 +185,8 @@ mod tests {
         }
     }
 
-    const LIMITS: Limits = Limits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), memtables: (1750, 2000) };
+    const LIMITS: StallLimits =
+        StallLimits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), memtables: (1750, 2000) };
 
     #[test]
     fn a_store_that_keeps_up_costs_nothing() {
@@ -228,8 +229,8 @@ mod tests {
         fn what_is_small_holds_nobody_back(
             sizes in vec((0..LEVELS, 1u64..100), 0..120), scale in 0u32..24, fanout in 2u64..20, level_base_bytes in 1u64..1 << 20
         ) {
-            let shape = Shape { level0_tables: 4, level_base_bytes, fanout, table_bytes: 1 << 20, compressed_from: LEVELS };
-            let limits = Limits::new(4, level_base_bytes, 2);
+            let shape = LevelShape { level0_tables: 4, level_base_bytes, fanout, table_bytes: 1 << 20, compressed_from: LEVELS };
+            let limits = StallLimits::new(4, level_base_bytes, 2);
             let mut levels: [Vec<TableFacts<'_>>; LEVELS] = Default::default();
             for (level, size) in &sizes {
                 levels[*level].push(facts(size << scale));
@@ -237,7 +238,7 @@ mod tests {
             let bytes = sizes.iter().map(|(_, size)| size << scale).sum();
             let is_small = is_small(levels[0].len(), bytes, fanout, &limits);
             let (order, oldest_snapshot) = (Order::bytewise(), MAX_SEQNO);
-            let picture = Picture { order: &order, shape, levels, running: &[], oldest_snapshot, expired: 0 };
+            let picture = LevelSummary { order: &order, shape, levels, running: &[], oldest_snapshot, expired: 0 };
             prop_assert!(!is_small || stall(&debt(&picture), &limits) == Stall::Go);
         }
 
@@ -252,7 +253,7 @@ mod tests {
         fn any_debt_has_an_answer(
             bytes: u64, level0 in 0usize..100, memtables: u64, memory: u64, log: u64, limits: (u64, u64)
         ) {
-            let limits = Limits { bytes: limits, ..LIMITS };
+            let limits = StallLimits { bytes: limits, ..LIMITS };
             let _ = stall(&Debt { bytes, level0, memtables, memory, log }, &limits).nanos(bytes);
         }
     }

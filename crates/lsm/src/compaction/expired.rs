@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use super::plan::{Action, BOTTOM, Picture, Plan, Reason, Span, TableFacts};
+use super::plan::{BOTTOM, CompactionPlan, LevelSummary, OutputRange, PlanAction, Reason, TableFacts};
 use super::plan::{is_cheap, is_free, order_max, order_min, plan_level0, sink};
 use crate::expiry::Expiries;
 use crate::planted::{Bug, active};
@@ -36,12 +36,12 @@ pub fn due_at(of: &Expiries, entries: u64) -> u64 {
 
 /// Returns a plan that removes tables of one level by an edit alone; the lowest level first, since its records keep
 /// tables above it.
-pub fn pick_drop(picture: &Picture<'_>) -> Option<Plan> {
+pub fn pick_drop(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     (0..LEVELS).rev().find_map(|level| drop_of(picture, level, |_| true))
 }
 
 /// Returns what to compact for the space of expired records when nothing is due.
-pub fn pick_dense(picture: &Picture<'_>) -> Option<Plan> {
+pub fn pick_dense(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     let is_dense = |table: &TableFacts<'_>| {
         let (about, least) = table.expiry.map_or((0, u64::MAX), |of| (of.about_by(picture.expired), of.least));
         about.saturating_mul(DENSE) >= table.entries || least.saturating_add(LATE_MICROS) <= picture.expired
@@ -50,22 +50,26 @@ pub fn pick_dense(picture: &Picture<'_>) -> Option<Plan> {
 }
 
 /// Returns the same for a caller who waits for the space, and whose tables had numbers below `newest`.
-pub fn pick_any(picture: &Picture<'_>, newest: u64) -> Option<Plan> {
+pub fn pick_any(picture: &LevelSummary<'_>, newest: u64) -> Option<CompactionPlan> {
     // A plan that moves tables down may follow another one; a table that was rewritten in place is not rewritten again.
-    let goes_down = |plan: &Plan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
-    let is_old = |plan: &Plan| plan.inputs[0].1.iter().all(|number| *number < newest);
+    let goes_down = |plan: &CompactionPlan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
+    let is_old = |plan: &CompactionPlan| plan.inputs[0].1.iter().all(|number| *number < newest);
     pick_merge(picture, |plan| goes_down(plan) || is_old(plan), |_| true)
 }
 
 /// Returns the plan for one table at the bottom: it is removed, or rewritten.
-pub(super) fn plan_bottom(picture: &Picture<'_>, at: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn plan_bottom(picture: &LevelSummary<'_>, at: usize, reason: Reason) -> Option<CompactionPlan> {
     let number = picture.levels[BOTTOM][at].number;
     let dropped = drop_of(picture, BOTTOM, |table| table.number == number);
     dropped.or_else(|| sink(picture, BOTTOM, at, reason))
 }
 
-fn drop_of(picture: &Picture<'_>, level: usize, wanted: impl Fn(&TableFacts<'_>) -> bool) -> Option<Plan> {
-    let mut plan: Option<Plan> = None;
+fn drop_of(
+    picture: &LevelSummary<'_>,
+    level: usize,
+    wanted: impl Fn(&TableFacts<'_>) -> bool,
+) -> Option<CompactionPlan> {
+    let mut plan: Option<CompactionPlan> = None;
     for (at, table) in picture.levels[level].iter().enumerate() {
         if !wanted(table) || !has_gone(picture, table) || !stands_alone(picture, level, at) {
             continue;
@@ -74,15 +78,15 @@ fn drop_of(picture: &Picture<'_>, level: usize, wanted: impl Fn(&TableFacts<'_>)
             .as_ref()
             .map_or((table.smallest, table.largest), |plan| (&plan.span.smallest[..], &plan.span.largest[..]));
         let smallest = order_min(picture.order, before.0, table.smallest).to_vec();
-        let span = Span { level, smallest, largest: order_max(picture.order, before.1, table.largest).to_vec() };
+        let span = OutputRange { level, smallest, largest: order_max(picture.order, before.1, table.largest).to_vec() };
         if !is_free(picture, &span) {
             continue;
         }
-        let mut numbers = plan.map_or(Vec::new(), |plan: Plan| plan.inputs[0].1.clone());
+        let mut numbers = plan.map_or(Vec::new(), |plan: CompactionPlan| plan.inputs[0].1.clone());
         numbers.push(table.number);
         let is_full = numbers.len() == DROPPED_AT_ONCE;
-        let (inputs, action, reason) = (vec![(level, numbers)], Action::Drop, Reason::Expired);
-        plan = Some(Plan { inputs, output_level: level, action, reason, score: 0, span });
+        let (inputs, action, reason) = (vec![(level, numbers)], PlanAction::Drop, Reason::Expired);
+        plan = Some(CompactionPlan { inputs, output_level: level, action, reason, score: 0, span });
         if is_full {
             break;
         }
@@ -91,13 +95,13 @@ fn drop_of(picture: &Picture<'_>, level: usize, wanted: impl Fn(&TableFacts<'_>)
 }
 
 /// True if all records of a table have expired forevery reader.
-fn has_gone(picture: &Picture<'_>, table: &TableFacts<'_>) -> bool {
+fn has_gone(picture: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
     let all = |count| count == table.entries || active(Bug::LiveRecordsGoWithTheirTable);
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced
 }
 
 /// True if no other table and no memtable may hold a version of one of the table's keys.
-fn stands_alone(picture: &Picture<'_>, level: usize, at: usize) -> bool {
+fn stands_alone(picture: &LevelSummary<'_>, level: usize, at: usize) -> bool {
     let (order, table) = (picture.order, &picture.levels[level][at]);
     let meets = |other: &TableFacts<'_>| {
         other.number != table.number
@@ -109,10 +113,10 @@ fn stands_alone(picture: &Picture<'_>, level: usize, at: usize) -> bool {
 }
 
 fn pick_merge(
-    picture: &Picture<'_>,
-    is_worth_it: impl Fn(&Plan) -> bool,
+    picture: &LevelSummary<'_>,
+    is_worth_it: impl Fn(&CompactionPlan) -> bool,
     wanted: impl Fn(&TableFacts<'_>) -> bool,
-) -> Option<Plan> {
+) -> Option<CompactionPlan> {
     let mut found: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
     for (level, tables) in picture.levels.iter().enumerate() {
         for (at, table) in tables.iter().enumerate() {

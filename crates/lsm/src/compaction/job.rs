@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::pace::{Pace, Turn};
 use super::unsynced::UnsyncedTables;
+use super::write_rate::{IoPriority, WriteRate};
 use crate::checksum::Uid;
 use crate::env::Env;
 use crate::ledger::Ledger;
@@ -13,7 +13,7 @@ use crate::options::{CfOptions, Compression};
 use crate::record::Seqno;
 use crate::seam::Companions;
 use crate::sst::Dictionary;
-use crate::values::ValueShelf;
+use crate::values::BlobFiles;
 
 /// The parameters of a pass; plain facts, not the store.
 pub struct Job<'a> {
@@ -46,9 +46,9 @@ pub struct Job<'a> {
     /// True if the inputs' ledgers have sums for all companions; tables written by a plain node have counts only.
     pub summed: bool,
     /// The value files of the family; `None` keeps values inline.
-    pub values: Option<&'a Arc<ValueShelf>>,
+    pub values: Option<&'a Arc<BlobFiles>>,
     /// The rate limit and this job's priority in it; `None` for no limit.
-    pub pace: Option<(&'a Pace, Turn)>,
+    pub pace: Option<(&'a WriteRate, IoPriority)>,
     /// Collects finished tables, for a caller that syncs many of them together; `None` syncs each table here.
     pub unsynced: Option<&'a UnsyncedTables>,
 }

@@ -5,35 +5,42 @@
 //! and compactions share; `parts` runs it in parallel.
 //!
 //! ```text
-//! pick      selects tables and the output level           plan      forms a plan around a table
-//! job       the parameters of a pass                      split     ends output tables
-//! rules     selects the records that may be dropped       debt      estimates the backlog and the resulting stalls
-//! pace      limits the write rate                         parts     runs one pass on several threads
-//! packing   selects the codec of a level                  expired   reclaims the space of expired records
-//! output    writes records into tables                    collect   selects value files that are mostly garbage
-//! unsynced  finished tables that are synced together      values    moves values into value files
-//! lean      further compaction for a store that should be small
+//! pick              selects tables and the output level
+//! plan              forms a plan around a table
+//! expired           reclaims the space of expired records
+//! space_compaction  further compaction for a store that should be small
+//! blob_gc           selects blob files that are mostly garbage
+//! packing           selects the codec of a level
+//! debt              estimates the backlog and the resulting stalls
+//! output            writes records into tables
+//! parts             runs one pass on several threads
+//! job               the parameters of a pass
+//! rules             selects the records that may be dropped
+//! split             ends output tables
+//! blob_separation   moves values into blob files
+//! unsynced          finished tables that are synced together
+//! write_rate        limits the write rate
 //! ```
 
-pub mod collect;
+pub mod blob_gc;
+mod blob_separation;
 pub mod debt;
 pub mod expired;
 mod job;
-pub mod lean;
 pub mod output;
-pub mod pace;
 pub mod packing;
 pub mod parts;
 pub mod pick;
 mod plan;
 pub mod rules;
+pub mod space_compaction;
 pub mod split;
 mod unsynced;
-mod values;
+pub mod write_rate;
 
-pub use debt::{Debt, Limits, Stall};
-pub use pace::{Pace, Turn};
-pub use plan::{Action, Picture, Plan, Reason, Shape, Span, TableFacts};
-pub use rules::{Decision, Rules};
+pub use debt::{Debt, Stall, StallLimits};
+pub use plan::{CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, Reason, TableFacts};
+pub use rules::{RecordDecision, Rules};
 pub use split::Splitter;
 pub use unsynced::UnsyncedTables;
+pub use write_rate::{IoPriority, WriteRate};

@@ -16,7 +16,7 @@
 //! A damaged companion that is corrected has its original term; one that is rebuilt over damaged bytes, or lost, leaves
 //! a gap. Rows for other families are counted when they are produced and again in their own finished blocks.
 //! Damage: a first pass detects it in a finished block and cannot determine its source. The second one
-//!         (`Pass::checks_inputs`) checks each record at its source, and reports the file and the block.
+//!         (`PassOptions::checks_inputs`) checks each record at its source, and reports the file and the block.
 //! Crash:  leaves files that no edit names; the next open deletes them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,13 +36,13 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
-use crate::values::Room;
+use crate::values::BlobBuffer;
 use crate::version::TableMeta;
 
+use super::blob_separation::{BlobRefs, BlobSeparation, NewBlobFiles, record_blob_refs};
 pub use super::job::Job;
-use super::rules::{Decision, Rules};
+use super::rules::{RecordDecision, Rules};
 use super::split::Splitter;
-use super::values::{Made, Refs, Separating, say_where};
 
 /// A pass checks for cancellation and for its write rate once per this many bytes of records.
 const CHECKED_BYTES: usize = 64 * KIB;
@@ -52,7 +52,7 @@ const CHECKED_RECORD_BYTES: usize = 64;
 
 /// Deviations of a pass from the usual way.
 #[derive(Clone, Debug, Default)]
-pub struct Pass<'a> {
+pub struct PassOptions<'a> {
     /// The companions that the inputs carry; `None`: those that the protector makes.
     pub carried: Option<Carried>,
     /// True to check each record at its source.
@@ -60,7 +60,7 @@ pub struct Pass<'a> {
     /// True to request rows for other families from the protector.
     pub emits: Option<Emitting<'a>>,
     /// Removes expired values; `None` keeps them.
-    pub expires: Option<Expires<'a>>,
+    pub expires: Option<ExpiryRule<'a>>,
     /// Value files whose values are rewritten.
     pub collects: BTreeSet<Uid>,
 }
@@ -68,7 +68,7 @@ pub struct Pass<'a> {
 /// Decides which expired values may be removed. A value hidden by a newer version may be one that the newer version
 /// retains, until the two are merged.
 #[derive(Clone, Copy)]
-pub struct Expires<'a> {
+pub struct ExpiryRule<'a> {
     /// No reader sees records that expired by this time: microseconds since 1970, read before the first call of
     /// `is_hidden`.
     pub now: u64,
@@ -76,7 +76,7 @@ pub struct Expires<'a> {
     pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
 }
 
-impl std::fmt::Debug for Expires<'_> {
+impl std::fmt::Debug for ExpiryRule<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Expires").field("now", &self.now).finish_non_exhaustive()
     }
@@ -84,9 +84,9 @@ impl std::fmt::Debug for Expires<'_> {
 
 /// Rows produced for other families, by family, with their ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Given(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
+pub struct EmittedRows(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
 
-impl Given {
+impl EmittedRows {
     /// Adds rows, and counts them.
     pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
         for row in rows {
@@ -104,13 +104,13 @@ impl Given {
 
 /// The result of a pass.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct PassResult {
     /// The tables.
     pub tables: Vec<TableMeta>,
     /// Ledger of the records dropped because they had expired.
     pub expired: Ledger,
     /// Rows for other families.
-    pub rows: Given,
+    pub rows: EmittedRows,
     /// Number of damaged companions restored to their original bytes.
     pub mended: u64,
     /// Number of records that were given a companion.
@@ -123,9 +123,9 @@ pub struct Written {
     pub values_unreadable: u64,
 }
 
-impl Written {
+impl PassResult {
     /// Adds the result of the next part.
-    fn receive(&mut self, part: Written) {
+    fn receive(&mut self, part: PassResult) {
         self.tables.extend(part.tables);
         for (family, (ledger, rows)) in part.rows.0 {
             let (all, together) = self.rows.0.entry(family).or_default();
@@ -150,24 +150,24 @@ pub fn write_tables(
     rules: Rules<impl FnMut(&[u8]) -> bool>,
     splitter: Splitter,
 ) -> Result<Vec<TableMeta>> {
-    write_pass(job, &Pass::default(), cursor, rules, splitter).map(|written| written.tables)
+    write_pass(job, &PassOptions::default(), cursor, rules, splitter).map(|written| written.tables)
 }
 
 /// Writes tables like `write_tables`, with the deviations in `pass`.
 pub fn write_pass(
     job: &Job<'_>,
-    pass: &Pass<'_>,
+    pass: &PassOptions<'_>,
     cursor: &mut dyn Cursor,
     rules: Rules<impl FnMut(&[u8]) -> bool>,
     splitter: Splitter,
-) -> Result<Written> {
-    let done = write_span(job, pass, cursor, rules, splitter, Span::default());
+) -> Result<PassResult> {
+    let done = write_span(job, pass, cursor, rules, splitter, PartRange::default());
     close(job, pass, [done])
 }
 
 /// The key range of a part of a pass: the first bound is inclusive, the second exclusive.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Span<'a> {
+pub(super) struct PartRange<'a> {
     pub(super) from: Option<&'a [u8]>,
     pub(super) to: Option<&'a [u8]>,
     /// Set when another part has failed: this one stops with `Closed`.
@@ -175,21 +175,21 @@ pub(super) struct Span<'a> {
 }
 
 /// The result of a part of a pass.
-pub(super) struct Done {
+pub(super) struct PartOutput {
     outcome: Result<()>,
-    written: Written,
+    written: PassResult,
     /// Files created, finished or not.
     names: Vec<Name>,
     /// The value files that each table points into, and those that were written.
-    refs: Vec<Refs>,
-    made: Made,
+    refs: Vec<BlobRefs>,
+    made: NewBlobFiles,
     /// Terms that the protector added, by kind; for rows that it made, counts only.
     derived: Ledger,
     /// Ledger of the dropped records.
     dropped: Ledger,
 }
 
-impl Done {
+impl PartOutput {
     pub(super) fn has_failed(&self) -> bool {
         self.outcome.is_err()
     }
@@ -198,12 +198,12 @@ impl Done {
 /// Writes the records that a pass keeps within a span of keys. The files stay, whatever the result, until `close`.
 pub(super) fn write_span(
     job: &Job<'_>,
-    pass: &Pass<'_>,
+    pass: &PassOptions<'_>,
     cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
-    span: Span<'_>,
-) -> Done {
+    span: PartRange<'_>,
+) -> PartOutput {
     let carried = pass.carried.clone().unwrap_or_else(|| Carried::of_keeper(&**job.companions));
     let mut outputs = Outputs {
         job,
@@ -212,9 +212,9 @@ pub(super) fn write_span(
         is_strange: carried.is_strange_to(&**job.companions),
         carried,
         open: None,
-        written: Written::default(),
+        written: PassResult::default(),
         given: Vec::new(),
-        values: Separating::new(job, &pass.collects),
+        values: BlobSeparation::new(job, &pass.collects),
         refs: Vec::new(),
         names: Vec::new(),
         companion: Vec::new(),
@@ -226,15 +226,19 @@ pub(super) fn write_span(
     let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     let Outputs { written, names, refs, values, derived, dropped, .. } = outputs;
     let made = values.into_made();
-    Done { outcome, written, names, refs, made, derived, dropped }
+    PartOutput { outcome, written, names, refs, made, derived, dropped }
 }
 
 /// Joins the parts of a pass, in key order: concatenates their tables, and balances one ledger over all of them (I11).
 /// On any error all files are removed, as far as possible.
-pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Item = Done>) -> Result<Written> {
-    let (mut written, mut names, mut outcome) = (Written::default(), Vec::new(), Ok(()));
+pub(super) fn close(
+    job: &Job<'_>,
+    pass: &PassOptions<'_>,
+    parts: impl IntoIterator<Item = PartOutput>,
+) -> Result<PassResult> {
+    let (mut written, mut names, mut outcome) = (PassResult::default(), Vec::new(), Ok(()));
     let (mut derived, mut dropped) = (Ledger::default(), Ledger::default());
-    let (mut refs, mut made) = (Vec::new(), Made::new());
+    let (mut refs, mut made) = (Vec::new(), NewBlobFiles::new());
     for part in parts {
         written.receive(part.written);
         names.extend(part.names);
@@ -248,7 +252,7 @@ pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Ite
             outcome = part.outcome;
         }
     }
-    let outcome = outcome.and_then(|()| say_where(job, &made, &mut written.tables, &refs));
+    let outcome = outcome.and_then(|()| record_blob_refs(job, &made, &mut written.tables, &refs));
     let outcome = outcome.and_then(|()| balance(job, pass, &written.tables, &derived, &dropped));
     if outcome.is_err() {
         for name in names {
@@ -259,7 +263,13 @@ pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Ite
 }
 
 /// Balances the ledger (I11): see the module's documentation.
-fn balance(job: &Job<'_>, pass: &Pass<'_>, tables: &[TableMeta], derived: &Ledger, dropped: &Ledger) -> Result<()> {
+fn balance(
+    job: &Job<'_>,
+    pass: &PassOptions<'_>,
+    tables: &[TableMeta],
+    derived: &Ledger,
+    dropped: &Ledger,
+) -> Result<()> {
     let mut accounted = *dropped;
     for table in tables {
         accounted.merge(&table.ledger);
@@ -286,17 +296,17 @@ fn balance(job: &Job<'_>, pass: &Pass<'_>, tables: &[TableMeta], derived: &Ledge
 
 struct Outputs<'a> {
     job: &'a Job<'a>,
-    pass: &'a Pass<'a>,
-    span: Span<'a>,
+    pass: &'a PassOptions<'a>,
+    span: PartRange<'a>,
     carried: Carried,
     /// True if the protector does not know the companions of these records: it only carries them along.
     is_strange: bool,
-    open: Option<OpenTable>,
-    written: Written,
+    open: Option<OpenOutput>,
+    written: PassResult,
     /// Buffer for the rows that one record produces.
     given: Vec<Emitted>,
-    values: Separating<'a>,
-    refs: Vec<Refs>,
+    values: BlobSeparation<'a>,
+    refs: Vec<BlobRefs>,
     names: Vec<Name>,
     /// Buffer for a companion that the protector rewrites.
     companion: Vec<u8>,
@@ -310,14 +320,14 @@ struct Outputs<'a> {
 
 /// A record that is dropped unless an older version of its key is kept.
 #[derive(Default)]
-struct Held {
+struct HeldRecord {
     /// The record, or an earlier one whose buffers are reused.
     row: Option<Row>,
     /// The drop reason and the ledger term; `None` if no record is held.
     reason: Option<(DropReason, u64)>,
 }
 
-impl Held {
+impl HeldRecord {
     fn take(&mut self, record: &Record<'_>, protection: Protection, reason: (DropReason, u64)) {
         match &mut self.row {
             Some(row) => row.set(record, protection),
@@ -333,7 +343,7 @@ impl Held {
     }
 }
 
-struct OpenTable {
+struct OpenOutput {
     number: u64,
     uid: Uid,
     file: Arc<dyn crate::env::File>,
@@ -350,7 +360,7 @@ impl Outputs<'_> {
         let companions = self.job.companions.clone();
         let mut since_check = 0usize;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
-        let (mut held, mut room) = (Held::default(), Room::default());
+        let (mut held, mut room) = (HeldRecord::default(), BlobBuffer::default());
         match self.span.from {
             None => cursor.first()?,
             Some(from) => cursor.seek(from, MAX_SEQNO)?,
@@ -381,24 +391,24 @@ impl Outputs<'_> {
             let retains = own.is_none() && companions.retains(&record);
             let mut decision = rules.decide(record.key, record.seqno, record.kind.logical(), retains);
             self.is_fresh |= rules.is_first_of_key();
-            if decision == Decision::Keep
+            if decision == RecordDecision::Keep
                 && record.kind.is_value()
-                && let Some(Expires { now, is_hidden }) = self.pass.expires
+                && let Some(ExpiryRule { now, is_hidden }) = self.pass.expires
                 && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
                 && (planted::active(Bug::HiddenValueExpires) || !is_hidden(record.key))
             {
-                decision = Decision::Hold(DropReason::Expired);
+                decision = RecordDecision::Hold(DropReason::Expired);
             }
             match decision {
-                Decision::Hold(reason) if own.is_some() => decision = Decision::Drop(reason),
+                RecordDecision::Hold(reason) if own.is_some() => decision = RecordDecision::Drop(reason),
                 _ if rules.is_first_of_key() => self.let_go(&mut held),
-                Decision::Drop(_) | Decision::Disordered => {}
+                RecordDecision::Drop(_) | RecordDecision::Disordered => {}
                 _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held),
-                Decision::Keep | Decision::Hold(_) => self.put_held(&mut held, splitter)?,
+                RecordDecision::Keep | RecordDecision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
-                Decision::Disordered => {
+                RecordDecision::Disordered => {
                     let damage = Damage {
                         verdict: Verdict::Ledger,
                         key_range: Some((record.key.to_vec(), record.key.to_vec())),
@@ -407,7 +417,7 @@ impl Outputs<'_> {
                     let error = Error::corruption(damage, "records are merged out of order");
                     return Err(if self.pass.checks_inputs { placed(error, source) } else { error });
                 }
-                Decision::Drop(reason) => {
+                RecordDecision::Drop(reason) => {
                     let term = self.term_of_dropped(&record, source)?;
                     self.dropped.add(record.kind, term);
                     if reason == DropReason::Expired {
@@ -416,15 +426,15 @@ impl Outputs<'_> {
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
-                Decision::Hold(reason) => {
+                RecordDecision::Hold(reason) => {
                     let term = self.term_of_dropped(&record, source)?;
                     held.take(&record, source.protection, (reason, term));
                 }
-                Decision::Keep if own.is_some() => {
+                RecordDecision::Keep if own.is_some() => {
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, source))?;
                     self.put_groups(own.as_deref_mut(), splitter)?;
                 }
-                Decision::Keep => self.put(&record, source.protection, splitter)?,
+                RecordDecision::Keep => self.put(&record, source.protection, splitter)?,
             }
             since_check += record.value.len() + self.values.take_moved() + CHECKED_RECORD_BYTES;
             if since_check >= CHECKED_BYTES {
@@ -546,7 +556,7 @@ impl Outputs<'_> {
     }
 
     /// Writes the held record, because an older version of its key is kept.
-    fn put_held(&mut self, held: &mut Held, splitter: &mut Splitter) -> Result<()> {
+    fn put_held(&mut self, held: &mut HeldRecord, splitter: &mut Splitter) -> Result<()> {
         match held.release() {
             Some((row, _)) => self.put(&row.record(), row.protection, splitter),
             None => Ok(()),
@@ -554,7 +564,7 @@ impl Outputs<'_> {
     }
 
     /// Drops the held record, because no older version of its key is kept.
-    fn let_go(&mut self, held: &mut Held) {
+    fn let_go(&mut self, held: &mut HeldRecord) {
         if let Some((row, (reason, term))) = held.release() {
             self.dropped.add(row.kind, term);
             if reason == DropReason::Expired {
@@ -593,7 +603,7 @@ impl Outputs<'_> {
         }
     }
 
-    fn open_table(&mut self) -> Result<OpenTable> {
+    fn open_table(&mut self) -> Result<OpenOutput> {
         let job = self.job;
         let number = (job.next_file)();
         let name = Name::Table(number).to_string();
@@ -616,7 +626,7 @@ impl Outputs<'_> {
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
         let writer = writer.carrying(self.carried.clone()).packing_with(job.dictionary.clone());
         let writer = writer.cut_into(job.options.part_blocks);
-        Ok(OpenTable { number, uid, file, writer })
+        Ok(OpenOutput { number, uid, file, writer })
     }
 
     fn finish_table(&mut self) -> Result<()> {

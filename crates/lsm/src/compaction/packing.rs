@@ -3,7 +3,7 @@
 //! The first levels stay uncompressed: data leaves them soon. The bottom level, which holds most of the data and
 //! receives the fewest writes, may have a codec of its own.
 
-use super::plan::{Action, BOTTOM, Plan};
+use super::plan::{BOTTOM, CompactionPlan, PlanAction};
 use crate::options::{CfOptions, Compression};
 
 /// The levels that stay uncompressed.
@@ -20,15 +20,15 @@ pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
 
 /// Returns the action of a plan. Tables are not moved to the bottom if its codec differs from that of the level above,
 /// or uses a dictionary: they are rewritten instead.
-pub fn action(options: &CfOptions, plan: &Plan) -> Action {
+pub fn action(options: &CfOptions, plan: &CompactionPlan) -> PlanAction {
     let bottom = compression_at(options, BOTTOM);
     let anew = bottom != options.compression || matches!(bottom, Compression::Zstd(_));
-    if plan.output_level == BOTTOM && anew && plan.action == Action::Move { Action::Merge } else { plan.action }
+    if plan.output_level == BOTTOM && anew && plan.action == PlanAction::Move { PlanAction::Merge } else { plan.action }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Reason, Span};
+    use super::super::plan::{OutputRange, Reason};
     use super::*;
 
     #[test]
@@ -48,11 +48,17 @@ mod tests {
     #[test]
     fn a_table_moves_to_the_bottom_only_if_it_would_be_written_the_same() {
         let moved = |compression, bottom_compression, output_level| {
-            let span = Span { level: output_level, smallest: Vec::new(), largest: Vec::new() };
-            let plan =
-                Plan { inputs: Vec::new(), output_level, action: Action::Move, reason: Reason::Size, score: 0, span };
+            let span = OutputRange { level: output_level, smallest: Vec::new(), largest: Vec::new() };
+            let plan = CompactionPlan {
+                inputs: Vec::new(),
+                output_level,
+                action: PlanAction::Move,
+                reason: Reason::Size,
+                score: 0,
+                span,
+            };
             let options = CfOptions { compression, bottom_compression, ..CfOptions::default() };
-            action(&options, &plan) == Action::Move
+            action(&options, &plan) == PlanAction::Move
         };
         let (none, lz4, zstd) = (Compression::None, Compression::Lz4, Compression::Zstd(3));
         assert!(moved(none, None, BOTTOM) && moved(none, Some(none), BOTTOM) && moved(lz4, None, BOTTOM));

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::output::{Done, Job, Pass, Span, Written, close, write_span};
+use super::output::{Job, PartOutput, PartRange, PassOptions, PassResult, close, write_span};
 use super::rules::Rules;
 use super::split::Splitter;
 use crate::cursor::Cursor;
@@ -30,16 +30,16 @@ pub struct Part<B> {
 /// Runs a pass in parts that begin at the given keys, which ascend. `part` is called once for each.
 pub fn write_parts<B: FnMut(&[u8]) -> bool + Send>(
     job: &Job<'_>,
-    pass: &Pass<'_>,
+    pass: &PassOptions<'_>,
     cuts: &[Vec<u8>],
     mut part: impl FnMut() -> Result<Part<B>>,
-) -> Result<Written> {
+) -> Result<PassResult> {
     let stop = AtomicBool::new(false);
     let bound = |at: Option<usize>| at.and_then(|at| cuts.get(at)).map(Vec::as_slice);
     let spans =
-        (0..=cuts.len()).map(|at| Span { from: bound(at.checked_sub(1)), to: bound(Some(at)), stop: Some(&stop) });
+        (0..=cuts.len()).map(|at| PartRange { from: bound(at.checked_sub(1)), to: bound(Some(at)), stop: Some(&stop) });
     let parts = spans.map(|span| part().map(|part| (span, part))).collect::<Result<Vec<_>>>()?;
-    let write = |(span, part): (Span<'_>, Part<B>)| {
+    let write = |(span, part): (PartRange<'_>, Part<B>)| {
         let Part { mut cursor, rules, splitter } = part;
         let done = write_span(job, pass, &mut *cursor, rules, splitter, span);
         if done.has_failed() {
@@ -47,7 +47,7 @@ pub fn write_parts<B: FnMut(&[u8]) -> bool + Send>(
         }
         done
     };
-    let done: Vec<Done> = match job.env.work {
+    let done: Vec<PartOutput> = match job.env.work {
         Mode::Threads => side_by_side("waxseal-part", parts, write),
         Mode::Stepped => parts.into_iter().map(write).collect(),
     };

@@ -9,7 +9,9 @@
 use std::cmp::Reverse;
 
 use super::expired;
-pub use super::plan::{Action, BOTTOM, Picture, Plan, Reason, Shape, Span, TableFacts, Targets, targets};
+pub use super::plan::{
+    BOTTOM, CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, Reason, TableFacts, Targets, targets,
+};
 use super::plan::{compensated, is_cheap, overlapping, plan_level, plan_level0, sink, thousandths, total};
 
 /// A table is dense with tombstones if at least every fourth record is one.
@@ -17,9 +19,9 @@ const DENSE: u64 = 4;
 
 /// The next step in compacting a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RangeStep {
     /// Run this plan, then call again.
-    Run(Plan),
+    Run(CompactionPlan),
     /// Work remains but conflicts with a job: call again when it has finished. If no job runs, the remaining tables are
     /// quarantined.
     Wait,
@@ -28,7 +30,7 @@ pub enum Step {
 }
 
 /// Returns the most urgent plan; `None` if no level is due, or all tables of the due levels are in use.
-pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
+pub fn pick(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     let scores = picture.scores();
     let base = picture.targets().base;
     let urgency = |level: usize| {
@@ -42,12 +44,12 @@ pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
             0 => pick_level0(picture, base, Reason::Level0),
             _ => pick_level(picture, level, Reason::Size),
         };
-        plan.map(|plan| Plan { score: urgency(level), ..plan })
+        plan.map(|plan| CompactionPlan { score: urgency(level), ..plan })
     })
 }
 
 /// True if a compaction is due that could run now. A store is settled when none is due and none runs.
-pub fn is_due(picture: &Picture<'_>) -> bool {
+pub fn is_due(picture: &LevelSummary<'_>) -> bool {
     pick(picture).is_some()
 }
 
@@ -55,7 +57,7 @@ pub fn is_due(picture: &Picture<'_>) -> bool {
 /// without them if no data lies below. It is rewritten in place only if no snapshot keeps a tombstone, so that the same
 /// table is not picked forever. A level-0 table is merged if that rewrites little compared with the data its
 /// tombstones hide: a queue, which is read where it is deleted, must not wait for three more tables.
-pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
+pub fn pick_idle(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     let mut dense: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
     for (level, tables) in picture.levels.iter().enumerate() {
         for (at, table) in tables.iter().enumerate() {
@@ -74,16 +76,22 @@ pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
 
 /// Returns the next step in compacting the keys between `low` and `high` (both inclusive, `None` for open) out of
 /// `level`; at the bottom, in removing tombstones, hidden versions and expired records. Call it for levels 0 to 6 in
-/// turn, each until it returns `Done`. Level-0 tables with numbers above `newest` are newer and left alone, so that the
+/// turn, each until it returns `PartOutput`. Level-0 tables with numbers above `newest` are newer and left alone, so that the
 /// compaction ends under steady writes. Newer tables at the bottom are left alone too, because their hidden versions
 /// are still wanted.
-pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high: Option<&[u8]>, newest: u64) -> Step {
+pub fn plan_range(
+    picture: &LevelSummary<'_>,
+    level: usize,
+    low: Option<&[u8]>,
+    high: Option<&[u8]>,
+    newest: u64,
+) -> RangeStep {
     let order = picture.order;
     let concerned = |table: &TableFacts<'_>| {
         low.is_none_or(|low| order.compare(table.largest, low).is_ge())
             && high.is_none_or(|high| order.compare(table.smallest, high).is_le())
     };
-    let Some(tables) = picture.levels.get(level) else { return Step::Done };
+    let Some(tables) = picture.levels.get(level) else { return RangeStep::Done };
     let wanted = |table: &TableFacts<'_>| match level {
         0 => table.number <= newest && concerned(table),
         BOTTOM => {
@@ -97,7 +105,7 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
     };
     let mut wanted = (0..tables.len()).filter(|at| wanted(&tables[*at])).peekable();
     if wanted.peek().is_none() {
-        return Step::Done;
+        return RangeStep::Done;
     }
     let plan = match level {
         0 => {
@@ -107,16 +115,16 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
         BOTTOM => wanted.find_map(|at| expired::plan_bottom(picture, at, Reason::Range)),
         _ => wanted.find_map(|at| plan_level(picture, level, at, Reason::Range)),
     };
-    plan.map_or(Step::Wait, Step::Run)
+    plan.map_or(RangeStep::Wait, RangeStep::Run)
 }
 
 /// Picks the first group in level 0 that can be merged, starting with the oldest table.
-pub(super) fn pick_level0(picture: &Picture<'_>, base: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn pick_level0(picture: &LevelSummary<'_>, base: usize, reason: Reason) -> Option<CompactionPlan> {
     (0..picture.levels[0].len()).rev().find_map(|at| plan_level0(picture, at, base, reason))
 }
 
 /// For a level from 1 to 5, picks the table whose merge rewrites least for what it removes.
-pub(super) fn pick_level(picture: &Picture<'_>, level: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn pick_level(picture: &LevelSummary<'_>, level: usize, reason: Reason) -> Option<CompactionPlan> {
     let tables = &picture.levels[level];
     let cost = |at: usize| {
         let table = &tables[at];

@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::compaction::lean::{is_bare, is_lean, pick_bare, pick_lean};
-use crate::compaction::rules::{Decision, Rules};
+use crate::compaction::rules::{RecordDecision, Rules};
+use crate::compaction::space_compaction::{is_compact, is_single_level, pick_compact, pick_single_level};
 use crate::compaction::split::Splitter;
 use crate::expiry::Expiries;
 use crate::order::Order;
@@ -16,15 +16,15 @@ use crate::record::{Kind, MAX_SEQNO, Seqno};
 use crate::scripts;
 use crate::version::LEVELS;
 
-impl std::fmt::Display for Plan {
+impl std::fmt::Display for CompactionPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let inputs = self.inputs.iter().map(|(level, tables)| format!("L{level} {tables:?}"));
         let inputs = inputs.collect::<Vec<_>>().join(" and ");
         let (low, high) = (self.span.smallest.escape_ascii(), self.span.largest.escape_ascii());
         let action = match self.action {
-            Action::Merge => "merge",
-            Action::Move => "move",
-            Action::Drop => "drop",
+            PlanAction::Merge => "merge",
+            PlanAction::Move => "move",
+            PlanAction::Drop => "drop",
         };
         write!(f, "{action} {inputs} into L{}, keys {low}..{high}, because of {:?}", self.output_level, self.reason)
     }
@@ -37,12 +37,12 @@ fn expiry(word: Option<&str>) -> Option<Expiries> {
     Some(Expiries { count, least, greatest })
 }
 
-const SHAPE: Shape =
-    Shape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
+const SHAPE: LevelShape =
+    LevelShape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
 
 /// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50 expired=30`, tables (`L1 7 a..c size=10
 /// entries=1 tombstones=0 seqno=1 busy expires=5,10,20`: number of expiring records, least and greatest time; level 0
-/// newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
+/// newest first), `running L2 a..c`; then a question: `pick`, `idle`, `space_compaction`, `scores`, `range L0 a..c`.
 #[test]
 fn scripts_tell_what_is_picked() {
     scripts::run(
@@ -70,7 +70,11 @@ fn scripts_tell_what_is_picked() {
                     }
                     "running" => {
                         let (low, high) = words[2].split_once("..").unwrap();
-                        running.push(Span { level: level(words[1]), smallest: low.into(), largest: high.into() });
+                        running.push(OutputRange {
+                            level: level(words[1]),
+                            smallest: low.into(),
+                            largest: high.into(),
+                        });
                     }
                     "pick" | "idle" | "lean" | "scores" | "range" | "gone" | "dense" | "any" => questions.push(words),
                     _ => {
@@ -93,12 +97,12 @@ fn scripts_tell_what_is_picked() {
                     }
                 }
             }
-            let picture = Picture { order: &order, shape, levels, running: &running, oldest_snapshot, expired };
-            let told = |plan: Option<Plan>| plan.map_or("nothing".to_owned(), |plan| plan.to_string());
+            let picture = LevelSummary { order: &order, shape, levels, running: &running, oldest_snapshot, expired };
+            let told = |plan: Option<CompactionPlan>| plan.map_or("nothing".to_owned(), |plan| plan.to_string());
             let answers = questions.iter().map(|words| match words[0] {
                 "pick" => told(pick(&picture)),
                 "idle" => told(pick_idle(&picture)),
-                "lean" => told(pick_lean(&picture)),
+                "lean" => told(pick_compact(&picture)),
                 "gone" => told(expired::pick_drop(&picture)),
                 "dense" => told(expired::pick_dense(&picture)),
                 "any" => told(expired::pick_any(&picture, 100)),
@@ -108,7 +112,7 @@ fn scripts_tell_what_is_picked() {
                     let bound = |key: &'static str| Some(key.as_bytes()).filter(|key| !key.is_empty());
                     let (low, high) = (bound(low.to_owned().leak()), bound(high.to_owned().leak()));
                     match plan_range(&picture, words[1][1..].parse().unwrap(), low, high, u64::MAX) {
-                        Step::Run(plan) => plan.to_string(),
+                        RangeStep::Run(plan) => plan.to_string(),
                         other => format!("{other:?}"),
                     }
                 }
@@ -126,14 +130,14 @@ struct Small {
 }
 
 struct Job {
-    plan: Plan,
+    plan: CompactionPlan,
     outputs: Vec<Small>,
 }
 
 /// A tree over one-byte keys, where each record takes one byte.
 struct Tree {
     order: Order,
-    shape: Shape,
+    shape: LevelShape,
     levels: [Vec<Small>; LEVELS],
     bounds: BTreeMap<u64, ([u8; 1], [u8; 1])>,
     jobs: Vec<Job>,
@@ -143,7 +147,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(shape: Shape) -> Tree {
+    fn new(shape: LevelShape) -> Tree {
         Tree {
             order: Order::bytewise(),
             shape,
@@ -174,10 +178,10 @@ impl Tree {
         self.levels[0].insert(0, table);
     }
 
-    fn ask<A>(&self, question: impl FnOnce(&Picture<'_>) -> A) -> A {
+    fn ask<A>(&self, question: impl FnOnce(&LevelSummary<'_>) -> A) -> A {
         let busy: Vec<u64> =
             self.jobs.iter().flat_map(|job| job.plan.inputs.iter().flat_map(|(_, tables)| tables)).copied().collect();
-        let running: Vec<Span> = self.jobs.iter().map(|job| job.plan.span.clone()).collect();
+        let running: Vec<OutputRange> = self.jobs.iter().map(|job| job.plan.span.clone()).collect();
         let facts = |level: usize| {
             let tables = self.levels[level].iter().map(|table| TableFacts {
                 hidden: 0,
@@ -196,7 +200,7 @@ impl Tree {
             });
             tables.collect()
         };
-        question(&Picture {
+        question(&LevelSummary {
             order: &self.order,
             shape: self.shape,
             levels: std::array::from_fn(facts),
@@ -207,9 +211,9 @@ impl Tree {
     }
 
     /// Starts a job: its outputs follow from the current levels.
-    fn start(&mut self, plan: Plan) {
+    fn start(&mut self, plan: CompactionPlan) {
         let mut outputs = Vec::new();
-        if plan.action == Action::Merge {
+        if plan.action == PlanAction::Merge {
             let tables =
                 plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
             let tables =
@@ -225,7 +229,7 @@ impl Tree {
             let mut splitter = Splitter::new(self.order.clone(), self.shape.table_bytes, vec![]);
             let mut tables: Vec<Vec<_>> = Vec::new();
             for (key, seqno, kind) in records {
-                if rules.decide(&[key], seqno, kind, false) != Decision::Keep {
+                if rules.decide(&[key], seqno, kind, false) != RecordDecision::Keep {
                     continue;
                 }
                 let bytes = tables.last().map_or(0, |table| table.len() as u64);
@@ -245,7 +249,7 @@ impl Tree {
             let (goes, stays) =
                 std::mem::take(&mut self.levels[*level]).into_iter().partition(|table| numbers.contains(&table.number));
             self.levels[*level] = stays;
-            if plan.action == Action::Move {
+            if plan.action == PlanAction::Move {
                 outputs.extend::<Vec<_>>(goes);
             }
         }
@@ -274,7 +278,7 @@ impl Tree {
     }
 
     /// Runs plan after plan until there is none; the sequence must end.
-    fn run_all(&mut self, question: impl Fn(&Picture<'_>) -> Option<Plan>) {
+    fn run_all(&mut self, question: impl Fn(&LevelSummary<'_>) -> Option<CompactionPlan>) {
         for _ in 0..2000 {
             let Some(plan) = self.ask(&question) else { return };
             self.start(plan);
@@ -313,7 +317,7 @@ proptest! {
     fn jobs_that_run_together_keep_every_answer(
         acts in vec(acts(), 1..120), table_bytes in 1u64..8, base in 8u64..40, fanout in 2u64..4, level0_tables in 1usize..5, compressed_from in 0usize..8
     ) {
-        let shape = Shape { level0_tables, level_base_bytes: base, fanout, table_bytes, compressed_from };
+        let shape = LevelShape { level0_tables, level_base_bytes: base, fanout, table_bytes, compressed_from };
         let mut tree = Tree::new(shape);
         for act in acts {
             let plan = match &act {
@@ -323,9 +327,9 @@ proptest! {
                 }
                 Act::Pick => tree.ask(pick),
                 Act::Idle => tree.ask(pick_idle),
-                Act::Lean => tree.ask(pick_lean),
+                Act::Lean => tree.ask(pick_compact),
                 Act::Range(level, low, high) => match tree.ask(|picture| plan_range(picture, *level, Some(&[*low]), Some(&[*high]), u64::MAX)) {
-                    Step::Run(plan) => Some(plan),
+                    RangeStep::Run(plan) => Some(plan),
                     _ => None,
                 },
                 Act::Finish(job) => {
@@ -346,16 +350,16 @@ proptest! {
         tree.run_all(pick);
         prop_assert!(tree.levels[0].len() < level0_tables);
         prop_assert!(tree.ask(|picture| picture.scores().iter().all(|score| *score < 1000)));
-        tree.run_all(|picture| pick(picture).or_else(|| pick_lean(picture)));
-        prop_assert!(tree.ask(is_lean) && tree.ask(pick).is_none());
-        tree.run_all(|picture| pick(picture).or_else(|| pick_bare(picture)));
-        prop_assert!(tree.ask(is_bare) && tree.ask(is_lean) && tree.ask(pick).is_none());
+        tree.run_all(|picture| pick(picture).or_else(|| pick_compact(picture)));
+        prop_assert!(tree.ask(is_compact) && tree.ask(pick).is_none());
+        tree.run_all(|picture| pick(picture).or_else(|| pick_single_level(picture)));
+        prop_assert!(tree.ask(is_single_level) && tree.ask(is_compact) && tree.ask(pick).is_none());
         tree.run_all(pick_idle);
         for level in 0..LEVELS {
             tree.run_all(|picture| match plan_range(picture, level, None, None, u64::MAX) {
-                Step::Run(plan) => Some(plan),
+                RangeStep::Run(plan) => Some(plan),
                 other => {
-                    assert_eq!(other, Step::Done);
+                    assert_eq!(other, RangeStep::Done);
                     None
                 }
             });
@@ -369,7 +373,7 @@ proptest! {
     fn targets_grow_downwards_and_the_base_lies_above_all_data(sizes: [u32; LEVELS], hidden in 0usize..7, base in 1u64..1 << 30, fanout in 0u64..20) {
         let mut sizes = sizes.map(u64::from);
         sizes[1..][..hidden].fill(0);
-        let targets = targets(&sizes, &Shape { level_base_bytes: base, fanout, ..SHAPE });
+        let targets = targets(&sizes, &LevelShape { level_base_bytes: base, fanout, ..SHAPE });
         prop_assert!((1..targets.base).all(|level| sizes[level] == 0 && targets.bytes[level] == 0));
         prop_assert!((1..=base.max(sizes[0])).contains(&targets.bytes[targets.base]));
         prop_assert!(targets.bytes[targets.base..].is_sorted());

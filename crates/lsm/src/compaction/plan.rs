@@ -58,7 +58,7 @@ pub struct TableFacts<'a> {
 
 /// The target shape of a family's levels.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct LevelShape {
     /// Number of level-0 tables that triggers a merge.
     pub level0_tables: usize,
     /// Maximum size of the base level.
@@ -71,25 +71,25 @@ pub struct Shape {
     pub compressed_from: usize,
 }
 
-impl Shape {
+impl LevelShape {
     /// Returns the shape that a family's options define.
-    pub fn new(options: &CfOptions, compressed_from: usize) -> Shape {
+    pub fn new(options: &CfOptions, compressed_from: usize) -> LevelShape {
         let &CfOptions { level0_tables, level_base_bytes, fanout, table_bytes, .. } = options;
-        Shape { level0_tables, level_base_bytes, fanout, table_bytes, compressed_from }
+        LevelShape { level0_tables, level_base_bytes, fanout, table_bytes, compressed_from }
     }
 }
 
 /// The level summary: all facts that a choice depends on.
 #[derive(Clone, Debug)]
-pub struct Picture<'a> {
+pub struct LevelSummary<'a> {
     /// The order of keys.
     pub order: &'a Order,
     /// The target shape.
-    pub shape: Shape,
+    pub shape: LevelShape,
     /// The tables: level 0 newest first, the others by key.
     pub levels: [Vec<TableFacts<'a>>; LEVELS],
     /// The output ranges of running jobs.
-    pub running: &'a [Span],
+    pub running: &'a [OutputRange],
     /// The oldest seqno of a live snapshot; `MAX_SEQNO` if there is none.
     pub oldest_snapshot: Seqno,
     /// No reader sees records that expired by this time, in microseconds since 1970.
@@ -98,7 +98,7 @@ pub struct Picture<'a> {
 
 /// A closed interval of keys in one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct OutputRange {
     /// The output level.
     pub level: usize,
     /// Smallest key.
@@ -109,24 +109,24 @@ pub struct Span {
 
 /// A compaction to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct CompactionPlan {
     /// Input tables by level, upper level first; level 0 newest first.
     pub inputs: Vec<(usize, Vec<u64>)>,
     /// The output level.
     pub output_level: usize,
     /// How the inputs reach the output level.
-    pub action: Action,
+    pub action: PlanAction,
     /// The reason for the compaction.
     pub reason: Reason,
     /// Urgency in thousandths, for choosing among families: at least 1000 if due, 0 if not due.
     pub score: u64,
-    /// The key range of all inputs, at the output level: kept in `Picture::running` while the job runs.
-    pub span: Span,
+    /// The key range of all inputs, at the output level: kept in `LevelSummary::running` while the job runs.
+    pub span: OutputRange,
 }
 
 /// How tables reach another level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PlanAction {
     /// Their records are merged into new tables.
     Merge,
     /// They overlap no table there: the same files are assigned to the other level.
@@ -176,7 +176,7 @@ impl Reason {
 
 /// The policy that selects value files for collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Thrift {
+pub enum GcPolicy {
     /// Files that are mostly garbage, if a large share of all value bytes is.
     Usual,
     /// Files that are mostly garbage.
@@ -185,10 +185,10 @@ pub enum Thrift {
     Lean,
 }
 
-impl Plan {
+impl CompactionPlan {
     /// True if files only change their level.
     pub fn is_move(&self) -> bool {
-        self.action == Action::Move
+        self.action == PlanAction::Move
     }
 
     /// True if its purpose is to move values; other compactions move the values they encounter.
@@ -199,24 +199,24 @@ impl Plan {
 
     /// Returns the policy for collecting value files during the compaction: more files are collected if its purpose is
     /// space rather than the shape of the levels.
-    pub fn thrift(&self) -> Thrift {
+    pub fn thrift(&self) -> GcPolicy {
         match self.reason {
-            Reason::Range | Reason::Values => Thrift::Mostly,
-            Reason::Space if self.is_for_values() => Thrift::Lean,
-            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space | Reason::Expired => Thrift::Usual,
+            Reason::Range | Reason::Values => GcPolicy::Mostly,
+            Reason::Space if self.is_for_values() => GcPolicy::Lean,
+            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space | Reason::Expired => GcPolicy::Usual,
         }
     }
 }
 
-impl<'a> Picture<'a> {
+impl<'a> LevelSummary<'a> {
     /// Returns the summary of a family's levels. `is_busy` marks tables that must not be picked.
     pub fn new<T>(
         levels: &'a Levels<T>,
-        shape: Shape,
-        running: &'a [Span],
+        shape: LevelShape,
+        running: &'a [OutputRange],
         oldest_snapshot: Option<Seqno>,
         is_busy: impl Fn(u64) -> bool,
-    ) -> Picture<'a> {
+    ) -> LevelSummary<'a> {
         let facts = |level| {
             let tables = levels.level(level).tables().iter().map(|handle| handle.meta());
             let facts = tables.map(|meta| TableFacts {
@@ -237,7 +237,7 @@ impl<'a> Picture<'a> {
             facts.collect()
         };
         let oldest_snapshot = oldest_snapshot.unwrap_or(MAX_SEQNO);
-        Picture {
+        LevelSummary {
             order: levels.order(),
             shape,
             levels: std::array::from_fn(facts),
@@ -249,7 +249,7 @@ impl<'a> Picture<'a> {
 
     /// Adds the lost ranges that overlap tables.
     #[must_use]
-    pub fn fenced(mut self, fences: &[Fence]) -> Picture<'a> {
+    pub fn fenced(mut self, fences: &[Fence]) -> LevelSummary<'a> {
         let order = self.order;
         if !fences.is_empty() {
             for table in self.levels.iter_mut().flatten() {
@@ -304,7 +304,7 @@ pub struct Targets {
 /// `fanout`, and the base is the first level not larger than `level_base_bytes`. A base far smaller than that is raised
 /// to `level_base_bytes / fanout`. While level 0 holds more than the base should, no target is smaller than level 0:
 /// moving the base's overlapping tables down first would delay level 0, and with it the writers.
-pub fn targets(sizes: &[u64; LEVELS], shape: &Shape) -> Targets {
+pub fn targets(sizes: &[u64; LEVELS], shape: &LevelShape) -> Targets {
     let fanout = shape.fanout.max(2);
     let first = (1..LEVELS).find(|level| sizes[*level] > 0).unwrap_or(BOTTOM);
     let greatest = sizes[1..].iter().copied().max().unwrap_or(0);
@@ -334,7 +334,7 @@ pub(super) fn compensated(table: &TableFacts<'_>) -> u64 {
 
 /// True if a merge of level 0 rewrites no more of the level below than it removes from level 0, with tombstones
 /// weighted as in `compensated`.
-pub(super) fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
+pub(super) fn is_cheap(picture: &LevelSummary<'_>, plan: &CompactionPlan) -> bool {
     let of = |level: usize, weigh: fn(&TableFacts<'_>) -> u64| {
         let numbers = plan.inputs.iter().filter(|(from, _)| *from == level).flat_map(|(_, numbers)| numbers);
         let tables = numbers.filter_map(|number| picture.levels[level].iter().find(|table| table.number == *number));
@@ -347,7 +347,12 @@ pub(super) fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
 /// group exceeds the merge limit, only its oldest tables are merged: no table older than a merged table stays. A
 /// level-0 table is as large as a memtable, however small other tables are: for each that stays, the base is rewritten
 /// once more.
-pub(super) fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn plan_level0(
+    picture: &LevelSummary<'_>,
+    seed: usize,
+    base: usize,
+    reason: Reason,
+) -> Option<CompactionPlan> {
     let tables = &picture.levels[0];
     let mut group = closure(picture.order, tables, seed);
     if group.iter().any(|at| tables[*at].is_busy) {
@@ -387,7 +392,12 @@ fn closure(order: &Order, tables: &[TableFacts<'_>], seed: usize) -> Vec<usize> 
 }
 
 /// Plans a merge of one table of a level from 1 to 5 into the next, with neighbors that add no tables below.
-pub(super) fn plan_level(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn plan_level(
+    picture: &LevelSummary<'_>,
+    level: usize,
+    at: usize,
+    reason: Reason,
+) -> Option<CompactionPlan> {
     let tables = &picture.levels[level];
     let inputs = grow(picture, level, at);
     let inputs: Vec<&TableFacts<'_>> = tables[inputs].iter().collect();
@@ -395,7 +405,7 @@ pub(super) fn plan_level(picture: &Picture<'_>, level: usize, at: usize, reason:
 }
 
 /// Returns the range of tables around `at` that share its tables in the next level, within the size limit of a merge.
-fn grow(picture: &Picture<'_>, level: usize, at: usize) -> Range<usize> {
+fn grow(picture: &LevelSummary<'_>, level: usize, at: usize) -> Range<usize> {
     let (order, tables, below) = (picture.order, &picture.levels[level], &picture.levels[level + 1]);
     let under =
         |range: &Range<usize>| overlapping(order, below, tables[range.start].smallest, tables[range.end - 1].largest);
@@ -425,7 +435,7 @@ fn grow(picture: &Picture<'_>, level: usize, at: usize) -> Range<usize> {
 }
 
 /// Plans to move a table one level down; if no data lies below it, to rewrite it in place.
-pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn sink(picture: &LevelSummary<'_>, level: usize, at: usize, reason: Reason) -> Option<CompactionPlan> {
     let table = &picture.levels[level][at];
     let is_bottom = picture.levels[level + 1..]
         .iter()
@@ -433,15 +443,15 @@ pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reaso
     if !is_bottom {
         return plan_level(picture, level, at, reason);
     }
-    let span = Span { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
+    let span = OutputRange { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
     let can = !table.is_busy
         && !table.is_fenced
         && table.greatest_seqno <= picture.oldest_snapshot
         && is_free(picture, &span);
-    can.then(|| Plan {
+    can.then(|| CompactionPlan {
         inputs: vec![(level, vec![table.number])],
         output_level: level,
-        action: Action::Merge,
+        action: PlanAction::Merge,
         reason,
         score: 0,
         span,
@@ -450,12 +460,12 @@ pub(super) fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reaso
 
 /// Adds the tables of the output level that the inputs overlap, and rejects conflicts with running jobs.
 fn finish(
-    picture: &Picture<'_>,
+    picture: &LevelSummary<'_>,
     level: usize,
     inputs: &[&TableFacts<'_>],
     output_level: usize,
     reason: Reason,
-) -> Option<Plan> {
+) -> Option<CompactionPlan> {
     let order = picture.order;
     let low = inputs.iter().map(|table| table.smallest).reduce(|a, b| order_min(order, a, b))?;
     let high = inputs.iter().map(|table| table.largest).reduce(|a, b| order_max(order, a, b))?;
@@ -466,7 +476,7 @@ fn finish(
     }
     let smallest = below.first().map_or(low, |table| order_min(order, low, table.smallest));
     let largest = below.last().map_or(high, |table| order_max(order, high, table.largest));
-    let span = Span { level: output_level, smallest: smallest.to_vec(), largest: largest.to_vec() };
+    let span = OutputRange { level: output_level, smallest: smallest.to_vec(), largest: largest.to_vec() };
     if !is_free(picture, &span) {
         return None;
     }
@@ -477,10 +487,10 @@ fn finish(
         overlap <= picture.shape.table_bytes.saturating_mul(GRANDPARENT_TABLES)
             && is_packed(level) == is_packed(output_level)
     };
-    let mut plan = Plan {
+    let mut plan = CompactionPlan {
         inputs: vec![(level, inputs.iter().map(|table| table.number).collect())],
         output_level,
-        action: if can_move { Action::Move } else { Action::Merge },
+        action: if can_move { PlanAction::Move } else { PlanAction::Merge },
         reason,
         score: 0,
         span,
@@ -492,7 +502,7 @@ fn finish(
 }
 
 /// True if no running job writes to this range.
-pub(super) fn is_free(picture: &Picture<'_>, span: &Span) -> bool {
+pub(super) fn is_free(picture: &LevelSummary<'_>, span: &OutputRange) -> bool {
     let order = picture.order;
     picture.running.iter().all(|other| {
         other.level != span.level

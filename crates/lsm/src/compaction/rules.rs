@@ -21,7 +21,7 @@ use crate::seam::DropReason;
 
 /// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RecordDecision {
     /// The record is written to the output.
     Keep,
     /// The record is dropped.
@@ -73,7 +73,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
 
     /// Decides on the next record in internal order. `retains`: it is kept, together with the version below it.
     #[inline]
-    pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind, retains: bool) -> Decision {
+    pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind, retains: bool) -> RecordDecision {
         let step = if self.has_key { self.order.compare(&self.key, key) } else { Ordering::Less };
         self.is_first = step == Ordering::Less;
         match step {
@@ -85,12 +85,12 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
                 self.retains = false;
             }
             Ordering::Equal if seqno < self.seqno => {}
-            Ordering::Equal | Ordering::Greater => return Decision::Disordered,
+            Ordering::Equal | Ordering::Greater => return RecordDecision::Disordered,
         }
         self.seqno = seqno;
         // A record that covers other keys than its own is neither hidden by a version of its own key nor hides one.
         if self.keeps_all || matches!(kind, Kind::RangeDelete | Kind::Fence) {
-            return Decision::Keep;
+            return RecordDecision::Keep;
         }
         let is_below = std::mem::replace(&mut self.retains, retains && !active(Bug::VersionBelowRetainedDropped));
         self.stays = is_below || (retains && !active(Bug::RetainedVersionDropped));
@@ -100,7 +100,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         if std::mem::replace(&mut self.stripe, hides.then_some(stripe)) == Some(stripe) {
             self.stripe = Some(stripe);
             if !self.stays {
-                return Decision::Drop(DropReason::Shadowed);
+                return RecordDecision::Drop(DropReason::Shadowed);
             }
         }
         // A tombstone below a retaining record may still be dropped: its absence has the same meaning.
@@ -110,9 +110,9 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
             && !is_needed
             && (active(Bug::TombstoneDroppedEarly) || (self.is_bottom)(key))
         {
-            return Decision::Hold(DropReason::Tombstone);
+            return RecordDecision::Hold(DropReason::Tombstone);
         }
-        Decision::Keep
+        RecordDecision::Keep
     }
 
     /// True if the record last decided on is the first of its key.
@@ -151,15 +151,15 @@ mod tests {
         let (mut stay, mut held) = (Vec::new(), None);
         for (at, version) in versions.iter().enumerate() {
             match rules.decide(b"k", version.0, version.1, retains(at)) {
-                Decision::Keep => {
+                RecordDecision::Keep => {
                     stay.extend(held.take());
                     stay.push(*version);
                 }
-                Decision::Hold(_) => {
+                RecordDecision::Hold(_) => {
                     stay.extend(held.replace(*version));
                 }
-                Decision::Drop(_) => {}
-                Decision::Disordered => panic!("disordered"),
+                RecordDecision::Drop(_) => {}
+                RecordDecision::Disordered => panic!("disordered"),
             }
         }
         stay
@@ -196,29 +196,29 @@ mod tests {
 
     #[test]
     fn an_operand_keeps_what_is_older_and_a_dropped_tombstone_still_hides_it() {
-        let shadowed = Decision::Drop(DropReason::Shadowed);
+        let shadowed = RecordDecision::Drop(DropReason::Shadowed);
         let mut rules = Rules::new(Order::bytewise(), vec![], |_: &[u8]| true);
         let mut decide = |key: &str, seqno, kind| rules.decide(key.as_bytes(), seqno, kind, false);
-        assert_eq!(decide("a", 9, Kind::Merge), Decision::Keep);
-        assert_eq!(decide("a", 8, Kind::Merge), Decision::Keep);
-        assert_eq!(decide("a", 7, Kind::Put), Decision::Keep);
+        assert_eq!(decide("a", 9, Kind::Merge), RecordDecision::Keep);
+        assert_eq!(decide("a", 8, Kind::Merge), RecordDecision::Keep);
+        assert_eq!(decide("a", 7, Kind::Put), RecordDecision::Keep);
         assert_eq!(decide("a", 6, Kind::Put), shadowed);
-        assert_eq!(decide("b", 9, Kind::Delete), Decision::Hold(DropReason::Tombstone));
-        assert_eq!(decide("b", 8, Kind::RangeDelete), Decision::Keep);
+        assert_eq!(decide("b", 9, Kind::Delete), RecordDecision::Hold(DropReason::Tombstone));
+        assert_eq!(decide("b", 8, Kind::RangeDelete), RecordDecision::Keep);
         assert_eq!(decide("b", 7, Kind::Merge), shadowed);
         assert_eq!(decide("b", 6, Kind::Put), shadowed);
-        assert_eq!(decide("b", 6, Kind::Put), Decision::Disordered);
-        assert_eq!(decide("b", 9, Kind::Delete), Decision::Disordered);
-        assert_eq!(decide("a", 1, Kind::Put), Decision::Disordered);
+        assert_eq!(decide("b", 6, Kind::Put), RecordDecision::Disordered);
+        assert_eq!(decide("b", 9, Kind::Delete), RecordDecision::Disordered);
+        assert_eq!(decide("a", 1, Kind::Put), RecordDecision::Disordered);
         assert_eq!(decide("b", 5, Kind::Put), shadowed);
-        assert_eq!(decide("c", 50, Kind::Put), Decision::Keep);
+        assert_eq!(decide("c", 50, Kind::Put), RecordDecision::Keep);
     }
 
     #[test]
     fn a_value_may_expire_where_a_tombstone_could_go() {
         let mut rules = Rules::new(Order::bytewise(), vec![5], |key: &[u8]| key != b"deeper");
         let mut may = |key: &str, seqno| {
-            assert_eq!(rules.decide(key.as_bytes(), seqno, Kind::Put, false), Decision::Keep);
+            assert_eq!(rules.decide(key.as_bytes(), seqno, Kind::Put, false), RecordDecision::Keep);
             rules.may_expire()
         };
         assert!(may("a", 5));
@@ -248,10 +248,10 @@ mod tests {
                     let [key, seqno, kind, rest @ ..] = &words[..] else { panic!("{line}") };
                     let kind = if *kind == "put" { Kind::Put } else { Kind::Delete };
                     out += &match rules.decide(key.as_bytes(), seqno.parse().unwrap(), kind, !rest.is_empty()) {
-                        Decision::Keep => format!("{line}\n"),
-                        Decision::Drop(reason) => format!("{line}  dropped: {reason:?}\n"),
-                        Decision::Hold(reason) => format!("{line}  held: {reason:?}\n"),
-                        Decision::Disordered => format!("{line}  disordered\n"),
+                        RecordDecision::Keep => format!("{line}\n"),
+                        RecordDecision::Drop(reason) => format!("{line}  dropped: {reason:?}\n"),
+                        RecordDecision::Hold(reason) => format!("{line}  held: {reason:?}\n"),
+                        RecordDecision::Disordered => format!("{line}  disordered\n"),
                     };
                 }
                 out

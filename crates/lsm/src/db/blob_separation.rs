@@ -3,7 +3,7 @@
 //! In:    a batch as the caller built it.
 //! Out:   the batch with pointers instead of large values, and the blob files, held until it is applied.
 //! Holds: used only if the commit itself is not synced. A synced commit would wait for two files instead of one, so its
-//!        values go to the log and a flush separates them (`compaction::values`). The same applies to commits that must
+//!        values go to the log and a flush separates them (`compaction::blob_separation`). The same applies to commits that must
 //!        not wait for a file, to system families, to record protectors with rows of their own, and to records from
 //!        which a flush may emit rows.
 //! Costs: one write of each value, none of which goes to the log; two passes over it for its checksums.
@@ -21,13 +21,13 @@ use crate::error::{Damage, Error, Result, Verdict};
 use crate::options::CfOptions;
 use crate::record::{Kind, Record};
 use crate::seam::Protection;
-use crate::values::{Added, Making, Unsynced};
-use crate::version::{Change, Edit};
+use crate::values::{AddedValue, BlobSetup, UnsyncedBlobs};
+use crate::version::{Edit, EditChange};
 
 /// A batch whose large values are in blob files.
 pub(super) struct SeparatedBatch {
     pub(super) batch: Batch,
-    added: Vec<(Family, Added)>,
+    added: Vec<(Family, AddedValue)>,
 }
 
 impl SeparatedBatch {
@@ -38,11 +38,11 @@ impl SeparatedBatch {
 }
 
 /// Removes the last values first, because a value can only be cut off at the end of its file.
-fn take_back(added: &[(Family, Added)]) {
+fn take_back(added: &[(Family, AddedValue)]) {
     added.iter().rev().for_each(|(family, added)| family.intake().take_back(added));
 }
 
-fn keep(added: &mut Vec<(Family, Added)>, family: &Family, new: Added) {
+fn keep(added: &mut Vec<(Family, AddedValue)>, family: &Family, new: AddedValue) {
     let joined = match added.last_mut() {
         Some((known, last)) if known.id() == family.id() => last.join(new),
         _ => Err(new),
@@ -69,7 +69,7 @@ pub(super) struct BlobSeparation {
     /// Ids of the families whose commits have begun a blob file, finished ones included.
     families: Mutex<HashSet<u32>>,
     /// Blob files that commits wrote to since the last log sync.
-    unsynced: Arc<Unsynced>,
+    unsynced: Arc<UnsyncedBlobs>,
 }
 
 impl BlobSeparation {
@@ -83,7 +83,7 @@ impl BlobSeparation {
     }
 
     /// Returns the blob files that commits wrote to since the last log sync.
-    pub(super) fn unsynced(&self) -> &Arc<Unsynced> {
+    pub(super) fn unsynced(&self) -> &Arc<UnsyncedBlobs> {
         &self.unsynced
     }
 
@@ -110,7 +110,7 @@ impl BlobSeparation {
         }
         catalog.store_log().check_halted()?;
         let families = catalog.families();
-        let mut added: Vec<(Family, Added)> = Vec::new();
+        let mut added: Vec<(Family, AddedValue)> = Vec::new();
         let (new_number, sync_names) = (|| catalog.new_file_number(), || catalog.store_log().sync_names());
         let pointing = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
@@ -128,7 +128,7 @@ impl BlobSeparation {
             {
                 return Ok(None);
             }
-            let making = Making {
+            let making = BlobSetup {
                 env: &catalog.context().env,
                 dir: &catalog.context().dir,
                 compression: family.options().compression,
@@ -179,7 +179,7 @@ impl BlobSeparation {
     /// the life of a store.
     fn record_that_log_points(&self, catalog: &Catalog) -> Result<()> {
         if !self.log_points.load(Ordering::Acquire) {
-            catalog.install(Edit::from(vec![Change::LogPoints]), None)?;
+            catalog.install(Edit::from(vec![EditChange::LogPoints]), None)?;
             self.log_points.store(true, Ordering::Release);
         }
         Ok(())

@@ -23,7 +23,7 @@ use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
-use crate::version::{self, Change, Contents, Edit, Manifest, Marked, State};
+use crate::version::{self, Contents, Edit, EditChange, Manifest, ManifestState, Marked};
 
 /// Writes a checkpoint into `dir`; see `Db::checkpoint`.
 pub(super) fn checkpoint(flusher: &Flusher, dir: &Path) -> Result<()> {
@@ -87,7 +87,7 @@ fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
 }
 
 /// Returns the event log entries for the checkpoint, which go into the copy and into this store.
-fn tell_of_copy(flusher: &Flusher, state: &State, dir: &Path, started: u64) -> Option<Vec<Change>> {
+fn tell_of_copy(flusher: &Flusher, state: &ManifestState, dir: &Path, started: u64) -> Option<Vec<EditChange>> {
     let keeper = flusher.catalog().events.keeper()?;
     let work = Work {
         deed: Deed::Checkpointed { dir: &dir.to_string_lossy() },
@@ -102,7 +102,7 @@ fn tell_of_copy(flusher: &Flusher, state: &State, dir: &Path, started: u64) -> O
 }
 
 /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
-fn picture(flusher: &Flusher) -> Result<(State, StoreIdentity, Vec<Arc<TableHandle>>)> {
+fn picture(flusher: &Flusher) -> Result<(ManifestState, StoreIdentity, Vec<Arc<TableHandle>>)> {
     let _job = flusher.job()?;
     let through = flusher.write_path().freeze(&|_| true)?;
     flusher.flush_frozen(&|_| true, through)?;

@@ -25,7 +25,7 @@ use super::family::{Family, Target};
 use super::lanes::Lane;
 use super::store_log::Log;
 use super::write_path::{Apply, WritePath};
-use crate::batch::{Batch, Encoded, Operation, Operations, Sum, distance};
+use crate::batch::{Batch, EncodedOperations, Operation, Operations, Sum, distance};
 use crate::checksum::{hash, hash_key};
 use crate::codec::{Reader, put_varint};
 use crate::compaction::Stall;
@@ -36,8 +36,8 @@ use crate::options::Durability;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Protection};
-use crate::version::{Change, Edit};
-use crate::wal::{Then, Under, Whole};
+use crate::version::{Edit, EditChange};
+use crate::wal::{EpochChange, OrderCondition, Whole};
 
 /// The id that no family ever has. An operation with this id takes a seqno and holds no data (docs/format.md, section
 /// 5.2).
@@ -46,13 +46,13 @@ const NO_FAMILY: u32 = u32::MAX;
 /// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing. The
 /// caller must then rebuild the batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Precondition(Under);
+pub struct Precondition(OrderCondition);
 
 impl Precondition {
     /// The configuration epoch (`Db::epoch`) is still `epoch`, the one that the batch was built under.
     #[inline]
     pub fn epoch(epoch: u64) -> Precondition {
-        Precondition(Under { word: epoch, mask: u64::MAX, ..Under::default() })
+        Precondition(OrderCondition { word: epoch, mask: u64::MAX, ..OrderCondition::default() })
     }
 
     /// The batch has a timestamp above 0, and no commit with the same or a later timestamp was ordered before it.
@@ -61,7 +61,7 @@ impl Precondition {
     #[inline]
     #[must_use]
     pub fn at_time(self, time: u64) -> Precondition {
-        Precondition(Under { time, ..self.0 })
+        Precondition(OrderCondition { time, ..self.0 })
     }
 
     /// The commit needs no waiting and no file access: writers are not stalled, the log is mapped and has space, the
@@ -70,13 +70,18 @@ impl Precondition {
     #[inline]
     #[must_use]
     pub fn without_waiting(self) -> Precondition {
-        Precondition(Under { at_once: true, ..self.0 })
+        Precondition(OrderCondition { at_once: true, ..self.0 })
     }
 
     /// The batch is the last one of its epoch: every later batch in the commit order sees `low` as the lower half. Only
     /// the upper half of the epoch must be unchanged.
     pub(super) fn last_of_epoch(epoch: u64, low: u32) -> Precondition {
-        Precondition(Under { word: epoch, mask: u64::MAX << 32, then: Then::Low(low), ..Under::default() })
+        Precondition(OrderCondition {
+            word: epoch,
+            mask: u64::MAX << 32,
+            then: EpochChange::Low(low),
+            ..OrderCondition::default()
+        })
     }
 }
 
@@ -135,7 +140,7 @@ impl WritePath {
         log: &Log,
         (batch, hash): (&mut Batch, u64),
         durability: Durability,
-        under: &Under,
+        under: &OrderCondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Seqno>> {
         let sum = batch.summed(hash);
@@ -144,7 +149,7 @@ impl WritePath {
             check_families(&self.catalog().families(), batch)?;
         }
         // On the fast path this thread holds the apply lock until its batch is applied.
-        let whole = alone.as_ref().and_then(|_| log.wal().append_alone(&sum, under));
+        let whole = alone.as_ref().and_then(|_| log.wal().try_append_fast(&sum, under));
         let (last, end) = match (&mut alone, whole) {
             (Some(apply), Some(whole)) => {
                 let applied = || {
@@ -287,7 +292,7 @@ impl WritePath {
         apply: &mut Apply,
         whole: &Whole<T>,
         mut operations: Operations<'_>,
-        encoded: &Encoded,
+        encoded: &EncodedOperations,
     ) -> Result<()> {
         let mut at = 0;
         while let Some(operation) = operations.step()? {
@@ -350,14 +355,19 @@ impl WritePath {
 
     /// Takes a seqno without a record, at which the family's memtable is frozen. `then` changes the configuration epoch
     /// from this seqno on.
-    pub(super) fn take_seqno(&self, family: &Family, then: Then, on_ordered: impl FnOnce(Seqno)) -> Result<Seqno> {
+    pub(super) fn take_seqno(
+        &self,
+        family: &Family,
+        then: EpochChange,
+        on_ordered: impl FnOnce(Seqno),
+    ) -> Result<Seqno> {
         let Some(log) = self.store_log().log() else { return Err(Error::invalid("the store has no log")) };
         let mut id = Vec::new();
         put_varint(&mut id, family.id().into());
         let mut batch = Batch::new();
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
-        let under = Under { then, ..Under::default() };
+        let under = OrderCondition { then, ..OrderCondition::default() };
         let ordered = || log.wal().order_under(&body, body.clone(), &under, on_ordered);
         let ticket = or_undo(ordered, || self.store_log().halt_unwound("a commit was ordered"));
         let ticket = ticket.inspect_err(|error| self.store_log().queue_halt(error))?;
@@ -392,8 +402,8 @@ impl WritePath {
         // The last commits in flight; their results stay the same.
         self.apply_whole(log, &mut lock(&self.applier.apply))?;
         let mut edit = Edit::default();
-        edit.changes.push(Change::SegmentSealed(place));
-        edit.changes.push(Change::LogWitness { offset: place.offset });
+        edit.changes.push(EditChange::SegmentSealed(place));
+        edit.changes.push(EditChange::LogWitness { offset: place.offset });
         self.catalog().install(edit, None)?;
         log.wal().give_back();
         match lock(&self.catalog().manifest).as_mut() {

@@ -28,12 +28,14 @@ use super::warm::{Input, Warmth};
 use super::write_path::WritePath;
 use super::{Event, Levels, TableHandle};
 use crate::checksum::Uid;
-use crate::compaction::collect::Thrift;
-use crate::compaction::output::{Expires, Job, Pass, Written};
+use crate::compaction::blob_gc::GcPolicy;
+use crate::compaction::output::{ExpiryRule, Job, PassOptions, PassResult};
 use crate::compaction::packing::{self};
 use crate::compaction::parts::{Part, write_parts};
-use crate::compaction::pick::{self, BOTTOM, Picture, Span, Step};
-use crate::compaction::{Action, Plan, Reason, Rules, Splitter, Turn, collect, expired, lean, split};
+use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
+use crate::compaction::{
+    CompactionPlan, IoPriority, PlanAction, Reason, Rules, Splitter, blob_gc, expired, space_compaction, split,
+};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,7 +49,7 @@ use crate::read::Bounds;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
-use crate::version::{Change, Edit, LEVELS, TableMeta};
+use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
@@ -131,7 +133,12 @@ impl Compactor {
     }
 
     /// Returns the most urgent plan of all families.
-    fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>, cache: &mut PickCache) -> Option<(Family, Plan)> {
+    fn most_urgent(
+        &self,
+        taken: &Taken<'_>,
+        settles: Option<u64>,
+        cache: &mut PickCache,
+    ) -> Option<(Family, CompactionPlan)> {
         let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
         let families = self.catalog().families();
         let basis = taken.is_steady().then(|| Basis {
@@ -189,7 +196,7 @@ impl Compactor {
             Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
         });
         let pick = pick
-            .or_else(|| self.pick_lean(family, view, &picture, taken, settles?).map(ranked(Urgency::Space)))
+            .or_else(|| self.pick_compact(family, view, &picture, taken, settles?).map(ranked(Urgency::Space)))
             .or_else(|| pick_expired().map(ranked(Urgency::Expired)))
             .or_else(|| self.pick_stale(family, view, &picture, taken, Reason::Values).map(ranked(Urgency::Values)))
             .or_else(|| pick::pick_idle(&picture).map(ranked(Urgency::Idle)));
@@ -199,18 +206,22 @@ impl Compactor {
 
     /// Returns a space compaction for a settling family, unless it was flushed since: writes to it continue, so it
     /// would not settle.
-    fn pick_lean(
+    fn pick_compact(
         &self,
         family: &Family,
         view: &View,
-        picture: &Picture<'_>,
+        picture: &LevelSummary<'_>,
         taken: &Taken<'_>,
         newest: u64,
-    ) -> Option<Plan> {
+    ) -> Option<CompactionPlan> {
         if !picture.running.is_empty() || picture.levels[0].iter().any(|table| table.number >= newest) {
             return None;
         }
-        let towards = if holds_pointers(&view.levels) { lean::pick_bare } else { lean::pick_lean };
+        let towards = if holds_pointers(&view.levels) {
+            space_compaction::pick_single_level
+        } else {
+            space_compaction::pick_compact
+        };
         // Merge first, because merging shows which values are garbage; afterwards the live values are moved only once.
         towards(picture).or_else(|| self.pick_stale(family, view, picture, taken, Reason::Space))
     }
@@ -220,11 +231,11 @@ impl Compactor {
         &self,
         family: &Family,
         view: &View,
-        picture: &Picture<'_>,
+        picture: &LevelSummary<'_>,
         taken: &Taken<'_>,
         reason: Reason,
-    ) -> Option<Plan> {
-        let thrift = if reason == Reason::Space { Thrift::Lean } else { Thrift::Usual };
+    ) -> Option<CompactionPlan> {
+        let thrift = if reason == Reason::Space { GcPolicy::Lean } else { GcPolicy::Usual };
         let stale = stale_files(family, &view.levels, thrift, &taken.resting());
         if stale.is_empty() {
             return None;
@@ -236,7 +247,7 @@ impl Compactor {
         };
         let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
         let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
-        collect::pick_stale(picture, reason, &of)
+        blob_gc::pick_stale(picture, reason, &of)
     }
 
     pub(super) fn compact_range(&self, family: &Family, bounds: &Bounds, step: &dyn Fn() -> bool) -> Result<()> {
@@ -248,7 +259,7 @@ impl Compactor {
                 if self.lanes().is_stopping() {
                     return Err(Error::closed());
                 }
-                let (mut next, seen) = (Step::Done, self.catalog().claims.finished());
+                let (mut next, seen) = (RangeStep::Done, self.catalog().claims.finished());
                 let planned = self.catalog().claims.pick(u64::MAX, |taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
@@ -258,13 +269,13 @@ impl Compactor {
                     }
                     next = pick::plan_range(&picture, level, low, high, newest);
                     match &next {
-                        Step::Run(plan) => Some((family.clone(), plan.clone())),
-                        Step::Wait | Step::Done => None,
+                        RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
+                        RangeStep::Wait | RangeStep::Done => None,
                     }
                 });
                 match (planned, next) {
                     (Some(picked), _) => self.carry_out(picked)?,
-                    (None, Step::Wait)
+                    (None, RangeStep::Wait)
                         if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen =>
                     {
                         self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
@@ -277,17 +288,17 @@ impl Compactor {
     }
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
-    fn run_plan(&self, family: &Family, plan: &Plan) -> Result<Warmth> {
+    fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Warmth> {
         let (picture, started) = (Tables::of(family), self.context().now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(Warmth::default()); // dropped meanwhile
         }
-        let plan = &Plan { action: packing::action(family.options(), plan), ..plan.clone() };
+        let plan = &CompactionPlan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
-            Action::Move => self.move_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
-            Action::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
-            Action::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
+            PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
+            PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
+            PlanAction::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
             self.write_path().revise_stall();
@@ -315,7 +326,7 @@ impl Compactor {
         outcome
     }
 
-    fn move_tables(&self, family: &Family, plan: &Plan, inputs: &[Input], started: u64) -> Result<()> {
+    fn move_tables(&self, family: &Family, plan: &CompactionPlan, inputs: &[Input], started: u64) -> Result<()> {
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
@@ -328,7 +339,7 @@ impl Compactor {
     fn merge_tables(
         &self,
         family: &Family,
-        plan: &Plan,
+        plan: &CompactionPlan,
         (picture, inputs): (&Tables, &[Input]),
         started: u64,
     ) -> Result<Warmth> {
@@ -377,7 +388,7 @@ impl Compactor {
     }
 
     /// Drops tables whose records have all expired, without reading them.
-    fn drop_tables(&self, family: &Family, plan: &Plan, inputs: &[Input], started: u64) -> Result<()> {
+    fn drop_tables(&self, family: &Family, plan: &CompactionPlan, inputs: &[Input], started: u64) -> Result<()> {
         let through = self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock()).expired;
         let view = family.view();
         let has_gone = |meta: &TableMeta| meta.expiry.is_some_and(|of| of.all_by(through));
@@ -404,15 +415,15 @@ impl Compactor {
         &self,
         replaced: Replaced<'_>,
         expired: Option<(Ledger, u64)>,
-        plan: &Plan,
+        plan: &CompactionPlan,
         started: u64,
     ) -> Result<()> {
         let mut edit = Edit::from(replaced.changes());
         if let Some((dropped, through)) = expired.filter(|(dropped, _)| dropped.count() > 0) {
-            edit.changes.push(Change::Expired { family: replaced.family.id(), through, dropped });
+            edit.changes.push(EditChange::Expired { family: replaced.family.id(), through, dropped });
             self.context().counters.expired(dropped.count());
         }
-        let (level, moved, reason) = (plan.output_level as u8, plan.action == Action::Move, plan.reason.name());
+        let (level, moved, reason) = (plan.output_level as u8, plan.action == PlanAction::Move, plan.reason.name());
         let deed = Deed::Compacted { level, moved, reason };
         self.catalog().log_event(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
         self.catalog().install(edit, [replaced])
@@ -422,11 +433,11 @@ impl Compactor {
     fn merge_once(
         &self,
         family: &Family,
-        plan: &Plan,
+        plan: &CompactionPlan,
         (picture, inputs): (&Tables, &[Input]),
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
-    ) -> Result<(Written, u64)> {
+    ) -> Result<(PassResult, u64)> {
         let Tables { levels, fences } = picture;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
@@ -441,8 +452,8 @@ impl Compactor {
         let Horizon { boundaries: snapshots, expired: now } =
             self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
-        let expires = Some(Expires { now, is_hidden: &is_hidden });
-        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
+        let expires = Some(ExpiryRule { now, is_hidden: &is_hidden });
+        let pass = PassOptions { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.catalog().new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -523,7 +534,7 @@ impl Compactor {
             expected,
             summed,
             values: family.shelf().values(),
-            pace: Some((&self.context().pace, Turn::Compaction)),
+            pace: Some((&self.context().pace, IoPriority::Compaction)),
             unsynced: None,
         }
     }
@@ -533,7 +544,7 @@ impl Compactor {
         family: &Family,
         inputs: Vec<u64>,
         outputs: Vec<u64>,
-        plan: &Plan,
+        plan: &CompactionPlan,
         moved: bool,
     ) {
         self.lanes().kick(Lane::Compact);
@@ -556,7 +567,7 @@ const LEAST_RECORD_BYTES: u64 = 16;
 const SAMPLES: usize = 64;
 
 /// Returns cursors over the inputs of a compaction, from their start on.
-fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn Cursor>>> {
+fn sources(family: &Family, plan: &CompactionPlan, inputs: &[Input]) -> Result<Vec<Box<dyn Cursor>>> {
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
     for (level, _) in &plan.inputs {
         let tables = inputs.iter().filter(|(of, _)| of == level).map(|(_, table)| table);
@@ -583,7 +594,7 @@ fn hidden_at_bottom(view: &View) -> HashMap<u64, u64> {
 /// A table as one part of its level, read by a job.
 struct Streamed(Arc<TableHandle>);
 
-impl merge::Part for Streamed {
+impl merge::MergePart for Streamed {
     fn smallest(&self) -> &[u8] {
         &self.0.meta().smallest
     }
@@ -592,8 +603,8 @@ impl merge::Part for Streamed {
         &self.0.meta().largest
     }
 
-    fn open(&self) -> Result<merge::Opened> {
-        Ok(merge::Opened::Other(Box::new(self.0.table()?.stream())))
+    fn open(&self) -> Result<merge::PartCursor> {
+        Ok(merge::PartCursor::Other(Box::new(self.0.table()?.stream())))
     }
 }
 
@@ -626,7 +637,7 @@ fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
+fn find_inputs(levels: &Levels, plan: &CompactionPlan) -> Vec<Input> {
     let numbers = plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
@@ -634,7 +645,7 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
 /// Returns true if a newer version of a key than the plan's inputs may exist in the memtables or upper levels. `view`
 /// is not older than the plan. One case is not detected: a commit that took its time before the value expired, and is
 /// delayed until this pass has processed its key.
-fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
+fn is_hidden(plan: &CompactionPlan, view: &View, key: &[u8]) -> bool {
     let mut generations = view.memtables();
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
         return true;
@@ -647,16 +658,16 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
 
 /// Returns the blob files of a family that are due for garbage collection. Files that `resting` or level-0 tables point
 /// into get no plan.
-fn stale_files(family: &Family, levels: &Levels, thrift: Thrift, resting: &HashSet<u64>) -> BTreeSet<Uid> {
+fn stale_files(family: &Family, levels: &Levels, thrift: GcPolicy, resting: &HashSet<u64>) -> BTreeSet<Uid> {
     let tables = |from: usize| levels.iter().skip(from).flat_map(|level| level.tables()).map(|table| &**table.meta());
-    let files = collect::living(tables(0));
-    let stale = collect::stale(&files, thrift);
+    let files = blob_gc::living(tables(0));
+    let stale = blob_gc::stale(&files, thrift);
     if stale.is_empty() {
         return stale;
     }
     let (held, alive) = held_and_pointed(levels);
-    let movable = collect::living(tables(1).filter(|meta| !resting.contains(&meta.number)));
-    collect::in_turn(&files, stale, &movable, collect::most_at_once(family.options().table_bytes, held, alive))
+    let movable = blob_gc::living(tables(1).filter(|meta| !resting.contains(&meta.number)));
+    blob_gc::in_turn(&files, stale, &movable, blob_gc::most_at_once(family.options().table_bytes, held, alive))
 }
 
 /// Returns true if tables point into one of these files.
@@ -684,14 +695,14 @@ impl Compactor {
         &self,
         family: &'a Family,
         view: &'a View,
-        spans: &'a [Span],
+        spans: &'a [OutputRange],
         horizon: &Horizon,
         taken: &Taken<'_>,
-    ) -> Picture<'a> {
+    ) -> LevelSummary<'a> {
         let busy = |number| taken.is_busy(number);
         let oldest = horizon.boundaries.first().copied();
-        let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest, busy);
-        let mut picture = Picture { expired: horizon.expired, ..picture.fenced(&view.fences) };
+        let picture = LevelSummary::new(&view.levels, shape(family.options()), spans, oldest, busy);
+        let mut picture = LevelSummary { expired: horizon.expired, ..picture.fenced(&view.fences) };
         for table in picture.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);
             let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));
@@ -746,7 +757,7 @@ mod tests {
         let first = pick().unwrap();
         assert_eq!(first.family, fuller);
         let numbers: Vec<u64> = other.table_numbers().into_iter().map(|(_, number)| number).collect();
-        let span = Span { level: BOTTOM, smallest: b"key".to_vec(), largest: b"key".to_vec() };
+        let span = OutputRange { level: BOTTOM, smallest: b"key".to_vec(), largest: b"key".to_vec() };
         assert!(inner.catalog().claims.hold(&numbers, || Some((other.id(), span.clone()))));
         assert!(pick().is_none());
         inner.catalog().claims.release(numbers.into_iter(), Some((other.id(), &span)));

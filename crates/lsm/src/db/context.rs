@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::lanes::LaneSignals;
 use super::notifier::Notifier;
 use crate::checksum::Uid;
-use crate::compaction::Pace;
+use crate::compaction::WriteRate;
 use crate::env::Env;
 use crate::names::Name;
 use crate::options::Settings;
@@ -38,7 +38,7 @@ pub(crate) struct StoreContext {
     /// The protection that the record protector promises for written records.
     pub(super) promise: Protection,
     pub(crate) cache: Arc<Cache>,
-    pub(super) pace: Pace,
+    pub(super) pace: WriteRate,
     pub(super) counters: Counters,
     pub(super) lanes: Arc<LaneSignals>,
     pub(super) notifier: Arc<Notifier>,

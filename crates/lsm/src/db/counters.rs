@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::compaction::output::Written;
+use crate::compaction::output::PassResult;
 
 /// Counters of background work; written by jobs, never by reads.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Counters {
     }
 
     /// Counts the companions that a flush or compaction restored or added, and the values it moved.
-    pub(crate) fn built(&self, written: &Written) {
+    pub(crate) fn built(&self, written: &PassResult) {
         self.mended.fetch_add(written.mended, Ordering::Relaxed);
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
         self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);

@@ -33,8 +33,8 @@ use crate::options::CfOptions;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::{Deed, Emitted};
-use crate::version::{self, Change, Edit};
-use crate::wal::Then;
+use crate::version::{self, Edit, EditChange};
+use crate::wal::EpochChange;
 
 /// Creates the requested families that are missing: user families in one edit, system families in another.
 pub(super) fn create_missing(flusher: &Flusher, asked: &[(String, CfOptions)]) -> Result<()> {
@@ -81,7 +81,7 @@ pub(super) fn create_families(
             families.next_id = id + 1;
         }
         let (comparator, options) = (options.order.name().to_owned(), version::family::encode(&options));
-        edit.changes.push(Change::FamilyCreated { id, name, comparator, options });
+        edit.changes.push(EditChange::FamilyCreated { id, name, comparator, options });
     }
     flusher.write_path().sync_log()?; // I15
     // Shown only when durable: otherwise a synced commit could name a family that a crash forgets.
@@ -116,7 +116,7 @@ pub(super) fn drop_family(flusher: &Flusher, name: &str, rows: &mut dyn FnMut(Se
 
 /// Ends the history of a family that is marked as dropped, and makes the drop durable.
 fn drop_marked(flusher: &Flusher, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
-    let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
+    let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { EpochChange::Stay } else { EpochChange::NextHigh };
     let started = flusher.context().now_nanos();
     let mut added = Vec::new();
     let seqno = flusher.write_path().take_seqno(family, then, |seqno| added = rows(seqno))?;
@@ -156,7 +156,7 @@ fn install_drop(
     let parts: Vec<Replaced<'_>> =
         received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
     let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-    edit.changes.push(Change::FamilyDropped { id: family.id() });
+    edit.changes.push(EditChange::FamilyDropped { id: family.id() });
     let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
     concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
     flusher.catalog().log_event(&mut edit, Deed::Dropped, &concerned, None, started);

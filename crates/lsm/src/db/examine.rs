@@ -14,7 +14,7 @@ use crate::names::Name;
 use crate::record::{AsRecord, Kind, Record, Seqno};
 use crate::seam::{Check, Companions};
 use crate::sst::Table;
-use crate::values::{Room, ValueFile, ValueShelf};
+use crate::values::{BlobBuffer, BlobFile, BlobFiles};
 use crate::version::TableMeta;
 use crate::wal::{self};
 
@@ -43,7 +43,7 @@ impl TableRef {
     }
 
     /// Returns the blob files that it points into.
-    pub fn values(&self) -> &[Arc<ValueFile>] {
+    pub fn values(&self) -> &[Arc<BlobFile>] {
         self.handle.values()
     }
 
@@ -68,7 +68,7 @@ impl TableRef {
     /// Verifies the value that a record of the table points to, and the rest of its entry in the blob file. Returns
     /// `None` if the entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is
     /// damaged. Fails if the value is unreadable.
-    pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+    pub fn look_at_value(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
         look_at_value(self.values().first().map(|file| file.shelf()), &self.family, record, room)
     }
 }
@@ -107,7 +107,7 @@ impl MemoryRef<'_> {
     }
 
     /// Verifies a value like `TableRef::look_at_value`, for a record of these memtables.
-    pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+    pub fn look_at_value(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
         look_at_value(self.view.values.as_deref(), &self.family, record, room)
     }
 }
@@ -119,10 +119,10 @@ impl fmt::Debug for MemoryRef<'_> {
 }
 
 fn look_at_value(
-    shelf: Option<&ValueShelf>,
+    shelf: Option<&BlobFiles>,
     family: &Family,
     record: &Record<'_>,
-    room: &mut Room,
+    room: &mut BlobBuffer,
 ) -> Result<Option<Error>> {
     let named = |error: Error| error.in_family(family.name(), None);
     let shelf = shelf.ok_or_else(|| named(Error::structural("a pointer of what names no value file")))?;

@@ -21,8 +21,8 @@ use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 use crate::record::{Record, Seqno};
 use crate::sst::Table;
-use crate::values::{Intake, Unsynced, ValueFile, ValueShelf};
-use crate::version::{Holder, Shelf};
+use crate::values::{BlobFile, BlobFiles, CommitBlobs, UnsyncedBlobs};
+use crate::version::{Holder, TableCache};
 
 /// The budget of the memtable in a closed store's view, which stays empty.
 const CLOSED_MEMTABLE_BYTES: usize = 4096;
@@ -66,7 +66,7 @@ pub(crate) struct Generation {
     through: AtomicU64,
     /// The blob files that its records point into, each once. `value_bytes` counts the bytes of the values they point
     /// to.
-    values: Mutex<Vec<Arc<ValueFile>>>,
+    values: Mutex<Vec<Arc<BlobFile>>>,
     value_bytes: AtomicU64,
 }
 
@@ -96,7 +96,7 @@ impl Generation {
     /// committing thread holds the file meanwhile. Fails with `Corruption` if no holder of the file exists or the
     /// record is not a pointer.
     #[cold]
-    pub(crate) fn hold_value(&self, shelf: Option<&Arc<ValueShelf>>, record: &Record<'_>) -> Result<()> {
+    pub(crate) fn hold_value(&self, shelf: Option<&Arc<BlobFiles>>, record: &Record<'_>) -> Result<()> {
         let pointer = Pointer::decode(record.value)?;
         self.value_bytes.fetch_add(u64::from(pointer.stored_len), Ordering::Relaxed);
         let file = shelf.and_then(|shelf| shelf.find(&pointer.uid));
@@ -155,7 +155,7 @@ pub(crate) struct View {
     /// The manifest's number of each lost range.
     pub(crate) fence_ids: Arc<Vec<u64>>,
     /// Finds the blob files that its tables hold.
-    pub(crate) values: Option<Arc<ValueShelf>>,
+    pub(crate) values: Option<Arc<BlobFiles>>,
     /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
     pub(crate) is_closed: bool,
 }
@@ -199,9 +199,9 @@ struct Inner {
     changing: Mutex<()>,
     dropped: AtomicBool,
     /// Opens the tables, and takes over obsolete ones.
-    shelf: Arc<Shelf<Arc<Table>>>,
+    shelf: Arc<TableCache<Arc<Table>>>,
     /// Writes large values of commits to blob files.
-    intake: Intake,
+    intake: CommitBlobs,
 }
 
 impl Family {
@@ -210,7 +210,7 @@ impl Family {
         name: &str,
         options: CfOptions,
         shape: Shape,
-        shelf: Arc<Shelf<Arc<Table>>>,
+        shelf: Arc<TableCache<Arc<Table>>>,
         levels: Arc<Levels>,
     ) -> Family {
         let active = Generation::new(&options.order, shape);
@@ -237,7 +237,7 @@ impl Family {
             changing,
             dropped,
             shelf,
-            intake: Intake::default(),
+            intake: CommitBlobs::default(),
         });
         let holder: Arc<dyn Holder> = inner.clone();
         inner.shelf.held_by(Arc::downgrade(&holder));
@@ -280,11 +280,11 @@ impl Family {
         levels.flat_map(of).collect()
     }
 
-    pub(crate) fn shelf(&self) -> &Arc<Shelf<Arc<Table>>> {
+    pub(crate) fn shelf(&self) -> &Arc<TableCache<Arc<Table>>> {
         &self.0.shelf
     }
 
-    pub(crate) fn intake(&self) -> &Intake {
+    pub(crate) fn intake(&self) -> &CommitBlobs {
         &self.0.intake
     }
 
@@ -391,7 +391,7 @@ impl Family {
     }
 
     /// Empties the view of a dropped family.
-    pub(crate) fn clear(&self, empty: Arc<Levels>, unsynced: &Unsynced) {
+    pub(crate) fn clear(&self, empty: Arc<Levels>, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         self.change(|view| View {
             active: Generation::new(self.order(), self.0.shape),
@@ -405,7 +405,7 @@ impl Family {
     }
 
     /// Replaces the view by an empty one whose reads fail with `Closed`, and frees the cached blocks of its tables.
-    pub(crate) fn close(&self, unsynced: &Unsynced) {
+    pub(crate) fn close(&self, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         let tables = self.pinned_view();
         let tables = tables.levels.iter().flat_map(|level| level.tables());

@@ -7,7 +7,7 @@ use super::{Db, TableHandle};
 use crate::error::Result;
 use crate::inject::Strike;
 use crate::sst::Table;
-use crate::version::Shelf;
+use crate::version::TableCache;
 
 impl Db {
     /// Returns the tables of a family that readers use: level, number, table.
@@ -34,7 +34,7 @@ impl Db {
         let view = family.pinned_view();
         let Some(handle) = view.levels.get(level, number) else { return Ok(()) };
         let adds = table.map(|table| {
-            let shelf = Shelf::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
+            let shelf = TableCache::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
             (level, TableHandle::new(handle.meta().clone(), shelf))
         });
         let levels = view.levels.apply(&[(level, number)], adds.as_slice())?;

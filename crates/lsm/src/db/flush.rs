@@ -25,7 +25,7 @@ use super::memory::job_room;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{remove_tables, take_given, write_given};
 use super::store_log::LogPosition;
-use crate::compaction::output::{Given, Pass, Written, write_pass};
+use crate::compaction::output::{EmittedRows, PassOptions, PassResult, write_pass};
 use crate::compaction::{Rules, Splitter, UnsyncedTables};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ use crate::merge::MergeCursor;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::Deed;
-use crate::version::{Change, Edit, TableMeta};
+use crate::version::{Edit, EditChange, TableMeta};
 
 impl Flusher {
     /// Freezes the memtables of the chosen families at one commit and flushes them.
@@ -244,7 +244,7 @@ impl Flusher {
             edit.changes.extend(own.iter().flat_map(Replaced::changes));
             let through =
                 if planted::active(Bug::FlushedSeqnoTooHigh) { self.store_log().visible() } else { of.through };
-            edit.changes.push(Change::Flushed { family: of.family.id(), seqno: through });
+            edit.changes.push(EditChange::Flushed { family: of.family.id(), seqno: through });
             let first = of.first_offset().unwrap_or(moment.offset).min(moment.offset);
             self.catalog().log_event(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
             parts.append(&mut own);
@@ -264,7 +264,7 @@ impl Flusher {
 
     /// Removes event log entries from the manifest in the edit that names their rows.
     fn take_lines_out(&self, edit: &mut Edit, due: &DueEvents) -> Result<()> {
-        let gone = Change::LinesTakenOut { through: due.through };
+        let gone = EditChange::LinesTakenOut { through: due.through };
         if planted::active(Bug::LinesGoneBeforeRows) {
             return self.catalog().install(Edit::from(vec![gone]), None);
         }
@@ -325,7 +325,7 @@ struct WrittenFamily<'a, 'f> {
 /// The output of a flush, not yet named by an edit.
 pub(super) struct Flushed {
     /// Tables of the family, and the counts of the pass.
-    pub(super) written: Written,
+    pub(super) written: PassResult,
     /// Tables of other families, with the rows that the flush emitted.
     pub(super) emitted: Vec<(Family, Vec<TableMeta>)>,
 }
@@ -340,7 +340,7 @@ impl Flushed {
 
     /// Adds the rows of event log entries to those that the flush emitted.
     fn receive_lines(&mut self, level0: &Level0<'_>, due: &DueEvents) -> Result<()> {
-        let mut given = Given::default();
+        let mut given = EmittedRows::default();
         take_given(&**level0.companions, &mut given, due.rows.clone())?;
         self.emitted.extend(write_given(level0, given)?);
         Ok(())
@@ -389,7 +389,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, memtables: &[Ar
     let job = level0.job(family, base_seqno, expected);
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    let pass = Pass { emits: Some(level0.emitting(family)), ..Pass::default() };
+    let pass = PassOptions { emits: Some(level0.emitting(family)), ..PassOptions::default() };
     let mut written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
     let given = std::mem::take(&mut written.rows);
     match write_given(level0, given) {

@@ -35,9 +35,9 @@ use crate::order::Order;
 use crate::read::Bounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Deed, Protection, Source};
-use crate::values::Room;
+use crate::values::BlobBuffer;
 use crate::version::{Edit, TableMeta};
-use crate::wal::Then;
+use crate::wal::EpochChange;
 
 /// The result of an ingestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -62,7 +62,7 @@ pub struct Raw {
     pub(super) bounds: Bounds,
     pub(super) started: bool,
     /// Buffer for values from blob files.
-    pub(super) room: Room,
+    pub(super) room: BlobBuffer,
     /// Pins the visible versions.
     pub(super) _snapshot: Snapshot,
     pub(super) view: Arc<View>,
@@ -97,7 +97,7 @@ pub(super) fn ingest(
     }
     compactor.catalog().ingesting.fetch_add(1, Ordering::SeqCst);
     let _shown_at_the_end = Shown(compactor.catalog());
-    let seqno = compactor.write_path().take_seqno(family, Then::Stay, |_| {})?;
+    let seqno = compactor.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
     compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
     let second = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), seqno);
     let meta = write_ingested(compactor, family, second, seqno, expected)?;

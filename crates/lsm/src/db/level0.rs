@@ -16,7 +16,7 @@ use super::family::{Family, Generation, View};
 use super::reads::search::{Search, newest_version};
 use crate::checksum::{Uid, hash_key};
 use crate::compaction::output::Job;
-use crate::compaction::{Pace, Turn, UnsyncedTables};
+use crate::compaction::{IoPriority, UnsyncedTables, WriteRate};
 use crate::env::Env;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
@@ -25,7 +25,7 @@ use crate::options::Compression;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Emitting, Lookup, is_over};
 use crate::sst::Checks;
-use crate::values::Room;
+use crate::values::BlobBuffer;
 
 /// The parameters of a flush; also used by recovery, before the store exists.
 pub(super) struct Level0<'a> {
@@ -39,7 +39,7 @@ pub(super) struct Level0<'a> {
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
     /// Limits the write rate.
-    pub(super) pace: Option<&'a Pace>,
+    pub(super) pace: Option<&'a WriteRate>,
     /// Collects unsynced tables; `None` syncs each table when it is finished.
     pub(super) unsynced: Option<&'a UnsyncedTables>,
 }
@@ -87,7 +87,7 @@ impl<'s> Level0<'s> {
             expected,
             summed: true,
             values: family.shelf().values(),
-            pace: self.pace.map(|pace| (pace, Turn::Flush)),
+            pace: self.pace.map(|pace| (pace, IoPriority::Flush)),
             unsynced: self.unsynced,
         }
     }
@@ -97,7 +97,7 @@ impl Lookup for Level0<'_> {
     fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Some(family) = self.families.by_id.get(&family) else { return Ok(false) };
         let (mut pointed, view) = (None, family.view());
-        let mut room = Room::default();
+        let mut room = BlobBuffer::default();
         let found = self.get_in(&view, key, &mut |record| match record.kind {
             Kind::BlobPointer => pointed = Some(record.value.to_vec()),
             _ => visit(record.value),

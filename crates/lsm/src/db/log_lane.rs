@@ -6,7 +6,7 @@ use super::log_retirement::LogBound;
 use super::store_log::Log;
 use crate::env::work::try_lock;
 use crate::error::Result;
-use crate::version::{Change, Edit};
+use crate::version::{Edit, EditChange};
 
 impl Flusher {
     /// One step of the log lane: drain, prepare a segment, sync full segments, and freeze memtables that keep the log
@@ -68,8 +68,8 @@ impl Flusher {
         if sealed.is_empty() {
             return Ok(false);
         }
-        let mut edit = Edit::from(sealed.iter().copied().map(Change::SegmentSealed).collect::<Vec<_>>());
-        edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
+        let mut edit = Edit::from(sealed.iter().copied().map(EditChange::SegmentSealed).collect::<Vec<_>>());
+        edit.changes.push(EditChange::LogWitness { offset: log.wal().synced().offset });
         self.catalog().install(edit, None)?;
         log.wal().sealed(&sealed);
         drop(job);

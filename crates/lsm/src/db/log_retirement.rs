@@ -20,8 +20,8 @@ use crate::error::Result;
 use crate::options::Settings;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::version::{Change, Edit};
-use crate::wal::{Place, Retirable};
+use crate::version::{Edit, EditChange};
+use crate::wal::{LogPlace, Retirable};
 
 /// The amount of log that memtables may keep from being retired. `wal.live_bytes` stays below the limit plus one
 /// segment, because only whole segments are retired.
@@ -70,7 +70,7 @@ impl LogBound {
 /// The segments that an edit seals or drops; the log acts on them once the edit is durable.
 #[derive(Default)]
 pub(super) struct LogEdit {
-    sealed: Vec<Place>,
+    sealed: Vec<LogPlace>,
     pub(super) retirable: Option<Retirable>,
 }
 
@@ -97,16 +97,16 @@ impl WritePath {
         retirable: Option<Retirable>,
     ) -> LogEdit {
         let sealed = log.wal().seals_due();
-        edit.changes.extend(sealed.iter().copied().map(Change::SegmentSealed));
-        edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
-        edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
+        edit.changes.extend(sealed.iter().copied().map(EditChange::SegmentSealed));
+        edit.changes.push(EditChange::Permanent { offset: moment.offset, seqno: moment.seqno });
+        edit.changes.push(EditChange::LogWitness { offset: log.wal().synced().offset });
         let Some(retirable) = retirable else { return LogEdit { sealed, retirable: None } };
-        edit.changes.push(Change::LogStart {
+        edit.changes.push(EditChange::LogStart {
             place: retirable.start.place,
             ring: retirable.start.ring,
             ring_nonce: retirable.start.ring_nonce,
         });
-        edit.changes.extend(retirable.segments.iter().map(|segment| Change::SegmentRetired { segment: *segment }));
+        edit.changes.extend(retirable.segments.iter().map(|segment| EditChange::SegmentRetired { segment: *segment }));
         if planted::active(Bug::SegmentRecycledEarly) {
             log.wal().recycle(&retirable.segments);
             let _ = log.wal().prepare();
@@ -206,7 +206,7 @@ impl WritePath {
         if self.unneeded_below(log).is_none() {
             return Ok(()); // a writer is active
         }
-        let turned = log.wal().turn_short().and_then(|_| log.wal().sync_full());
+        let turned = log.wal().rotate_short().and_then(|_| log.wal().sync_full());
         turned.inspect_err(|error| self.store_log().queue_halt(error))?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };

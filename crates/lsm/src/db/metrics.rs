@@ -10,8 +10,8 @@ use super::memory::MemoryMetrics;
 use super::notifier::IntegrityMetrics;
 use super::write_path::WritePath;
 use crate::batch::Body;
-use crate::compaction::collect;
-use crate::compaction::pick::Picture;
+use crate::compaction::blob_gc;
+use crate::compaction::pick::LevelSummary;
 use crate::version::LEVELS;
 use crate::wal::Wal;
 
@@ -201,7 +201,7 @@ impl WalMetrics {
 /// The numbers of a family. Costs a look at each of its tables.
 pub(super) fn of_family(family: &Family) -> FamilyMetrics {
     let view = family.view();
-    let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
+    let targets = LevelSummary::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
     let levels = (0..LEVELS).map(|level| {
         let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
         for table in view.levels.level(level).tables() {
@@ -214,7 +214,7 @@ pub(super) fn of_family(family: &Family) -> FamilyMetrics {
     });
     let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
     let mut values = ValueMetrics::default();
-    for living in collect::living(tables).values() {
+    for living in blob_gc::living(tables).values() {
         values.files += 1;
         values.bytes += living.file.size;
         values.values += living.count;

@@ -109,8 +109,8 @@ use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::{Chronicle, Companions, Emitted, MAX_LINE_BYTES};
 use crate::sst::{Cache, Table};
-use crate::version::{Change, Edit};
-use crate::wal::Then;
+use crate::version::{Edit, EditChange};
+use crate::wal::EpochChange;
 use family::check_name;
 use inner::{Handle, Inner, forked};
 use store_log::Log;
@@ -167,7 +167,7 @@ pub struct Db {
 /// The levels of a family's tables as readers see them.
 pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
 /// A handle of one table, which is opened at its first read.
-pub(crate) type TableHandle = crate::version::Handle<Arc<Table>>;
+pub(crate) type TableHandle = crate::version::LazyTable<Arc<Table>>;
 
 impl Db {
     /// Returns the families, ordered by id; `default` is always among them.
@@ -284,7 +284,7 @@ impl Db {
         if line.len() > MAX_LINE_BYTES {
             return Err(Error::invalid(format!("a line of {} bytes", line.len())));
         }
-        let changes = vec![Change::Line { number: 0, bytes: line.into() }];
+        let changes = vec![EditChange::Line { number: 0, bytes: line.into() }];
         inner.catalog().install(Edit { changes }, None)
     }
 
@@ -445,7 +445,7 @@ impl Db {
     pub fn flush_ordered(&self, family: &Family) -> Result<()> {
         let (inner, _) = self.writable()?;
         let _job = inner.flusher().job()?;
-        let seqno = inner.write_path().take_seqno(family, Then::Stay, |_| {})?;
+        let seqno = inner.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
         inner.flusher().flush_frozen(&|other| other == family, seqno).map(|_| ())
     }
 

@@ -34,7 +34,7 @@ use super::snapshot::Snapshots;
 use super::store_log::{Log, LogPosition, StoreLog};
 use super::write_path::{Applier, WritePath};
 use super::{Access, Db, Event, Families, Parts};
-use crate::compaction::Pace;
+use crate::compaction::WriteRate;
 use crate::env::Origin;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
@@ -152,7 +152,7 @@ pub(super) fn start(
         promise: parts.companions.protection(),
         companions: parts.companions,
         cache: opened.cache,
-        pace: Pace::new(settings.background_bytes_per_second),
+        pace: WriteRate::new(settings.background_bytes_per_second),
         counters: Counters::default(),
         notifier,
         env: parts.env,
@@ -199,7 +199,7 @@ pub(super) fn start(
         log.wal().syncs_first(Box::new(move || unsynced.sync()));
     }
     let lanes = inner.context().lanes.clone();
-    inner.catalog().obsolete.dead().heard_by(move || lanes.kick(Lane::Flush));
+    inner.catalog().obsolete.dead().on_new(move || lanes.kick(Lane::Flush));
     let handle = Arc::new(Handle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
     if access == Access::Write {
         inner.write_path().revise_stall();

@@ -11,9 +11,9 @@ use crate::names::Name;
 use crate::options::{CfOptions, Settings};
 use crate::seam::Companions;
 use crate::sst::{Cache, Expected, Table};
-use crate::values::ValueShelf;
-use crate::version::{DeadFiles, OpenTables, Shelf, State};
-use crate::wal::Facts;
+use crate::values::BlobFiles;
+use crate::version::{ManifestState, ObsoleteList, OpenTables, TableCache};
+use crate::wal::LogProofs;
 
 /// The inputs of an open.
 pub(super) struct Opening<'a> {
@@ -33,7 +33,7 @@ impl Opening<'_> {
 }
 
 /// The objects that the tables of all families share: the cache, the obsolete files, the bound on open tables.
-pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<DeadFiles>, &'a Arc<OpenTables>);
+pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<ObsoleteList>, &'a Arc<OpenTables>);
 
 /// Returns the table opener of a family.
 pub(super) fn shelf(
@@ -41,17 +41,17 @@ pub(super) fn shelf(
     options: &CfOptions,
     (cache, dead, tables): Shared<'_>,
     (keeper, notifier): (&Arc<dyn Companions>, &Arc<Notifier>),
-) -> Arc<Shelf<Arc<Table>>> {
+) -> Arc<TableCache<Arc<Table>>> {
     let cache = cache.clone();
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, notifier, tables));
-    let values = ValueShelf::cached(
+    let values = BlobFiles::cached(
         keeper.clone(),
         (dead.values().clone(), tables.files().clone()),
         (cache.clone(), watch.clone()),
     );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
+    let shelf = TableCache::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
         let name = Name::Table(meta.number).to_string();
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
@@ -61,8 +61,8 @@ pub(super) fn shelf(
 }
 
 /// Returns the facts that a manifest proves about the log.
-pub fn facts_of(state: &State) -> Facts {
-    Facts {
+pub fn facts_of(state: &ManifestState) -> LogProofs {
+    LogProofs {
         sealed: state.sealed.values().copied().collect(),
         permanent: state.permanent_offset,
         witness: state.log_witness,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 use super::Levels;
 use super::family::{Family, View};
-use crate::compaction::Plan;
+use crate::compaction::CompactionPlan;
 use crate::fence::Fence;
 use crate::record::Seqno;
 
@@ -35,7 +35,7 @@ pub(super) enum Urgency {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pick {
     pub(super) urgency: Urgency,
-    pub(super) plan: Plan,
+    pub(super) plan: CompactionPlan,
 }
 
 /// The inputs that the picks of all families share.
@@ -100,7 +100,7 @@ impl PickCache {
     }
 
     /// Removes and returns the pick of a family that this search found or kept.
-    pub(super) fn take(&mut self, family: &Family) -> Option<Plan> {
+    pub(super) fn take(&mut self, family: &Family) -> Option<CompactionPlan> {
         self.picks.remove(&family.id())?.pick.map(|pick| pick.plan)
     }
 }

@@ -17,13 +17,13 @@ use super::lanes::Lane;
 use super::level0::Level0;
 use super::rows::{Received, remove_tables, take_given, write_given};
 use super::write_path::WritePath;
-use crate::compaction::output::Given;
+use crate::compaction::output::EmittedRows;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::fence::Fence;
 use crate::planted::{self, Bug};
 use crate::seam::{Deed, Emitted, Quarantine, Withheld};
-use crate::version::{Change, Edit, LEVELS};
+use crate::version::{Edit, EditChange, LEVELS};
 
 /// A table by level and number, or a lost range by number.
 pub(super) enum Item<'a> {
@@ -70,7 +70,7 @@ pub(super) fn write_quarantine(catalog: &Catalog, rows: Vec<Emitted>) -> Receive
 fn try_write(catalog: &Catalog, rows: Vec<Emitted>) -> Result<Received> {
     let (families, next_file) = (catalog.families(), || catalog.new_file_number());
     let level0 = Level0::of_store(catalog, &families, &next_file);
-    let mut given = Given::default();
+    let mut given = EmittedRows::default();
     take_given(&*catalog.context().companions, &mut given, rows)?;
     let received = write_given(&level0, given)?;
     match catalog.store_log().sync_dir_before_edit() {
@@ -96,7 +96,7 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
     }
     write_path.catalog().claims.bar(new.iter().copied());
     write_path.revise_stall();
-    let bar = |number: &u64| Change::TableBarred { family: family.id(), number: *number };
+    let bar = |number: &u64| EditChange::TableBarred { family: family.id(), number: *number };
     let mut edit = Edit::from(new.iter().map(bar).collect::<Vec<_>>());
     let level_of = |number: &u64| {
         let view = family.view();

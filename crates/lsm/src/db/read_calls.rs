@@ -19,7 +19,7 @@ use crate::order::Order;
 use crate::read::{Bounds, UserCursor};
 use crate::record::{Record, Seqno};
 use crate::sst::Checks;
-use crate::values::{Room, ValueFile};
+use crate::values::{BlobBuffer, BlobFile};
 
 impl Db {
     /// Passes the value of `key` to `visit`, borrowed from the cache or memtable; returns false if the key has no
@@ -163,7 +163,7 @@ impl Db {
     /// Returns the record with its value if it is a pointer; returns any other record unchanged. The record must come
     /// from this family, and the caller must keep its table alive by a cursor, a snapshot or a `TableRef`. Fails with
     /// `Corruption` that names the key.
-    pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut Room) -> Result<Record<'a>> {
+    pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut BlobBuffer) -> Result<Record<'a>> {
         self.open_inner()?;
         shelf_of(&*family.open_view()?)?
             .resolve(record, true, room)
@@ -173,7 +173,7 @@ impl Db {
     /// Verifies the value that a record points to, and the rest of its entry in the blob file. Returns `None` if the
     /// entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is damaged. Fails if
     /// the value is unreadable.
-    pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+    pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
         let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         let named = |error: Error| error.in_family(family.name(), None);
         shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
@@ -181,16 +181,16 @@ impl Db {
 
     /// Returns the blob file with this unique id if it is still held; the returned reference keeps it from being
     /// removed.
-    pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<ValueFile>>> {
+    pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<BlobFile>>> {
         let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
         Ok(shelf.find(uid))
     }
 
     /// Returns the blob files that the tables of a family point into; each reference keeps its file from being removed.
-    pub fn value_files(&self, family: &Family) -> Result<Vec<Arc<ValueFile>>> {
+    pub fn value_files(&self, family: &Family) -> Result<Vec<Arc<BlobFile>>> {
         self.open_inner()?;
         let view = family.open_view()?;
-        let mut files: Vec<Arc<ValueFile>> = Vec::new();
+        let mut files: Vec<Arc<BlobFile>> = Vec::new();
         for file in view.levels.iter().flat_map(|level| level.tables()).flat_map(|table| table.values()) {
             if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
                 files.push(file.clone());

@@ -36,8 +36,11 @@ use crate::record::Seqno;
 use crate::seam::{Deed, Work};
 use crate::sst::Cache;
 use crate::values::LoggedValues;
-use crate::version::{self, Change, Contents, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, State, recover};
-use crate::wal::{self, Beside, LogEnd, Numbers, Replayed, Until};
+use crate::version::{
+    self, Contents, Edit, EditChange, EventLines, Manifest, ManifestState, ObsoleteList, OpenTables, RecoveredManifest,
+    recover,
+};
+use crate::wal::{self, LiveRead, LogEnd, Numbers, ReadUntil, Replayed};
 
 /// Reports what recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +77,7 @@ impl RecoveryReport {
 pub(super) struct Opened {
     pub(super) families: Families,
     pub(super) cache: Arc<Cache>,
-    pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) dead_files: Arc<ObsoleteList>,
     pub(super) open_tables: Arc<OpenTables>,
     pub(super) visible: Seqno,
     /// Quarantined tables.
@@ -82,7 +85,7 @@ pub(super) struct Opened {
     /// Compactions have dropped records that expired by this time.
     pub(super) expired_through: u64,
     /// The event log.
-    pub(super) lines: Lines,
+    pub(super) lines: EventLines,
     /// Unnamed files: the log as it was found, and files that a crash left.
     pub(super) leftovers: Vec<Name>,
     pub(super) next_file: Arc<AtomicU64>,
@@ -143,14 +146,14 @@ impl Opening<'_> {
                 marks => Some(marks?).filter(|marks| !(is_last && found.state == first.state && lags(marks))),
             };
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-            let until = Until::Theirs(marks);
+            let until = ReadUntil::Theirs(marks);
             let facts = facts_of(state);
-            let beside = wal::recover_beside(self.env(), self.dir, log, &facts, self.machine()?, until, visit)?;
+            let beside = wal::recover_live(self.env(), self.dir, log, &facts, self.machine()?, until, visit)?;
             let (end, is_believed) = match beside {
-                Beside::Read { end, by_marks } => (end, by_marks),
-                Beside::Moved => return Ok(None),
-                Beside::Gone(_) if has_changed()? => return Ok(None),
-                Beside::Gone(end) => ((*end)?, false),
+                LiveRead::Read { end, by_marks } => (end, by_marks),
+                LiveRead::Moved => return Ok(None),
+                LiveRead::Gone(_) if has_changed()? => return Ok(None),
+                LiveRead::Gone(end) => ((*end)?, false),
             };
             report.of_end(&end);
             let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
@@ -199,7 +202,7 @@ impl Opening<'_> {
     /// Opens the blob files that only the log may point into; returns them with their numbers. They are opened between
     /// reading the marks and reading the state. The state needs no frame that points into a file removed earlier, and a
     /// file removed later stays open. A file that cannot be opened is an error of its first reader.
-    fn open_values_of_log(&self, state: &State) -> Result<Vec<(u64, Arc<dyn File>)>> {
+    fn open_values_of_log(&self, state: &ManifestState) -> Result<Vec<(u64, Arc<dyn File>)>> {
         if !state.log_points {
             return Ok(Vec::new());
         }
@@ -241,7 +244,7 @@ impl Opening<'_> {
         }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
         let first = Edit {
-            changes: vec![Change::FamilyCreated {
+            changes: vec![EditChange::FamilyCreated {
                 id: 0,
                 name: DEFAULT_FAMILY.to_owned(),
                 comparator: options.order.name().to_owned(),
@@ -255,7 +258,7 @@ impl Opening<'_> {
         }
     }
 
-    fn recover(&self, found: &Recovered) -> Result<Opened> {
+    fn recover(&self, found: &RecoveredManifest) -> Result<Opened> {
         if found.read_compatible != 0 {
             let what = format!(
                 "features {:#x}: a newer version must write this store; it can be opened read-only",
@@ -315,7 +318,7 @@ impl Opening<'_> {
 
     /// Writes everything that the new manifest will name: tables with the log's records, a fresh log, and the cut
     /// bytes. After an error some of these files exist.
-    fn prepare<'a>(&'a self, found: &Recovered, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
+    fn prepare<'a>(&'a self, found: &RecoveredManifest, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
         let mut replay = self.replay(found, Some(&**numbers))?;
@@ -341,10 +344,10 @@ impl Opening<'_> {
         let log = Log::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
-        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
+        edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
         let start = log.start();
-        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
-        edit.changes.push(Change::Permanent { offset, seqno: last });
+        edit.changes.push(EditChange::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
+        edit.changes.push(EditChange::Permanent { offset, seqno: last });
         let work = Work {
             deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
             touched: touched_in(state, &edit.changes, false),
@@ -389,7 +392,7 @@ impl Opening<'_> {
             keep(&cut.offset.to_le_bytes())?;
             wal::set_aside(self.env(), self.dir, cut, &mut keep)?;
             file.sync_data().during(|| format!("syncing {name}"))?;
-            edit.changes.push(Change::Cut { offset: cut.offset, bytes: cut.bytes, file: number });
+            edit.changes.push(EditChange::Cut { offset: cut.offset, bytes: cut.bytes, file: number });
             report.cut_bytes = cut.bytes;
             report.cut_at = Some(cut.offset);
             report.set_aside = Some(name.to_string());
@@ -429,7 +432,7 @@ impl Opening<'_> {
 
     /// Returns the caller's options for a stored family, or else the stored ones; the order must equal the stored one
     /// in both cases.
-    fn options_of(&self, stored: &version::Family, given: Option<CfOptions>) -> Result<CfOptions> {
+    fn options_of(&self, stored: &version::FamilyState, given: Option<CfOptions>) -> Result<CfOptions> {
         if let Some(options) = given {
             if options.key_ends_in_seqno
                 != version::family::decode(&stored.options, Order::bytewise())?.key_ends_in_seqno
@@ -469,7 +472,7 @@ impl Opening<'_> {
     }
 
     /// Returns the families of a state with their levels; tables are opened when first read.
-    fn families(&self, state: &State, shared: Shared<'_>) -> Result<Families> {
+    fn families(&self, state: &ManifestState, shared: Shared<'_>) -> Result<Families> {
         let mut families = Families::none(state.next_family);
         let given: HashMap<&str, &CfOptions> =
             self.parts.families.iter().rev().map(|(name, options)| (&name[..], options)).collect();
@@ -493,14 +496,18 @@ impl Opening<'_> {
         Ok(families)
     }
 
-    fn replay<'a>(&'a self, found: &Recovered, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
+    fn replay<'a>(
+        &'a self,
+        found: &RecoveredManifest,
+        new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
+    ) -> Result<Replay<'a>> {
         let state = &found.state;
         let own = || {
             let cache = self.parts.cache.clone().unwrap_or_else(|| Arc::new(cache_of(self.settings)));
             (cache, Arc::new(self.descriptors(new_number.is_none())))
         };
         let (cache, files) = self.kept.clone().unwrap_or_else(own);
-        let dead_files = Arc::new(DeadFiles::default());
+        let dead_files = Arc::new(ObsoleteList::default());
         let open_tables = Arc::new(self.open_tables(files));
         let tables = state.families.values().map(|family| family.tables.len()).sum();
         if let Some(files) = open_tables.outgrown(tables) {
@@ -587,13 +594,13 @@ fn moved() -> Error {
 }
 
 /// Returns the quarantined tables.
-fn barred_of(state: &State) -> Vec<u64> {
+fn barred_of(state: &ManifestState) -> Vec<u64> {
     let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
     if planted::active(Bug::BarForgotten) { Vec::new() } else { barred.collect() }
 }
 
 /// Returns the files of a store, except those that its log will create.
-fn live_files(state: &State, manifest: u64) -> Vec<Name> {
+fn live_files(state: &ManifestState, manifest: u64) -> Vec<Name> {
     let tables = state.families.values().flat_map(|family| family.tables.values());
     let tables = tables.flat_map(|(_, table)| {
         let values = table.values.iter().map(|values| Name::Values(values.file.number));
@@ -604,7 +611,7 @@ fn live_files(state: &State, manifest: u64) -> Vec<Name> {
 }
 
 /// Returns the error of a family that is opened with another order than the stored one.
-fn mismatch(stored: &version::Family, given: Option<&str>) -> Error {
+fn mismatch(stored: &version::FamilyState, given: Option<&str>) -> Error {
     let (family, stored, given) = (stored.name.clone(), stored.comparator.clone(), given.map(str::to_owned));
     OrderMismatch { family, stored, given }.into()
 }
@@ -627,7 +634,7 @@ mod tests {
         for options in wrong {
             let (env, dir) = (SimFs::new(1).env(1), Path::new("/store"));
             env.fs.create_dir_all(dir).unwrap();
-            let first = Edit::from(vec![Change::FamilyCreated {
+            let first = Edit::from(vec![EditChange::FamilyCreated {
                 id: 0,
                 name: DEFAULT_FAMILY.to_owned(),
                 comparator: Order::bytewise().name().to_owned(),

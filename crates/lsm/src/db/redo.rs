@@ -20,8 +20,8 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
 use crate::names::Name;
 use crate::record::Seqno;
-use crate::values::{LoggedValues, Losses};
-use crate::wal::{self, Beside, LogStart, Stop, Until};
+use crate::values::{LoggedValues, LostValues};
+use crate::wal::{self, LiveRead, LogStart, ReadUntil, Stop};
 
 /// How often the log is reread when its files are recycled during the read.
 const ATTEMPTS: usize = 16;
@@ -79,7 +79,7 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
             let mut is_taken = |operation: &Operation<'_>, at: u64| {
                 operation.family == family.id() && (flushed + 1..=through).contains(&(frame.seqno + at))
             };
-            let body = values.expand(frame.body, &mut is_taken, &mut Losses::default())?;
+            let body = values.expand(frame.body, &mut is_taken, &mut LostValues::default())?;
             for (at, operation) in (0..).zip(Operations::new(body)?) {
                 let operation = operation?;
                 if !is_taken(&operation, at) {
@@ -90,11 +90,10 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
             }
             Ok(())
         };
-        let until = Until::Own(marks);
-        match wal::recover_beside(&catalog.context().env, &catalog.context().dir, &log, &facts, machine, until, visit)?
-        {
-            Beside::Read { end, .. } if end.place.offset >= moment.offset => return Ok((fresh, log)),
-            Beside::Read { .. } | Beside::Moved | Beside::Gone(_) => {}
+        let until = ReadUntil::Own(marks);
+        match wal::recover_live(&catalog.context().env, &catalog.context().dir, &log, &facts, machine, until, visit)? {
+            LiveRead::Read { end, .. } if end.place.offset >= moment.offset => return Ok((fresh, log)),
+            LiveRead::Read { .. } | LiveRead::Moved | LiveRead::Gone(_) => {}
         }
     }
     Err(Error::structural("the log cannot be read back to where it was synced"))

@@ -25,9 +25,9 @@ use crate::read::Bounds;
 use crate::record::Record;
 use crate::seam::{Companions, Quarantine, Withheld};
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
-use crate::values::{LoggedValues, Room};
-use crate::version::{State, recover};
-use crate::wal::{self, Beside, Replayed, Stop, Until};
+use crate::values::{BlobBuffer, LoggedValues};
+use crate::version::{ManifestState, recover};
+use crate::wal::{self, LiveRead, ReadUntil, Replayed, Stop};
 
 /// How often the log is reread when a writer changes it during the read.
 const ATTEMPTS: usize = 16;
@@ -180,13 +180,14 @@ impl Db {
                 }
                 Ok(())
             };
-            let until = if inner.store_log().log().is_some() { Until::Own(marks) } else { Until::Theirs(Some(marks)) };
-            match wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
-                Beside::Read { .. } => return Ok((noted, found)),
-                Beside::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
+            let until =
+                if inner.store_log().log().is_some() { ReadUntil::Own(marks) } else { ReadUntil::Theirs(Some(marks)) };
+            match wal::recover_live(env, dir, log, &facts_of(&state), machine, until, visit)? {
+                LiveRead::Read { .. } => return Ok((noted, found)),
+                LiveRead::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
                 // The marks lag behind the manifest, and no writer is about to update them.
-                Beside::Moved if before.as_ref() == Some(&(marks, state.clone())) => return Err(marks_lost(log)),
-                Beside::Moved | Beside::Gone(_) => before = Some((marks, state)),
+                LiveRead::Moved if before.as_ref() == Some(&(marks, state.clone())) => return Err(marks_lost(log)),
+                LiveRead::Moved | LiveRead::Gone(_) => before = Some((marks, state)),
             }
         }
         let busy = io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing");
@@ -212,7 +213,7 @@ impl Db {
     }
 
     /// Returns the current state of the manifest.
-    fn state(&self) -> Result<State> {
+    fn state(&self) -> Result<ManifestState> {
         let inner = self.open_inner()?;
         if let Some(manifest) = &*lock(&inner.catalog().manifest) {
             return Ok(manifest.state().clone());
@@ -351,7 +352,7 @@ impl Db {
             return Err(fence.error());
         }
         let cursor = raw_cursor(family, &view)?;
-        let (order, room) = (family.order().clone(), Room::default());
+        let (order, room) = (family.order().clone(), BlobBuffer::default());
         Ok(Raw { cursor, order, seqno, bounds, started: false, room, view, _snapshot: snapshot })
     }
 

@@ -17,8 +17,8 @@ use super::quarantine::{Item, quarantine_row, quarantine_tables, write_quarantin
 use super::write_path::WritePath;
 use super::{Event, TableHandle};
 use crate::checksum::Uid;
-use crate::compaction::output::{Pass, write_pass};
-use crate::compaction::{Rules, Span, Splitter};
+use crate::compaction::output::{PassOptions, write_pass};
+use crate::compaction::{OutputRange, Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -26,7 +26,7 @@ use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Deed, Emitted, Source};
-use crate::values::ValueFile;
+use crate::values::BlobFile;
 use crate::version::{Edit, LEVELS, TableMeta};
 
 /// Tables that no compaction picks until this value is dropped. They stay readable. Closing the store waits for the
@@ -35,11 +35,11 @@ pub struct HeldTables<'a> {
     compactor: &'a Compactor,
     family: Family,
     tables: Vec<(usize, Arc<TableHandle>)>,
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<OutputRange>,
     /// Blob files under collection, whose values are rewritten.
     collects: BTreeSet<Uid>,
     /// Blob files kept alive until the edit.
-    keeps: Vec<Arc<ValueFile>>,
+    keeps: Vec<Arc<BlobFile>>,
 }
 
 /// The contents that replace held tables.
@@ -82,7 +82,7 @@ impl<'a> HeldTables<'a> {
 
     /// Keeps blob files alive, so that the replacement records may point into them.
     #[must_use]
-    pub fn keeping(mut self, values: Vec<Arc<ValueFile>>) -> HeldTables<'a> {
+    pub fn keeping(mut self, values: Vec<Arc<BlobFile>>) -> HeldTables<'a> {
         self.keeps = values;
         self
     }
@@ -158,7 +158,7 @@ impl<'a> HeldTables<'a> {
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
         let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
         let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
-        let pass = Pass { collects: self.collects.clone(), ..Pass::default() };
+        let pass = PassOptions { collects: self.collects.clone(), ..PassOptions::default() };
         let written = write_pass(&job, &pass, records, rules, splitter)?;
         compactor.store_log().sync_dir_before_edit()?;
         Ok(written.tables)
@@ -166,7 +166,7 @@ impl<'a> HeldTables<'a> {
 
     /// Checks I05: records that move to another level, or merge into one table, must not pass versions of other tables
     /// in between, nor overlap tables that stay. A single table that keeps its place cannot do either.
-    fn check_alone(&self, span: &Span) -> Result<()> {
+    fn check_alone(&self, span: &OutputRange) -> Result<()> {
         if self.tables.len() == 1 {
             return Ok(());
         }
@@ -263,19 +263,19 @@ fn quarantine_rows(
 }
 
 /// Returns the key span of the tables, in the deepest of their levels.
-fn hull(order: &Order, tables: &[(usize, Arc<TableHandle>)]) -> Option<Span> {
+fn hull(order: &Order, tables: &[(usize, Arc<TableHandle>)]) -> Option<OutputRange> {
     let level = tables.iter().map(|(level, _)| *level).max()?;
     let metas = || tables.iter().map(|(_, table)| table.meta());
     let smallest = metas().map(|meta| &meta.smallest).min_by(|a, b| order.compare(a, b))?;
     let largest = metas().map(|meta| &meta.largest).max_by(|a, b| order.compare(a, b))?;
-    Some(Span { level, smallest: smallest.clone(), largest: largest.clone() })
+    Some(OutputRange { level, smallest: smallest.clone(), largest: largest.clone() })
 }
 
 /// A cursor that rejects keys outside a span.
 struct Within<'a> {
     records: &'a mut dyn Cursor,
     order: &'a Order,
-    span: &'a Span,
+    span: &'a OutputRange,
 }
 
 impl Within<'_> {

@@ -25,8 +25,8 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::values::{LoggedValues, Losses};
-use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
+use crate::values::{LoggedValues, LostValues};
+use crate::version::{EditChange, ObsoleteList, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
 
 /// Maximum number of tables that are synced together.
@@ -42,13 +42,13 @@ pub(super) struct Replay<'a> {
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Level-0 tables, oldest first.
-    pub(super) added: Vec<Change>,
+    pub(super) added: Vec<EditChange>,
     pub(super) commits: u64,
     pub(super) binding: Binding,
     /// The memtable that received the last record.
     pub(super) target: Option<Target>,
     pub(super) cache: Arc<Cache>,
-    pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) dead_files: Arc<ObsoleteList>,
     pub(super) open_tables: Arc<OpenTables>,
     /// Tables not synced yet; `flush_all` syncs them.
     pub(super) unsynced: UnsyncedTables,
@@ -74,7 +74,7 @@ impl Replay<'_> {
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
         // A read-only replay keeps pointers, as the writer did, so the log's values are not held in memory.
-        let mut losses = Losses::of(frame.tolerates);
+        let mut losses = LostValues::of(frame.tolerates);
         let (body, held) = match self.new_number {
             Some(_) => (self.values.expand(frame.body, &mut is_news, &mut losses)?, Vec::new()),
             None => {
@@ -134,8 +134,8 @@ impl Replay<'_> {
     }
 
     /// Returns the edit's changes that add the lost ranges.
-    pub(super) fn lost_ranges(&self) -> impl Iterator<Item = Change> {
-        let added = |family: &Family, id, fence: &Arc<Fence>| Change::FenceAdded {
+    pub(super) fn lost_ranges(&self) -> impl Iterator<Item = EditChange> {
+        let added = |family: &Family, id, fence: &Arc<Fence>| EditChange::FenceAdded {
             family: family.id(),
             id,
             fence: fence.clone(),

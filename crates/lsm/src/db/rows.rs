@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::family::Family;
 use super::level0::Level0;
 use crate::checksum::hash_key;
-use crate::compaction::output::{Given, write_tables};
+use crate::compaction::output::{EmittedRows, write_tables};
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::{Cursor, ListCursor};
 use crate::error::{Damage, Error, Result, Verdict};
@@ -21,14 +21,14 @@ use crate::merge::MergeCursor;
 use crate::names::Name;
 use crate::seam::{Companions, Draft, Emitted};
 use crate::sst::not_served;
-use crate::values::ValueRef;
+use crate::values::BlobRef;
 use crate::version::TableMeta;
 
 /// Tables by the receiving family.
 pub(super) type Received = Vec<(Family, Vec<TableMeta>)>;
 
 /// Writes rows to level-0 tables of their families. After an error no file remains.
-pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received> {
+pub(super) fn write_given(level0: &Level0<'_>, given: EmittedRows) -> Result<Received> {
     let mut received: Received = Vec::new();
     for (id, expected, rows) in given.into_families() {
         // Rows for a dropped family are discarded.
@@ -48,7 +48,7 @@ pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received>
 /// memtables point into are kept.
 pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[TableMeta]) {
     let shelf = family.shelf().values();
-    let is_new = |values: &&ValueRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
+    let is_new = |values: &&BlobRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
     for meta in tables {
         let values = meta.values.iter().filter(is_new).map(|values| Name::Values(values.file.number));
         for name in [Name::Table(meta.number)].into_iter().chain(values) {
@@ -75,7 +75,7 @@ fn write_rows(
 }
 
 /// Returns the rows that memtables emit, without writing the memtables' own records.
-pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<Given> {
+pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<EmittedRows> {
     let companions = &**level0.companions;
     let emitting = level0.emitting(family);
     let (mut expected, mut read) = (Ledger::default(), Ledger::default());
@@ -85,7 +85,7 @@ pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<
         sources.push(Box::new(memtable.cursor()));
     }
     let mut cursor = MergeCursor::new(family.order().clone(), sources);
-    let (mut given, mut rows) = (Given::default(), Vec::new());
+    let (mut given, mut rows) = (EmittedRows::default(), Vec::new());
     cursor.first()?;
     while cursor.valid() {
         let record = cursor.record();
@@ -111,7 +111,7 @@ pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<
 }
 
 /// Adds rows supplied for an edit; rows without a companion get one.
-pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: Vec<Emitted>) -> Result<()> {
+pub(super) fn take_given(companions: &dyn Companions, given: &mut EmittedRows, rows: Vec<Emitted>) -> Result<()> {
     for mut row in rows {
         if row.companion().is_empty() {
             let (key, value, mut companion) = (row.key(), row.value(), Vec::new());

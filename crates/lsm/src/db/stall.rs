@@ -8,8 +8,8 @@ use super::lanes::{LEAST_SLEEP_NANOS, Lane};
 use super::level_shape::shape;
 use super::write_path::WritePath;
 use super::{Event, Family};
-use crate::compaction::pick::Picture;
-use crate::compaction::{Debt, Limits, Stall, debt};
+use crate::compaction::pick::LevelSummary;
+use crate::compaction::{Debt, Stall, StallLimits, debt};
 use crate::env::work::Mode;
 use crate::error::Result;
 use crate::options::CfOptions;
@@ -59,7 +59,7 @@ impl WritePath {
             if debt::is_small(view.levels.level(0).tables().len(), bytes, options.fanout, &limits) {
                 return Stall::Go;
             }
-            let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
+            let picture = LevelSummary::new(&view.levels, shape(options), &[], None, |_| false);
             let mut debt = debt::debt(&picture);
             // Above a quarantined or postponed table, level 0 grows whatever writers do, so throttling them would never
             // end.
@@ -178,6 +178,6 @@ impl WritePath {
     }
 }
 
-fn limits(options: &CfOptions) -> Limits {
-    Limits::new(options.level0_tables, options.level_base_bytes, MEMTABLES)
+fn limits(options: &CfOptions) -> StallLimits {
+    StallLimits::new(options.level0_tables, options.level_base_bytes, MEMTABLES)
 }

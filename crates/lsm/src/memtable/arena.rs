@@ -109,7 +109,7 @@ impl Arena {
     #[inline]
     pub(super) fn placed(&self, place: u32) -> Option<(&[u8], Seqno)> {
         let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
-        let header = Header::decode(header);
+        let header = RecordHeader::decode(header);
         // A corrupted length may reach beyond the written bytes.
         Some((rest.get(..header.key).unwrap_or(rest), header.word >> 8))
     }
@@ -125,7 +125,7 @@ impl Arena {
     #[inline]
     fn whole(&self, place: u32) -> Option<Record<'_>> {
         let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
-        let header = Header::decode(header);
+        let header = RecordHeader::decode(header);
         let (key, rest) = rest.split_at_checked(header.key)?;
         let (value, rest) = rest.split_at_checked(header.value)?;
         let (beside, behind) = rest.split_at_checked(header.companion)?;
@@ -160,7 +160,7 @@ impl Appender {
         record: &Record<'_>,
         strike: impl FnOnce(&mut u8, &mut [u8]),
     ) -> Option<(u32, usize)> {
-        let mut header = Header::of(record)?.encode();
+        let mut header = RecordHeader::of(record)?.encode();
         let (word, lengths) = header.split_at_mut(8);
         strike(&mut word[0], &mut lengths[..8]);
         let parts = [&header, record.key, record.value, record.companion];
@@ -217,7 +217,7 @@ impl Appender {
 
 /// The header before a record's bytes.
 #[derive(Clone, Copy)]
-struct Header {
+struct RecordHeader {
     /// Seqno and kind.
     word: u64,
     key: usize,
@@ -225,12 +225,12 @@ struct Header {
     companion: usize,
 }
 
-impl Header {
-    fn of(record: &Record<'_>) -> Option<Header> {
+impl RecordHeader {
+    fn of(record: &Record<'_>) -> Option<RecordHeader> {
         let fits = u16::try_from(record.key.len()).is_ok()
             && u32::try_from(record.value.len()).is_ok()
             && u32::try_from(record.companion.len()).is_ok();
-        fits.then_some(Header {
+        fits.then_some(RecordHeader {
             word: record.seqno << 8 | record.kind as u64,
             key: record.key.len(),
             value: record.value.len(),
@@ -249,9 +249,9 @@ impl Header {
     }
 
     #[inline]
-    fn decode(bytes: &[u8; HEADER_BYTES]) -> Header {
+    fn decode(bytes: &[u8; HEADER_BYTES]) -> RecordHeader {
         let [a, b, c, d, e, f, g, h, v0, v1, v2, v3, c0, c1, c2, c3, k0, k1] = *bytes;
-        Header {
+        RecordHeader {
             word: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             value: u32::from_le_bytes([v0, v1, v2, v3]) as usize,
             companion: u32::from_le_bytes([c0, c1, c2, c3]) as usize,

@@ -1,9 +1,9 @@
 //! A cursor over a memtable that owns its position.
 //!
-//! A `Walk` over the tree's leaves keeps the position, and allocates nothing.
+//! A `LeafWalk` over the tree's leaves keeps the position, and allocates nothing.
 //!
 //! A user's cursor checks the record at its position as often as its policy requires. A record that does not match its
-//! companion is shown as a fence over all places where it may belong (`doubt`). So older versions of its key are not
+//! companion is shown as a fence over all places where it may belong (`suspect_range`). So older versions of its key are not
 //! returned in its stead, and a range that may have held it does not end without an error.
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::Memtable;
 use super::placed::Probe;
 use super::sync::LEAF;
-use super::walk::Walk;
+use super::walk::LeafWalk;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::fence::Fence;
@@ -24,8 +24,8 @@ use crate::turn::first_turn;
 /// A position among the records of a memtable. Its moves do not fail.
 pub struct MemtableCursor {
     pub(super) table: Arc<Memtable>,
-    pub(super) walk: Walk,
-    pub(super) judge: Option<Judge>,
+    pub(super) walk: LeafWalk,
+    pub(super) judge: Option<CursorCheck>,
     /// True if records have companions but this cursor checks none of them: its findings are not shared with other
     /// cursors.
     looks_away: bool,
@@ -38,7 +38,7 @@ pub struct MemtableCursor {
 }
 
 /// The verification policy of a cursor: the record protector, and how often it checks.
-pub(super) struct Judge {
+pub(super) struct CursorCheck {
     keeper: Arc<dyn Companions>,
     protection: Protection,
     /// Number of records until the next check.
@@ -52,7 +52,7 @@ impl MemtableCursor {
     pub(super) fn new(table: Arc<Memtable>) -> MemtableCursor {
         MemtableCursor {
             table,
-            walk: Walk::new(),
+            walk: LeafWalk::new(),
             judge: None,
             looks_away: false,
             fence: Vec::new(),
@@ -68,7 +68,7 @@ impl MemtableCursor {
             Verify::Sampled(of) => of.max(1),
             Verify::Never | Verify::OnFill => 0,
         };
-        let judge = (every > 0 && protection != Protection::None).then(|| Judge {
+        let judge = (every > 0 && protection != Protection::None).then(|| CursorCheck {
             keeper: keeper.clone(),
             protection,
             left: first_turn(every),
@@ -137,7 +137,7 @@ impl MemtableCursor {
     /// Checks the other records of a group, because a corrupted one may have changed their order.
     #[inline(never)]
     fn check_group(&mut self, name: (u32, u32), forward: bool) {
-        match self.walk.doubt_of_group(&self.table, self.judge.as_ref(), self.walk.at()) {
+        match self.walk.suspect_of_group(&self.table, self.judge.as_ref(), self.walk.at()) {
             Some(fence) => self.put_fence(fence, forward),
             None => self.believed = Some(name),
         }
@@ -146,8 +146,8 @@ impl MemtableCursor {
     #[cold]
     #[inline(never)]
     fn show_fence(&mut self, forward: bool) {
-        if let Some(doubt) = self.walk.doubt(&self.table, self.judge.as_ref()) {
-            self.put_fence(doubt.fence, forward);
+        if let Some(suspect) = self.walk.suspect(&self.table, self.judge.as_ref()) {
+            self.put_fence(suspect.fence, forward);
         }
     }
 
@@ -186,9 +186,9 @@ impl MemtableCursor {
 
     /// True if no record in the group of the one at this leaf position is corrupted and possibly misplaced.
     #[inline]
-    fn is_group_in_order(&self, walk: &Walk, at: usize) -> bool {
+    fn is_group_in_order(&self, walk: &LeafWalk, at: usize) -> bool {
         walk.group_name(at).is_none_or(|name| self.believed == Some(name))
-            || walk.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
+            || walk.suspect_of_group(&self.table, self.judge.as_ref(), at).is_none()
     }
 
     /// The search encountered a corrupted record: scans all records one by one from the end on this side.
@@ -197,7 +197,7 @@ impl MemtableCursor {
     fn search_anew(&mut self, place: (&[u8], Seqno), forward: bool) {
         let Some(judge) = &mut self.judge else { return };
         judge.left = 1;
-        self.walk = Walk::found(&self.table, judge, place, forward);
+        self.walk = LeafWalk::found(&self.table, judge, place, forward);
         self.arrive(forward);
     }
 
@@ -208,7 +208,7 @@ impl MemtableCursor {
     }
 }
 
-impl Judge {
+impl CursorCheck {
     #[inline]
     pub(super) fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
         // A record inserted later may be the first without a companion.

@@ -15,15 +15,15 @@
 //! in the next leaf.
 
 use super::node::{Leaf, NONE};
-use super::sorted::Sorted;
+use super::sorted::SortedLeaf;
 use super::sync::LEAF;
-use super::tree::Tree;
+use super::tree::RecordTree;
 use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 
 /// States that all keys of the first `count` records of a leaf are deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Deleted {
+pub(super) struct DeletedLeaf {
     count: usize,
     /// The newest seqno among these records.
     newest: Seqno,
@@ -36,15 +36,15 @@ pub(super) struct Deleted {
 const COUNT_BITS: u32 = 6;
 const _: () = assert!(LEAF < 1 << COUNT_BITS, "the count and two flags fill the byte beside a seqno");
 
-impl Deleted {
+impl DeletedLeaf {
     /// Returns the statement about a leaf, sorted in `run`; `None` if the leaf has a live key or a damaged record.
     pub(super) fn of(
-        tree: &Tree,
+        tree: &RecordTree,
         leaf: &Leaf,
-        run: &Sorted,
+        run: &SortedLeaf,
         is_sound: impl Fn(&Record<'_>) -> bool,
-    ) -> Option<Deleted> {
-        let mut told = Deleted { count: run.len(), newest: 0, begins_inside: false, ends_inside: false };
+    ) -> Option<DeletedLeaf> {
+        let mut told = DeletedLeaf { count: run.len(), newest: 0, begins_inside: false, ends_inside: false };
         let mut key: Option<&[u8]> = None;
         for at in 0..run.len() {
             let record = tree.records.record(run.place(at))?;
@@ -72,9 +72,9 @@ impl Deleted {
 
     /// Decodes a word; `None` for 0, and for a word that describes a different record count.
     #[inline]
-    pub(super) fn from_word(word: u64, count: usize) -> Option<Deleted> {
+    pub(super) fn from_word(word: u64, count: usize) -> Option<DeletedLeaf> {
         let flag = |bit: u32| word >> (COUNT_BITS + bit) & 1 == 1;
-        let told = Deleted {
+        let told = DeletedLeaf {
             count: word as usize & ((1 << COUNT_BITS) - 1),
             newest: word >> (COUNT_BITS + 2),
             begins_inside: flag(0),
@@ -86,7 +86,7 @@ impl Deleted {
     /// True if a reader at a seqno sees no key in the leaf. `before`: the statement about the previous leaf if the
     /// reader skips that leaf too; `None` if the reader is in this leaf and knows what hides its first key.
     #[inline]
-    pub(super) fn hides_from(self, seqno: Seqno, before: Option<Deleted>) -> bool {
+    pub(super) fn hides_from(self, seqno: Seqno, before: Option<DeletedLeaf>) -> bool {
         let is_begun = !self.begins_inside || before.is_none_or(|before| before.ends_inside);
         (self.newest <= seqno || active(Bug::DeletedLeafIgnoresItsSeqno)) && is_begun
     }

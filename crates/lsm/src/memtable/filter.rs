@@ -17,18 +17,18 @@ type Page = Box<[AtomicU64]>;
 
 /// The bits of the inserted keys.
 #[derive(Debug)]
-pub(super) struct Filter {
+pub(super) struct MemtableFilter {
     pages: Box<[OnceLock<Page>]>,
     /// Binary logarithm of the number of words in a page.
     log2: u32,
 }
 
-impl Filter {
+impl MemtableFilter {
     /// Creates an empty filter for a memtable of about `budget` bytes.
-    pub(super) fn new(budget: usize) -> Filter {
+    pub(super) fn new(budget: usize) -> MemtableFilter {
         let words = (budget / BUDGET_SHARE / 8).clamp(LEAST_WORDS, 1 << 24);
         let log2 = words.min(PAGE_WORDS).ilog2();
-        Filter { pages: (0..words >> log2).map(|_| OnceLock::new()).collect(), log2 }
+        MemtableFilter { pages: (0..words >> log2).map(|_| OnceLock::new()).collect(), log2 }
     }
 
     /// Adds a key by its hash and returns the number of bytes allocated for it. One thread at a time.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_was_added_is_found_and_little_else() {
-        let filter = Filter::new(4 << 20);
+        let filter = MemtableFilter::new(4 << 20);
         let count = if cfg!(miri) { 300 } else { 32_768 }; // 128 bytes of memtable each
         assert!((0..count).all(|n| !filter.may_hold(mix(n))));
         let bytes: usize = (0..count).map(|n| filter.add(mix(n))).sum();

@@ -17,7 +17,6 @@
 mod arena;
 mod cursor;
 mod deleted;
-mod doubt;
 mod filter;
 mod growing;
 mod node;
@@ -29,6 +28,7 @@ mod scripts;
 #[cfg(test)]
 mod skiplist;
 mod sorted;
+mod suspect_range;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -38,14 +38,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use self::cursor::MemtableCursor;
-use self::filter::Filter;
+use self::filter::MemtableFilter;
 use self::placed::Probe;
-use self::tree::Tree;
+use self::tree::RecordTree;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::inject::{Fate, Passing, Strike};
-use crate::ledger::{Entry, Ledger};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{MIB, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
@@ -78,9 +78,9 @@ const MOST_REACH: u64 = 12 << 30;
 #[derive(Debug)]
 pub struct Memtable {
     order: Order,
-    tree: Tree,
+    tree: RecordTree,
     /// `None` in an order in which keys with different bytes can be equal.
-    filter: Option<Filter>,
+    filter: Option<MemtableFilter>,
     totals: Totals,
 }
 
@@ -93,8 +93,8 @@ impl Memtable {
     /// Creates an empty memtable for about `budget` bytes, which it may exceed. It allocates memory in pieces of 1/64
     /// of the budget, at most 1 MiB.
     pub fn with_budget(order: Order, budget: usize) -> Memtable {
-        let filter = order.is_hashable().then(|| Filter::new(budget));
-        let tree = Tree::new(order.clone(), budget);
+        let filter = order.is_hashable().then(|| MemtableFilter::new(budget));
+        let tree = RecordTree::new(order.clone(), budget);
         Memtable { order, tree, filter, totals: Totals::default() }
     }
 
@@ -293,7 +293,7 @@ impl Totals {
     }
 
     fn ledger(&self) -> Ledger {
-        let entry = |total: &Total| Entry { count: total.count.load(Relaxed), sum: total.sum.load(Relaxed) };
+        let entry = |total: &Total| LedgerEntry { count: total.count.load(Relaxed), sum: total.sum.load(Relaxed) };
         Ledger { puts: entry(&self.puts), deletes: entry(&self.deletes), others: entry(&self.others) }
     }
 }

@@ -31,7 +31,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// The range of a node's records, and their common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct NodeRange {
     /// The place of its first record; `NONE` if the range is open below.
     pub(super) low: u32,
     /// The place of the first record after it; `NONE` if the range is open above.
@@ -42,22 +42,22 @@ pub(super) struct Range {
 
 /// The range of a node, in words. Set before the node is published.
 #[derive(Debug, Default)]
-struct Bounds {
+struct NodeBounds {
     low: AtomicU32,
     high: AtomicU32,
     skip: AtomicU32,
 }
 
-impl Bounds {
-    fn set(&self, range: Range) {
+impl NodeBounds {
+    fn set(&self, range: NodeRange) {
         self.low.store(range.low, Relaxed);
         self.high.store(range.high, Relaxed);
         self.skip.store(range.skip, Relaxed);
     }
 
     #[inline]
-    fn range(&self) -> Range {
-        Range { low: self.low.load(Relaxed), high: self.high.load(Relaxed), skip: self.skip.load(Relaxed) }
+    fn range(&self) -> NodeRange {
+        NodeRange { low: self.low.load(Relaxed), high: self.high.load(Relaxed), skip: self.skip.load(Relaxed) }
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Leaf {
     count: AtomicU32,
     /// Number of leading slots that are in order. It grows only while all slots are.
     sorted: AtomicU32,
-    bounds: Bounds,
+    bounds: NodeBounds,
     pub(super) next: AtomicU32,
     pub(super) prev: AtomicU32,
     /// The half of the first key after the range.
@@ -130,7 +130,7 @@ impl Default for Leaf {
         Leaf {
             count: AtomicU32::new(0),
             sorted: AtomicU32::new(0),
-            bounds: Bounds::default(),
+            bounds: NodeBounds::default(),
             next: AtomicU32::new(NONE),
             prev: AtomicU32::new(NONE),
             high_half: AtomicU32::new(0),
@@ -142,7 +142,7 @@ impl Default for Leaf {
 
 impl Leaf {
     /// Fills an unpublished leaf with sorted words, at most as many as it has room for.
-    pub(super) fn fill(&self, range: Range, high_half: u32, words: impl Iterator<Item = u64>) {
+    pub(super) fn fill(&self, range: NodeRange, high_half: u32, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
         self.high_half.store(high_half, Relaxed);
         let mut count = 0;
@@ -155,7 +155,7 @@ impl Leaf {
     }
 
     #[inline]
-    pub(super) fn range(&self) -> Range {
+    pub(super) fn range(&self) -> NodeRange {
         self.bounds.range()
     }
 
@@ -219,7 +219,7 @@ impl Leaf {
     }
 
     /// Caches a word for later readers. Any reader may call it.
-    pub(super) fn tell_deleted(&self, word: u64) {
+    pub(super) fn publish_deleted(&self, word: u64) {
         self.deleted.store(word, Relaxed);
     }
 
@@ -236,9 +236,9 @@ const UNUSED: u64 = u64::MAX;
 /// An inner node: up to `INNER` children.
 #[derive(Debug)]
 #[repr(align(16))]
-pub(super) struct Inner {
+pub(super) struct InnerNode {
     count: AtomicU32,
-    bounds: Bounds,
+    bounds: NodeBounds,
     /// A record whose key has the common prefix of all separators here, in a node with an open end. `NONE` elsewhere:
     /// there every search key has that prefix.
     witness: AtomicU32,
@@ -247,11 +247,11 @@ pub(super) struct Inner {
     words: [AtomicU64; INNER],
 }
 
-impl Default for Inner {
-    fn default() -> Inner {
-        Inner {
+impl Default for InnerNode {
+    fn default() -> InnerNode {
+        InnerNode {
             count: AtomicU32::new(0),
-            bounds: Bounds::default(),
+            bounds: NodeBounds::default(),
             witness: AtomicU32::new(NONE),
             start: std::array::from_fn(|_| AtomicU64::new(0)),
             words: std::array::from_fn(|_| AtomicU64::new(UNUSED)),
@@ -259,10 +259,10 @@ impl Default for Inner {
     }
 }
 
-impl Inner {
+impl InnerNode {
     /// Fills an unpublished node. The first child begins where the node does, and its word is never compared. A witness
     /// is a record and its key.
-    pub(super) fn fill(&self, range: Range, witness: Option<(u32, &[u8])>, words: impl Iterator<Item = u64>) {
+    pub(super) fn fill(&self, range: NodeRange, witness: Option<(u32, &[u8])>, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
         if let Some((place, key)) = witness {
             self.witness.store(place, Relaxed);
@@ -278,7 +278,7 @@ impl Inner {
     }
 
     #[inline]
-    pub(super) fn range(&self) -> Range {
+    pub(super) fn range(&self) -> NodeRange {
         self.bounds.range()
     }
 

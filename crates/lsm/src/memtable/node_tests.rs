@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::node::*;
 use super::sync::{INNER, LEAF};
 
-const OPEN: Range = Range { low: NONE, high: NONE, skip: 0 };
+const OPEN: NodeRange = NodeRange { low: NONE, high: NONE, skip: 0 };
 
 #[test]
 fn words_are_found_where_they_were_inserted() {
-    let node = Inner::default();
+    let node = InnerNode::default();
     node.fill(OPEN, None, [word(0, 0)].into_iter());
     for n in (1..INNER as u32).map(|n| n * 37 % INNER as u32) {
         let at = node.find(n, |_| unreachable!("halves decide")) + 1;
@@ -30,7 +30,7 @@ fn words_are_found_where_they_were_inserted() {
 #[test]
 fn among_words_of_the_same_half_records_decide() {
     for same in [1, 2, 3, INNER as u32 / 2, INNER as u32 - 1] {
-        let node = Inner::default();
+        let node = InnerNode::default();
         node.fill(OPEN, None, (0..=same).map(|n| word(u32::MAX, 10 * n)));
         for place in (0..10 * (same + 2)).step_by(5) {
             let expected = (place / 10).min(same);
@@ -59,7 +59,7 @@ proptest! {
     /// zeros.
     #[test]
     fn a_key_begins_as_the_witness_does(witness: [u8; 24], at in 0usize..24, skip in 0usize..=16, flip: bool, length in 0usize..24) {
-        let node = Inner::default();
+        let node = InnerNode::default();
         node.fill(OPEN, Some((1, &witness)), std::iter::empty());
         let mut key = witness;
         key[at] ^= u8::from(flip);

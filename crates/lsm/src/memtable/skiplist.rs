@@ -5,7 +5,7 @@
 //!
 //! `crossbeam-skiplist` 0.1.3 lets readers miss an entry while it is being replaced. No entry is replaced here: keys
 //! are unique, and `get_or_insert` would keep an existing entry. Lookups allocate nothing: they compare against a
-//! borrowed `Probe`.
+//! borrowed `SkiplistProbe`.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -51,7 +51,7 @@ impl Skiplist {
     }
 
     pub(super) fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
-        let probe = Probe::new(&self.order, key, seqno);
+        let probe = SkiplistProbe::new(&self.order, key, seqno);
         let Some(entry) = self.nodes.lower_bound(Bound::Included(&probe as &dyn Placed)) else { return false };
         let found = entry.key();
         if found.place().compare_key(&probe.place()) != Ordering::Equal {
@@ -67,7 +67,7 @@ impl Skiplist {
             (Start::Edge, true) => self.nodes.front(),
             (Start::Edge, false) => self.nodes.back(),
             (Start::At(key, seqno), _) => {
-                let probe = Probe::new(&self.order, key, seqno);
+                let probe = SkiplistProbe::new(&self.order, key, seqno);
                 let bound = Bound::Included(&probe as &dyn Placed);
                 if forward { self.nodes.lower_bound(bound) } else { self.nodes.upper_bound(bound) }
             }
@@ -112,53 +112,53 @@ impl Node {
 }
 
 /// A search key.
-struct Probe<'a>(Place<'a>);
+struct SkiplistProbe<'a>(NodeKey<'a>);
 
-impl<'a> Probe<'a> {
-    fn new(order: &'a Order, key: &'a [u8], seqno: Seqno) -> Probe<'a> {
-        Probe(Place { lead: order.lead(key), seqno, key, order })
+impl<'a> SkiplistProbe<'a> {
+    fn new(order: &'a Order, key: &'a [u8], seqno: Seqno) -> SkiplistProbe<'a> {
+        SkiplistProbe(NodeKey { lead: order.lead(key), seqno, key, order })
     }
 }
 
 /// The fields that decide the order.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct NodeKey<'a> {
     lead: Lead,
     seqno: Seqno,
     key: &'a [u8],
     order: &'a Order,
 }
 
-impl Place<'_> {
+impl NodeKey<'_> {
     #[inline]
-    fn compare_key(&self, other: &Place<'_>) -> Ordering {
+    fn compare_key(&self, other: &NodeKey<'_>) -> Ordering {
         self.lead.compare(&other.lead).unwrap_or_else(|| self.order.compare(self.key, other.key))
     }
 
     /// Internal order (I02).
     #[inline]
-    fn compare(&self, other: &Place<'_>) -> Ordering {
+    fn compare(&self, other: &NodeKey<'_>) -> Ordering {
         self.compare_key(other).then_with(|| other.seqno.cmp(&self.seqno))
     }
 }
 
 /// A node of the list or a probe. `SkipMap` looks up by types that its key can be borrowed as, and a node cannot be
-/// borrowed as a `Probe` that borrows from elsewhere; both can be borrowed as this trait.
+/// borrowed as a `SkiplistProbe` that borrows from elsewhere; both can be borrowed as this trait.
 trait Placed {
-    fn place(&self) -> Place<'_>;
+    fn place(&self) -> NodeKey<'_>;
 }
 
 impl Placed for Node {
     #[inline]
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> NodeKey<'_> {
         // Creating the slice needs only its length; its bytes are read only if the leads are equal.
-        Place { lead: self.lead, seqno: self.seqno, key: &self.bytes[..self.key_len.into()], order: &self.order }
+        NodeKey { lead: self.lead, seqno: self.seqno, key: &self.bytes[..self.key_len.into()], order: &self.order }
     }
 }
 
-impl Placed for Probe<'_> {
+impl Placed for SkiplistProbe<'_> {
     #[inline]
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> NodeKey<'_> {
         self.0
     }
 }

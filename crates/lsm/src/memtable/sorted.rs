@@ -60,17 +60,17 @@ fn sort_by_next_bytes(records: &PlacedRecords, same: &mut [u64], skip: usize) {
 
 /// The words of a leaf in internal order, with room for one more.
 #[derive(Clone, Debug)]
-pub(super) struct Sorted {
+pub(super) struct SortedLeaf {
     words: [u64; ROOM],
     len: usize,
     /// Buffer for the words being merged in, kept to avoid allocating it per merge.
     tail: [u64; ROOM],
 }
 
-impl Sorted {
+impl SortedLeaf {
     /// Creates an empty list.
-    pub(super) fn new() -> Sorted {
-        Sorted { words: [0; ROOM], len: 0, tail: [0; ROOM] }
+    pub(super) fn new() -> SortedLeaf {
+        SortedLeaf { words: [0; ROOM], len: 0, tail: [0; ROOM] }
     }
 
     /// Replaces the contents by those of a leaf.
@@ -101,7 +101,7 @@ impl Sorted {
 
     /// Sorts the words, of which the first `sorted` are in order.
     fn arrange(&mut self, records: &PlacedRecords, sorted: usize, skip: usize) {
-        let Sorted { words, len, tail } = self;
+        let SortedLeaf { words, len, tail } = self;
         let (words, tail) = (&mut words[..*len], &mut tail[..*len - sorted]);
         if tail.is_empty() || planted::active(Bug::LeafTailLeftUnsorted) {
             return;

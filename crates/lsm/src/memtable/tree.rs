@@ -28,9 +28,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Appender, Arena};
 use super::growing::Pool;
-use super::node::{Inner, Leaf, NONE, Range, before, half_of, of, word};
+use super::node::{InnerNode, Leaf, NONE, NodeRange, before, half_of, of, word};
 use super::placed::{PlacedRecords, Probe};
-use super::sorted::Sorted;
+use super::sorted::SortedLeaf;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, INNER, LEAF, Ordering::*, fence, look_again};
 use crate::order::{Order, common_prefix};
 use crate::planted::{self, Bug};
@@ -41,10 +41,10 @@ const MOST_FLOORS: usize = 12;
 
 /// Records in internal order (I02).
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct RecordTree {
     pub(super) records: PlacedRecords,
     leaves: Pool<Leaf>,
-    inners: Pool<Inner>,
+    inners: Pool<InnerNode>,
     /// Number of levels above the leaves, and the root node; `EMPTY` before the first record.
     root: AtomicU64,
     first: AtomicU32,
@@ -54,16 +54,16 @@ pub(super) struct Tree {
     /// Set by the first record with a lower seqno than an earlier record. While it is false, the newest version of a
     /// key is the one inserted last.
     shuffled: AtomicBool,
-    writer: Mutex<Writer>,
+    writer: Mutex<TreeWriter>,
 }
 
 const EMPTY: u64 = u64::MAX;
 
 /// State of the writer.
 #[derive(Debug)]
-struct Writer {
+struct TreeWriter {
     appender: Appender,
-    made: Made,
+    made: NodeCounts,
     /// The leaf of the last record.
     finger: u32,
     /// True if the record before it went to the same leaf: the next one probably will too.
@@ -71,38 +71,38 @@ struct Writer {
     /// The greatest seqno inserted.
     greatest: Seqno,
     /// The path of the last search.
-    path: Path,
+    path: NodePath,
     /// Buffer in which a leaf is sorted for its division.
-    all: Sorted,
+    all: SortedLeaf,
 }
 
 /// Numbers of nodes created.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct NodeCounts {
     leaves: u32,
     inners: u32,
 }
 
 /// The inner nodes from the root to a leaf, and the child taken in each.
 #[derive(Clone, Copy, Debug)]
-struct Path {
+struct NodePath {
     steps: [(u32, u32); MOST_FLOORS],
     floors: usize,
 }
 
 /// Two nodes that replace one, and the place of the first record of the second.
-struct Halves {
+struct SplitNodes {
     left: u32,
     right: u32,
     middle: u32,
 }
 
-impl Tree {
+impl RecordTree {
     /// Creates an empty tree for about `budget` bytes.
-    pub(super) fn new(order: Order, budget: usize) -> Tree {
+    pub(super) fn new(order: Order, budget: usize) -> RecordTree {
         let (arena, appender) = Arena::new(budget);
         let log2 = (budget / (64 << 10)).max(2).ilog2().min(7);
-        Tree {
+        RecordTree {
             records: PlacedRecords { order, arena },
             leaves: Pool::new(log2),
             inners: Pool::new(1),
@@ -111,14 +111,14 @@ impl Tree {
             last: AtomicU32::new(NONE),
             turns: AtomicU64::new(0),
             shuffled: AtomicBool::new(false),
-            writer: Mutex::new(Writer {
+            writer: Mutex::new(TreeWriter {
                 appender,
-                made: Made { leaves: 0, inners: 0 },
+                made: NodeCounts { leaves: 0, inners: 0 },
                 finger: NONE,
                 stays: false,
                 greatest: 0,
-                path: Path { steps: [(0, 0); MOST_FLOORS], floors: 0 },
-                all: Sorted::new(),
+                path: NodePath { steps: [(0, 0); MOST_FLOORS], floors: 0 },
+                all: SortedLeaf::new(),
             }),
         }
     }
@@ -167,7 +167,7 @@ impl Tree {
     /// Returns whether a probe sorts after the record that was added to a leaf last; `None` if the probe belongs to
     /// another leaf.
     fn stands_in(&self, probe: &Probe<'_>, leaf: &Leaf) -> Option<bool> {
-        let Range { low, high, .. } = leaf.range();
+        let NodeRange { low, high, .. } = leaf.range();
         let last = of(leaf.slot(leaf.len().checked_sub(1)?));
         match self.records.compare(probe, last) {
             Ordering::Greater => (high == NONE || self.records.compare(probe, high).is_lt()).then_some(true),
@@ -259,7 +259,7 @@ impl Tree {
     /// Returns the child of an inner node that contains a probe, as far as the reader can see. `floor` is the node's
     /// own level, 1 above the leaves.
     #[inline]
-    fn child(&self, node: &Inner, floor: u64, probe: &Probe<'_>) -> usize {
+    fn child(&self, node: &InnerNode, floor: u64, probe: &Probe<'_>) -> usize {
         let skip = node.skip();
         if node.witness() != NONE && !node.begins(probe.key, skip) {
             match self.beside(node, probe.key) {
@@ -276,7 +276,7 @@ impl Tree {
 
     /// Compares a key with all keys that have the common prefix of a node's separators.
     #[inline(never)]
-    fn beside(&self, node: &Inner, key: &[u8]) -> Ordering {
+    fn beside(&self, node: &InnerNode, key: &[u8]) -> Ordering {
         let (skip, start) = (node.skip(), self.records.key(node.witness()));
         key.get(..skip).unwrap_or(key).cmp(start.get(..skip).unwrap_or(start))
     }
@@ -306,10 +306,10 @@ impl Tree {
 }
 
 /// The writer's methods.
-impl Tree {
+impl RecordTree {
     /// Returns the leaf that contains a place, and records the path to it.
     #[inline]
-    fn way(&self, probe: &Probe<'_>, path: &mut Path) -> Option<(u32, &Leaf)> {
+    fn way(&self, probe: &Probe<'_>, path: &mut NodePath) -> Option<(u32, &Leaf)> {
         let root = self.root.load(Relaxed);
         let (mut id, mut floors, mut floor) = (root as u32, 0, root >> 32);
         while floor > 0 {
@@ -325,10 +325,10 @@ impl Tree {
     }
 
     /// Creates the first leaf, with the first record.
-    fn plant(&self, writer: &mut Writer, probe: Probe<'_>, place: u32) -> Option<usize> {
+    fn plant(&self, writer: &mut TreeWriter, probe: Probe<'_>, place: u32) -> Option<usize> {
         let (id, leaf) = self.new_leaf(&mut writer.made)?;
         let words = [word(self.records.half(probe.key, 0), place)];
-        leaf.fill(Range { low: NONE, high: NONE, skip: 0 }, 0, words.into_iter());
+        leaf.fill(NodeRange { low: NONE, high: NONE, skip: 0 }, 0, words.into_iter());
         self.first.store(id, Release);
         self.last.store(id, Release);
         self.root.store(u64::from(id), Release);
@@ -336,13 +336,13 @@ impl Tree {
         Some(size_of::<Leaf>())
     }
 
-    fn new_leaf(&self, made: &mut Made) -> Option<(u32, &Leaf)> {
+    fn new_leaf(&self, made: &mut NodeCounts) -> Option<(u32, &Leaf)> {
         let leaf = self.leaves.make(made.leaves)?;
         made.leaves += 1;
         Some((made.leaves - 1, leaf))
     }
 
-    fn new_inner(&self, made: &mut Made) -> Option<(u32, &Inner)> {
+    fn new_inner(&self, made: &mut NodeCounts) -> Option<(u32, &InnerNode)> {
         let node = self.inners.make(made.inners)?;
         made.inners += 1;
         Some((made.inners - 1, node))
@@ -351,17 +351,18 @@ impl Tree {
     /// Divides a full leaf into two, with one more record; `is_behind` says whether that record is known to sort after
     /// the last inserted one. Returns the memory used in bytes.
     #[inline(never)]
-    fn divide(&self, writer: &mut Writer, full: &Leaf, key: &[u8], one: u64, is_behind: bool) -> Option<usize> {
-        let Writer { made, path, all, .. } = writer;
+    fn divide(&self, writer: &mut TreeWriter, full: &Leaf, key: &[u8], one: u64, is_behind: bool) -> Option<usize> {
+        let TreeWriter { made, path, all, .. } = writer;
         let inners = made.inners;
-        let (Range { low, high, skip }, prev, next) = (full.range(), full.prev.load(Relaxed), full.next.load(Relaxed));
+        let (NodeRange { low, high, skip }, prev, next) =
+            (full.range(), full.prev.load(Relaxed), full.next.load(Relaxed));
         let rank = all.set_with(&self.records, full, one, is_behind);
         let cut = self.cut(all, rank, key, (prev == NONE, next == NONE || is_behind));
         let middle = all.place(cut);
         let ((left_id, left), (right_id, right)) = (self.new_leaf(made)?, self.new_leaf(made)?);
-        self.fill(left, Range { low, high: middle, skip }, &all.words()[..cut]);
+        self.fill(left, NodeRange { low, high: middle, skip }, &all.words()[..cut]);
         let from = if planted::active(Bug::DividedLeafLosesItsMiddle) { cut + 1 } else { cut };
-        self.fill(right, Range { low: middle, high, skip }, &all.words()[from..]);
+        self.fill(right, NodeRange { low: middle, high, skip }, &all.words()[from..]);
         left.prev.store(prev, Relaxed);
         left.next.store(right_id, Relaxed);
         right.prev.store(left_id, Relaxed);
@@ -378,18 +379,18 @@ impl Tree {
             Some(prev) => prev.next.store(left_id, Release),
             None => self.first.store(left_id, Release),
         }
-        let done = self.install(made, path, path.floors, Halves { left: left_id, right: right_id, middle });
+        let done = self.install(made, path, path.floors, SplitNodes { left: left_id, right: right_id, middle });
         self.turns.store(turn + 2, Release);
         let more_inners = (made.inners - inners) as usize;
         writer.finger = if rank < cut { left_id } else { right_id };
         done?;
-        Some(2 * size_of::<Leaf>() + more_inners * size_of::<Inner>())
+        Some(2 * size_of::<Leaf>() + more_inners * size_of::<InnerNode>())
     }
 
     /// Returns the index at which a full leaf is divided, given its records with the new one, which has this rank and
     /// key. If records arrive in ascending or descending order, the left-behind leaf will receive no more records, so
     /// it stays full. If a key is rewritten many times, no record will come between its versions.
-    fn cut(&self, all: &Sorted, rank: usize, key: &[u8], (is_first, is_last): (bool, bool)) -> usize {
+    fn cut(&self, all: &SortedLeaf, rank: usize, key: &[u8], (is_first, is_last): (bool, bool)) -> usize {
         let (records, middle) = (all.len(), all.len() / 2);
         let is_version = |at: usize| {
             half_of(all.words()[at]) == half_of(all.words()[rank])
@@ -404,10 +405,10 @@ impl Tree {
     }
 
     /// Fills an unpublished leaf.
-    fn fill(&self, leaf: &Leaf, range: Range, words: &[u64]) {
+    fn fill(&self, leaf: &Leaf, range: NodeRange, words: &[u64]) {
         let skip = self.skip(range).max(range.skip as usize);
         let is_anew = skip > range.skip as usize;
-        let range = Range { skip: skip as u32, ..range };
+        let range = NodeRange { skip: skip as u32, ..range };
         let half_at = |place| self.records.half(self.records.key(place), skip);
         let high_half = if range.high == NONE { 0 } else { half_at(range.high) };
         match is_anew {
@@ -417,7 +418,7 @@ impl Tree {
     }
 
     /// Returns the length of the common prefix of a range's keys, as far as its ends show.
-    fn skip(&self, range: Range) -> usize {
+    fn skip(&self, range: NodeRange) -> usize {
         match (self.records.arena.placed(range.low), self.records.arena.placed(range.high)) {
             (Some((low, _)), Some((high, _))) if self.records.order.is_bytewise() => common_prefix(low, high),
             _ => range.skip as usize,
@@ -425,13 +426,13 @@ impl Tree {
     }
 
     /// Publishes two nodes in place of the node at `floors` levels below the root on the path.
-    fn install(&self, made: &mut Made, path: &Path, floors: usize, halves: Halves) -> Option<()> {
+    fn install(&self, made: &mut NodeCounts, path: &NodePath, floors: usize, halves: SplitNodes) -> Option<()> {
         let below = (path.floors - floors) as u64;
-        let Halves { left, right, middle } = halves;
+        let SplitNodes { left, right, middle } = halves;
         let Some((id, at)) = floors.checked_sub(1).map(|above| path.steps[above]) else {
             let (id, root) = self.new_inner(made)?;
             let words = [word(0, left), word(self.records.half(self.records.key(middle), 0), right)];
-            self.fill_inner(root, Range { low: NONE, high: NONE, skip: 0 }, below, &words);
+            self.fill_inner(root, NodeRange { low: NONE, high: NONE, skip: 0 }, below, &words);
             self.root.store((below + 1) << 32 | u64::from(id), Release);
             return Some(());
         };
@@ -441,7 +442,7 @@ impl Tree {
             node.redirect(at, left);
             return Some(());
         }
-        let Range { low, high, skip } = node.range();
+        let NodeRange { low, high, skip } = node.range();
         let (mut words, mut count) = ([0; INNER + 1], 0);
         for (to, from) in words.iter_mut().zip((0..=at).chain(at..node.len())) {
             *to = node.word(from);
@@ -459,13 +460,13 @@ impl Tree {
         let cut = if at + 2 == count { count - 2 } else { count / 2 };
         let middle = self.low(below, of(words[cut]));
         let ((left_id, left), (right_id, right)) = (self.new_inner(made)?, self.new_inner(made)?);
-        self.fill_inner(left, Range { low, high: middle, skip }, below, &words[..cut]);
-        self.fill_inner(right, Range { low: middle, high, skip }, below, &words[cut..]);
-        self.install(made, path, floors - 1, Halves { left: left_id, right: right_id, middle })
+        self.fill_inner(left, NodeRange { low, high: middle, skip }, below, &words[..cut]);
+        self.fill_inner(right, NodeRange { low: middle, high, skip }, below, &words[cut..]);
+        self.install(made, path, floors - 1, SplitNodes { left: left_id, right: right_id, middle })
     }
 
     /// Publishes a node in place of the one that the path leads to; both have the same range.
-    fn replace(&self, path: &Path, floors: usize, id: u32) -> Option<()> {
+    fn replace(&self, path: &NodePath, floors: usize, id: u32) -> Option<()> {
         match floors.checked_sub(1).map(|above| path.steps[above]) {
             Some((above, at)) => self.inners.get(above)?.redirect(at as usize, id),
             None => self.root.store((path.floors as u64) << 32 | u64::from(id), Release),
@@ -475,7 +476,7 @@ impl Tree {
 
     /// Fills an unpublished inner node with words whose halves follow `range.skip` bytes. If the separators turn out to
     /// share more or fewer bytes, the halves are recomputed.
-    fn fill_inner(&self, node: &Inner, range: Range, below: u64, words: &[u64]) {
+    fn fill_inner(&self, node: &InnerNode, range: NodeRange, below: u64, words: &[u64]) {
         let separator = |at: usize| {
             let place = words.get(at).map_or(NONE, |word| self.low(below, of(*word)));
             (place, self.records.key(place))
@@ -495,11 +496,11 @@ impl Tree {
             _ => self.records.half(separator(at).1, skip),
         };
         let words = words.iter().enumerate().map(|(at, old)| word(half_at(at), of(*old)));
-        node.fill(Range { skip: skip as u32, ..range }, witness, words);
+        node.fill(NodeRange { skip: skip as u32, ..range }, witness, words);
     }
 
     /// True if a new separator has the common prefix of a node's separators.
-    fn shares(&self, node: &Inner, separator: u32) -> bool {
+    fn shares(&self, node: &InnerNode, separator: u32) -> bool {
         let range = node.range();
         if range.low != NONE && range.high != NONE || !self.records.order.is_bytewise() {
             return true;

@@ -7,12 +7,12 @@
 
 use std::ops::Range;
 
-use super::deleted::Deleted;
+use super::deleted::DeletedLeaf;
 use super::node::{Leaf, NONE, half_of, of};
 use super::placed::Probe;
-use super::sorted::Sorted;
+use super::sorted::SortedLeaf;
 use super::sync::Ordering::Acquire;
-use super::tree::Tree;
+use super::tree::RecordTree;
 use crate::planted::{Bug, active};
 use crate::record::{Record, Seqno};
 
@@ -21,25 +21,25 @@ const AHEAD: usize = 6;
 
 /// A position in a tree, which is a parameter of every call.
 #[derive(Clone, Debug)]
-pub(super) struct Walk {
+pub(super) struct LeafWalk {
     /// The current leaf.
     leaf: u32,
     /// Its records, sorted.
-    run: Sorted,
+    run: SortedLeaf,
     /// The index of the current record; past the end, the position is invalid.
     at: usize,
     /// True if passing the leaf has been tried since it was read.
     was_tried: bool,
 }
 
-impl Walk {
+impl LeafWalk {
     /// Creates an invalid position.
-    pub(super) fn new() -> Walk {
-        Walk { leaf: NONE, run: Sorted::new(), at: 0, was_tried: false }
+    pub(super) fn new() -> LeafWalk {
+        LeafWalk { leaf: NONE, run: SortedLeaf::new(), at: 0, was_tried: false }
     }
 
     /// Moves to the first record at or after a place.
-    pub(super) fn seek(&mut self, tree: &Tree, key: &[u8], seqno: Seqno) {
+    pub(super) fn seek(&mut self, tree: &RecordTree, key: &[u8], seqno: Seqno) {
         self.stand(tree, &Probe { key, seqno }, false);
         if self.at == self.run.len() {
             self.enter(tree, self.neighbour(tree, true), true);
@@ -47,13 +47,13 @@ impl Walk {
     }
 
     /// Moves to the last record at or before a place.
-    pub(super) fn seek_for_prev(&mut self, tree: &Tree, key: &[u8], seqno: Seqno) {
+    pub(super) fn seek_for_prev(&mut self, tree: &RecordTree, key: &[u8], seqno: Seqno) {
         self.stand(tree, &Probe { key, seqno }, true);
         self.prev(tree);
     }
 
     /// Moves one record forward or back; from an invalid position, to the end on that side.
-    pub(super) fn step(&mut self, tree: &Tree, forward: bool) {
+    pub(super) fn step(&mut self, tree: &RecordTree, forward: bool) {
         match (self.valid(), forward) {
             (false, _) => self.end(tree, !forward),
             (true, true) => self.next(tree),
@@ -62,12 +62,12 @@ impl Walk {
     }
 
     /// Moves to the first or last record.
-    pub(super) fn end(&mut self, tree: &Tree, is_last: bool) {
+    pub(super) fn end(&mut self, tree: &RecordTree, is_last: bool) {
         self.enter(tree, tree.end(is_last), !is_last);
     }
 
     #[inline]
-    pub(super) fn next(&mut self, tree: &Tree) {
+    pub(super) fn next(&mut self, tree: &RecordTree) {
         self.at += 1;
         if self.at >= self.run.len() {
             self.enter(tree, self.neighbour(tree, true), true);
@@ -77,7 +77,7 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn prev(&mut self, tree: &Tree) {
+    pub(super) fn prev(&mut self, tree: &RecordTree) {
         match self.at.checked_sub(1) {
             Some(at) => {
                 self.at = at;
@@ -93,13 +93,13 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn record<'a>(&self, tree: &'a Tree) -> Option<Record<'a>> {
+    pub(super) fn record<'a>(&self, tree: &'a RecordTree) -> Option<Record<'a>> {
         if self.valid() { tree.records.record(self.run.place(self.at)) } else { None }
     }
 
     /// Returns the adjacent record, if it is in the same leaf.
     #[inline]
-    pub(super) fn record_beside<'a>(&self, tree: &'a Tree, forward: bool) -> Option<Record<'a>> {
+    pub(super) fn record_beside<'a>(&self, tree: &'a RecordTree, forward: bool) -> Option<Record<'a>> {
         let at = if forward { self.at + 1 } else { self.at.checked_sub(1)? };
         tree.records.record(of(*self.run.words().get(at)?))
     }
@@ -132,8 +132,8 @@ impl Walk {
     }
 
     /// Returns the same walk at another index of the leaf.
-    pub(super) fn moved(&self, at: usize) -> Walk {
-        Walk { at, ..self.clone() }
+    pub(super) fn moved(&self, at: usize) -> LeafWalk {
+        LeafWalk { at, ..self.clone() }
     }
 
     /// Skips deleted keys. The walk must be at a tombstone that hides its key from a reader at `seqno`. If that reader
@@ -143,7 +143,7 @@ impl Walk {
     /// undamaged leaves are recorded for other readers. Tried once per leaf: after a failure few steps remain.
     pub(super) fn pass_deleted(
         &mut self,
-        tree: &Tree,
+        tree: &RecordTree,
         seqno: Seqno,
         until: Option<Probe<'_>>,
         is_sound: Option<impl Fn(&Record<'_>) -> bool>,
@@ -158,13 +158,13 @@ impl Walk {
         if !ends_before(leaf) {
             return false;
         }
-        let known = Deleted::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
+        let known = DeletedLeaf::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
         let Some(mut told) = known.filter(|told| told.hides_from(seqno, None)) else { return false };
         let here = self.leaf;
         loop {
             let id = leaf.next.load(Acquire);
             let Some(next) = tree.leaf(id) else { break };
-            match Deleted::from_word(next.deleted(), next.len()) {
+            match DeletedLeaf::from_word(next.deleted(), next.len()) {
                 Some(of_next) if of_next.hides_from(seqno, Some(told)) && ends_before(next) => {
                     (self.leaf, leaf, told) = (id, next, of_next);
                 }
@@ -190,14 +190,19 @@ impl Walk {
     }
 
     /// Scans the leaf and caches the result.
-    fn ask(&self, tree: &Tree, leaf: &Leaf, is_sound: Option<impl Fn(&Record<'_>) -> bool>) -> Option<Deleted> {
-        let told = Deleted::of(tree, leaf, &self.run, is_sound?)?;
-        leaf.tell_deleted(told.word());
+    fn ask(
+        &self,
+        tree: &RecordTree,
+        leaf: &Leaf,
+        is_sound: Option<impl Fn(&Record<'_>) -> bool>,
+    ) -> Option<DeletedLeaf> {
+        let told = DeletedLeaf::of(tree, leaf, &self.run, is_sound?)?;
+        leaf.publish_deleted(told.word());
         Some(told)
     }
 
     /// Moves past the leaf's records before a place; `and_at` includes a record at that place.
-    fn stand(&mut self, tree: &Tree, probe: &Probe<'_>, and_at: bool) {
+    fn stand(&mut self, tree: &RecordTree, probe: &Probe<'_>, and_at: bool) {
         self.run.clear();
         (self.leaf, self.at, self.was_tried) = (NONE, 0, false);
         if let Some((id, leaf)) = tree.find(probe) {
@@ -211,19 +216,19 @@ impl Walk {
     /// Prefetches a record that will be visited soon, if the leaf has one there: records lie in insertion order, so
     /// each costs a memory access.
     #[inline]
-    fn ask_for(&self, tree: &Tree, at: usize) {
+    fn ask_for(&self, tree: &RecordTree, at: usize) {
         if let Some(word) = self.run.words().get(at) {
             tree.records.ask_for(of(*word));
         }
     }
 
-    fn neighbour(&self, tree: &Tree, is_next: bool) -> u32 {
+    fn neighbour(&self, tree: &RecordTree, is_next: bool) -> u32 {
         let link = |leaf: &Leaf| if is_next { leaf.next.load(Acquire) } else { leaf.prev.load(Acquire) };
         tree.leaf(self.leaf).map_or(NONE, link)
     }
 
     /// Moves to the first or last record of a leaf; invalid if there is no such leaf.
-    fn enter(&mut self, tree: &Tree, id: u32, at_first: bool) {
+    fn enter(&mut self, tree: &RecordTree, id: u32, at_first: bool) {
         self.run.clear();
         (self.leaf, self.was_tried) = (id, false);
         if let Some(leaf) = tree.leaf(id) {

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::opened::Opened;
+use super::part_cursor::PartCursor;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::Order;
@@ -17,13 +17,13 @@ use crate::seam::Source;
 use crate::sst::TableCursor;
 
 /// A source of records between two user keys, opened on demand.
-pub trait Part: Send + Sync + 'static {
+pub trait MergePart: Send + Sync + 'static {
     /// Returns its smallest user key.
     fn smallest(&self) -> &[u8];
     /// Returns its largest user key.
     fn largest(&self) -> &[u8];
     /// Opens a cursor over its records.
-    fn open(&self) -> Result<Opened>;
+    fn open(&self) -> Result<PartCursor>;
 }
 
 /// Tiers of parts, shared by the cursors over each of them. The parts of a tier are sorted by their keys and do not
@@ -36,7 +36,7 @@ pub trait Tiers: Send + Sync {
     /// Returns the largest user key of a part.
     fn largest(&self, tier: usize, part: usize) -> &[u8];
     /// Opens a cursor over the records of a part; `spare` is a cursor of another part that can be reused.
-    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened>;
+    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<PartCursor>;
 
     /// Returns the first part of a tier whose largest key is not below `key`; the number of parts if there is none.
     fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
@@ -45,7 +45,7 @@ pub trait Tiers: Send + Sync {
 }
 
 /// The parts in a slice are one tier.
-impl<P: Part> Tiers for Arc<[P]> {
+impl<P: MergePart> Tiers for Arc<[P]> {
     fn parts(&self, _: usize) -> usize {
         self.len()
     }
@@ -58,7 +58,7 @@ impl<P: Part> Tiers for Arc<[P]> {
         self[part].largest()
     }
 
-    fn open(&self, _: usize, part: usize, _: Option<Box<TableCursor>>) -> Result<Opened> {
+    fn open(&self, _: usize, part: usize, _: Option<Box<TableCursor>>) -> Result<PartCursor> {
         self[part].open()
     }
 }
@@ -71,7 +71,7 @@ pub struct ConcatCursor {
     /// Number of parts in the tier.
     parts: usize,
     /// The part opened last and its cursor, kept for the next seek even after a move past the last record.
-    open: Option<(usize, Opened)>,
+    open: Option<(usize, PartCursor)>,
     /// True if the open part's cursor is at the current record.
     standing: bool,
     /// The result of the prefetch for the next seek.
@@ -91,7 +91,7 @@ enum Sought {
 
 impl ConcatCursor {
     /// Creates a cursor over `parts`, which must be sorted by key and not overlap. It starts invalid and opens no part.
-    pub fn new<P: Part>(order: Order, parts: Arc<[P]>) -> ConcatCursor {
+    pub fn new<P: MergePart>(order: Order, parts: Arc<[P]>) -> ConcatCursor {
         ConcatCursor::over(order, Arc::new(parts), 0)
     }
 
@@ -111,7 +111,7 @@ impl ConcatCursor {
     #[inline]
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match &self.open {
-            Some((_, Opened::Table(table))) if self.standing => Some(table),
+            Some((_, PartCursor::Table(table))) if self.standing => Some(table),
             _ => None,
         }
     }
@@ -119,8 +119,8 @@ impl ConcatCursor {
     /// Lends that cursor out; no other move is allowed until it is returned.
     pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
         let (_, opened) = self.open.as_mut().filter(|_| self.standing)?;
-        match std::mem::replace(opened, Opened::Lent) {
-            Opened::Table(table) => Some(table),
+        match std::mem::replace(opened, PartCursor::Lent) {
+            PartCursor::Table(table) => Some(table),
             other => {
                 *opened = other;
                 None
@@ -131,7 +131,7 @@ impl ConcatCursor {
     /// Takes the lent cursor back. Its position must be within the same part.
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
         if let Some((_, opened)) = &mut self.open {
-            *opened = Opened::Table(table);
+            *opened = PartCursor::Table(table);
         }
     }
 
@@ -154,7 +154,7 @@ impl ConcatCursor {
             let spare = self.open.take().and_then(|(_, cursor)| cursor.into_spare());
             self.open = Some((part, self.tiers.open(self.tier, part, spare)?));
         }
-        if let Some((_, Opened::Table(table))) = &mut self.open {
+        if let Some((_, PartCursor::Table(table))) = &mut self.open {
             table.prefetch_slot_for(key);
         }
         Ok(())
@@ -162,14 +162,14 @@ impl ConcatCursor {
 
     /// Prefetches the block found by `aim`.
     pub(super) fn ask_for_block(&mut self) {
-        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
+        if let (Sought::In(Some(_)), Some((_, PartCursor::Table(table)))) = (self.sought, &mut self.open) {
             table.prefetch_found_block();
         }
     }
 
     /// Takes the block found by `aim`, and prefetches the entry.
     pub(super) fn take_block(&mut self, key: &[u8]) {
-        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
+        if let (Sought::In(Some(_)), Some((_, PartCursor::Table(table)))) = (self.sought, &mut self.open) {
             table.take_prefetched_block(key);
         }
     }
@@ -178,7 +178,7 @@ impl ConcatCursor {
     /// would lead. A table whose seeks are verified must be sought.
     fn is_right_for(&self, key: &[u8], seqno: Seqno) -> bool {
         match &self.open {
-            Some((_, Opened::Table(table))) if !table.proves() => {
+            Some((_, PartCursor::Table(table))) if !table.proves() => {
                 !self.standing
                     || table.is_in_block()
                         && self.order.compare_internal(table.current_position(), (key, seqno)) != Ordering::Less
@@ -211,7 +211,12 @@ impl ConcatCursor {
 
     /// Moves within one part, opening it if necessary. If it has no record in the direction, continues to the nearest
     /// record in the next parts. An index outside the tier makes the cursor invalid.
-    fn enter(&mut self, part: Option<usize>, forward: bool, to: impl FnOnce(&mut Opened) -> Result<()>) -> Result<()> {
+    fn enter(
+        &mut self,
+        part: Option<usize>,
+        forward: bool,
+        to: impl FnOnce(&mut PartCursor) -> Result<()>,
+    ) -> Result<()> {
         (self.standing, self.sought) = (false, Sought::Unknown);
         let Some(part) = part.filter(|part| *part < self.parts) else { return Ok(()) };
         let mut cursor = match self.open.take() {
@@ -223,7 +228,7 @@ impl ConcatCursor {
     }
 
     /// Keeps a cursor that is at a record; from an exhausted one continues to the next part that has a record.
-    fn rest_on(&mut self, mut part: usize, mut cursor: Opened, forward: bool) -> Result<()> {
+    fn rest_on(&mut self, mut part: usize, mut cursor: PartCursor, forward: bool) -> Result<()> {
         self.standing = cursor.valid();
         while !self.standing {
             let next = if forward { part.checked_add(1) } else { part.checked_sub(1) };

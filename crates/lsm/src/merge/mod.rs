@@ -17,18 +17,18 @@
 //! key. Up to that point the reader steps the table cursor directly, without comparisons.
 
 mod concat;
-mod fences;
-mod opened;
+mod lost_range_cursor;
+mod part_cursor;
+mod source;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use std::cmp::Ordering;
 
-pub use self::concat::{ConcatCursor, Part, Tiers};
-pub use self::fences::FenceCursor;
-pub use self::opened::Opened;
-pub use self::walk::Walk;
+pub use self::concat::{ConcatCursor, MergePart, Tiers};
+pub use self::lost_range_cursor::LostRangeCursor;
+pub use self::part_cursor::PartCursor;
+pub use self::source::MergeSource;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
@@ -40,7 +40,7 @@ use crate::sst::TableCursor;
 /// One cursor over the records of many.
 pub struct MergeCursor {
     order: Order,
-    sources: Vec<Walk>,
+    sources: Vec<MergeSource>,
     /// The sources that are at a record, as a binary heap: smallest first in a forward walk, largest first in a
     /// backward one.
     heap: Vec<Contender>,
@@ -76,11 +76,11 @@ struct Contender {
 impl MergeCursor {
     /// Creates a cursor over all records of `sources`, ordered newest first. It starts invalid.
     pub fn new(order: Order, sources: Vec<Box<dyn Cursor>>) -> MergeCursor {
-        MergeCursor::of(order, sources.into_iter().map(Walk::Other).collect())
+        MergeCursor::of(order, sources.into_iter().map(MergeSource::Other).collect())
     }
 
     /// Creates a cursor over sources of known types.
-    pub fn of(order: Order, sources: Vec<Walk>) -> MergeCursor {
+    pub fn of(order: Order, sources: Vec<MergeSource>) -> MergeCursor {
         let heap = Vec::with_capacity(if sources.len() > 1 { sources.len() } else { 0 });
         MergeCursor { order, sources, heap, runner_up: 0, won_again: false, lent: 0, forward: true }
     }
@@ -133,7 +133,7 @@ impl MergeCursor {
     pub(crate) fn pass_deleted(&mut self, seqno: Seqno, bound: Option<&[u8]>) -> bool {
         let Some((source, rival)) = self.leader(true) else { return false };
         let (before, rest) = self.sources.split_at_mut(source);
-        let Some((Walk::Memtable(memtable), behind)) = rest.split_first_mut() else { return false };
+        let Some((MergeSource::Memtable(memtable), behind)) = rest.split_first_mut() else { return false };
         if !memtable.may_pass() {
             return false;
         }
@@ -142,7 +142,7 @@ impl MergeCursor {
             None => before.get(rival),
         });
         let bound = bound.map(|key| (key, MAX_SEQNO));
-        let until = match (rival.map(Walk::place), bound) {
+        let until = match (rival.map(MergeSource::place), bound) {
             (Some(rival), Some(bound)) if self.order.compare_internal(bound, rival).is_lt() => Some(bound),
             (rival, bound) => rival.or(bound),
         };
@@ -211,16 +211,16 @@ impl MergeCursor {
     /// and its entry, and each would wait for the previous table.
     fn approach(&mut self, place: (&[u8], Seqno), forward: bool, stays: bool) -> Result<()> {
         self.heap.clear();
-        for tables in self.sources.iter_mut().filter_map(Walk::tables) {
+        for tables in self.sources.iter_mut().filter_map(MergeSource::tables) {
             tables.aim(place, forward, stays)?;
         }
-        self.sources.iter_mut().filter_map(Walk::tables).for_each(ConcatCursor::ask_for_block);
-        self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.take_block(place.0));
+        self.sources.iter_mut().filter_map(MergeSource::tables).for_each(ConcatCursor::ask_for_block);
+        self.sources.iter_mut().filter_map(MergeSource::tables).for_each(|tables| tables.take_block(place.0));
         Ok(())
     }
 
     /// Moves every source and selects the first one in the direction.
-    fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut Walk) -> Result<()>) -> Result<()> {
+    fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut MergeSource) -> Result<()>) -> Result<()> {
         if let [only] = &mut self.sources[..] {
             return to(only);
         }
@@ -355,7 +355,7 @@ impl MergeCursor {
 }
 
 #[inline]
-fn step(cursor: &mut Walk, forward: bool) -> Result<()> {
+fn step(cursor: &mut MergeSource, forward: bool) -> Result<()> {
     if forward { cursor.next() } else { cursor.prev() }
 }
 

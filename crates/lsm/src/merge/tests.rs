@@ -91,19 +91,19 @@ struct VecPart {
     broken: bool,
 }
 
-impl Part for VecPart {
+impl MergePart for VecPart {
     fn smallest(&self) -> &[u8] {
         &self.records[0].key
     }
     fn largest(&self) -> &[u8] {
         &self.records[self.records.len() - 1].key
     }
-    fn open(&self) -> Result<Opened> {
+    fn open(&self) -> Result<PartCursor> {
         self.opened.fetch_add(1, Relaxed);
         if self.broken {
             return Err(Error::structural("told to fail"));
         }
-        Ok(Opened::Other(Box::new(VecCursor::new(&self.order, &self.records))))
+        Ok(PartCursor::Other(Box::new(VecCursor::new(&self.order, &self.records))))
     }
 }
 

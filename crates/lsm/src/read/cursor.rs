@@ -22,19 +22,19 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::run::Run;
+use super::run::SourceRun;
 use super::saved::{SavedRecord, SeenKey};
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
-use crate::merge::{MergeCursor, Walk};
+use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Life, Protection, Source};
-use crate::values::Room;
+use crate::values::BlobBuffer;
 
 /// The range of user keys that a cursor may show: lower and upper bound.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -43,9 +43,9 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 const LONG_RUN: usize = 16;
 
 /// Reads values that are not stored in their records, and receives damage reports that no lower layer can make.
-pub trait Values: Send + Sync {
+pub trait BlobReader: Send + Sync {
     /// Reads the value that a record points to into a buffer.
-    fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()>;
+    fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()>;
     /// Reports that a record in memory is damaged: its seqno, and the error returned in its place.
     fn damaged_in_memory(&self, seqno: Seqno, error: &Error);
 }
@@ -56,10 +56,10 @@ pub struct UserCursor {
     inner: MergeCursor,
     /// A run of one block in which each record is shown as stored. While there is one, the place is `Inner`, and the
     /// inner cursor has lent out its table cursor.
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<SourceRun>,
     pub(super) seqno: Seqno,
     bounds: Bounds,
-    place: Place,
+    place: CursorPlace,
     /// Forward: the key that was left last, whose other versions are skipped.
     seen: SeenKey,
     /// Backward: the newest version found so far of the key being left.
@@ -75,9 +75,9 @@ pub struct UserCursor {
     /// The provider of expiry times, the clock, and the time at which records are judged.
     expiry: Option<(Arc<dyn Companions>, Arc<ExpiryClock>, AsOf)>,
     /// The reader of separated values; `None` shows pointer records as stored.
-    values: Option<Arc<dyn Values>>,
+    values: Option<Arc<dyn BlobReader>>,
     /// The value read last.
-    room: Room,
+    room: BlobBuffer,
     /// True to show pointers without reading values.
     shows_pointers: bool,
     /// The current record points to its value, which was read. During a move: the record must be resolved.
@@ -86,13 +86,13 @@ pub struct UserCursor {
 
 /// The position of the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum CursorPlace {
     /// Invalid.
     Nowhere,
     /// At a fence at the inner cursor's position, which was reported to the caller.
     Fence,
     /// Like `Saved`, but the record is not shown: a fence was reported in its place.
-    Told,
+    Reported,
     /// At the record of the inner cursor, or of the cursor that it has lent out.
     Inner,
     /// At the saved record; the inner cursor has moved back past its versions, or is exhausted.
@@ -102,7 +102,7 @@ enum Place {
 impl UserCursor {
     /// Creates a view of `inner` at `seqno`, within `bounds`. It starts invalid and moves nothing.
     pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: Bounds) -> UserCursor {
-        let inner = MergeCursor::of(order.clone(), vec![Walk::Other(inner)]);
+        let inner = MergeCursor::of(order.clone(), vec![MergeSource::Other(inner)]);
         UserCursor::over(order, inner, seqno, bounds)
     }
 
@@ -114,7 +114,7 @@ impl UserCursor {
             run: None,
             seqno,
             bounds,
-            place: Place::Nowhere,
+            place: CursorPlace::Nowhere,
             seen: SeenKey::default(),
             saved: SavedRecord::default(),
             target: Vec::new(),
@@ -123,7 +123,7 @@ impl UserCursor {
             family: Arc::default(),
             expiry: None,
             values: None,
-            room: Room::default(),
+            room: BlobBuffer::default(),
             shows_pointers: false,
             is_pointer: false,
         }
@@ -131,7 +131,7 @@ impl UserCursor {
 
     /// Shows separated values as if they were in their records: each is read when the cursor arrives at it.
     #[must_use]
-    pub fn reading(self, values: Arc<dyn Values>) -> UserCursor {
+    pub fn reading(self, values: Arc<dyn BlobReader>) -> UserCursor {
         UserCursor { values: Some(values), ..self }
     }
 
@@ -248,7 +248,7 @@ impl UserCursor {
     /// Steps forward, considering every source.
     fn next_of_all(&mut self) -> Result<()> {
         if !self.end_run()
-            && self.place == Place::Inner
+            && self.place == CursorPlace::Inner
             && !self.is_pointer
             && self.begin_run(true)
             && let Some(run) = &mut self.run
@@ -259,16 +259,16 @@ impl UserCursor {
             self.end_run();
         }
         self.is_pointer = false; // the cursor is invalid if the step fails
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Nowhere => return Ok(()),
-            Place::Inner => {
+        match std::mem::replace(&mut self.place, CursorPlace::Nowhere) {
+            CursorPlace::Nowhere => return Ok(()),
+            CursorPlace::Inner => {
                 self.seen.set_by(self.inner.lead(), || self.inner.place().0);
                 self.inner.next()?
             }
-            Place::Fence => self.inner.next()?,
+            CursorPlace::Fence => self.inner.next()?,
             // Direction change: the inner cursor is before all versions of the key, or exhausted.
-            Place::Saved | Place::Told => {
-                self.tell_pending()?;
+            CursorPlace::Saved | CursorPlace::Reported => {
+                self.report_pending()?;
                 let key = self.saved.record().key;
                 self.seen.set(self.order.lead(key), key);
                 if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
@@ -282,11 +282,11 @@ impl UserCursor {
         self.end_run();
         self.seen.clear();
         self.is_pointer = false;
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Nowhere => return Ok(()),
+        match std::mem::replace(&mut self.place, CursorPlace::Nowhere) {
+            CursorPlace::Nowhere => return Ok(()),
             // Records before the newest visible version are above the seqno or have another key.
-            Place::Inner | Place::Fence => self.inner.prev()?,
-            Place::Saved | Place::Told => self.tell_pending()?,
+            CursorPlace::Inner | CursorPlace::Fence => self.inner.prev()?,
+            CursorPlace::Saved | CursorPlace::Reported => self.report_pending()?,
         }
         self.find_backward()
     }
@@ -294,7 +294,7 @@ impl UserCursor {
     /// Returns true if the cursor is at a record.
     #[inline]
     pub fn valid(&self) -> bool {
-        matches!(self.place, Place::Inner | Place::Saved)
+        matches!(self.place, CursorPlace::Inner | CursorPlace::Saved)
     }
 
     /// Returns the current key, borrowed until the next move; empty if the cursor is invalid.
@@ -302,7 +302,7 @@ impl UserCursor {
     pub fn key(&self) -> &[u8] {
         match &self.run {
             Some(run) => run.key(),
-            None if self.place == Place::Inner => self.inner.place().0,
+            None if self.place == CursorPlace::Inner => self.inner.place().0,
             None => self.standing().key,
         }
     }
@@ -330,12 +330,12 @@ impl UserCursor {
     #[inline]
     fn standing(&self) -> Record<'_> {
         match self.place {
-            Place::Inner => match &self.run {
+            CursorPlace::Inner => match &self.run {
                 Some(run) => run.record(),
                 None => self.inner.record(),
             },
-            Place::Saved => self.saved.record(),
-            Place::Nowhere | Place::Fence | Place::Told => {
+            CursorPlace::Saved => self.saved.record(),
+            CursorPlace::Nowhere | CursorPlace::Fence | CursorPlace::Reported => {
                 Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] }
             }
         }
@@ -346,7 +346,7 @@ impl UserCursor {
     fn find_forward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_forward()?;
-        if self.is_pointer { self.look_closer() } else { Ok(()) }
+        if self.is_pointer { self.resolve() } else { Ok(()) }
     }
 
     #[inline]
@@ -359,7 +359,7 @@ impl UserCursor {
             }
             if record.kind == Kind::Fence {
                 if !self.is_decided()? {
-                    self.meet(false)?;
+                    self.meet_lost_range(false)?;
                 }
                 self.inner.next()?;
                 continue;
@@ -380,7 +380,7 @@ impl UserCursor {
                 }
                 None if life != Life::Over => {
                     let is_pointer = record.kind == Kind::BlobPointer || life == Life::Doubtful;
-                    (self.place, self.is_pointer) = (Place::Inner, is_pointer);
+                    (self.place, self.is_pointer) = (CursorPlace::Inner, is_pointer);
                     break;
                 }
                 None => {
@@ -413,21 +413,21 @@ impl UserCursor {
     fn find_backward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_backward()?;
-        if self.is_pointer { self.look_closer() } else { Ok(()) }
+        if self.is_pointer { self.resolve() } else { Ok(()) }
     }
 
     fn walk_backward(&mut self) -> Result<()> {
         let mut passed = 0;
         while self.inner.valid() && !self.begin_run(false) {
             if self.pending > 0 && self.order.compare(self.inner.record().key, self.saved.record().key).is_ne() {
-                self.tell_pending()?; // none of the key's versions is the result
+                self.report_pending()?; // none of the key's versions is the result
             }
             let record = self.inner.record();
             if self.is_below(record.key) {
                 break;
             }
             if record.kind == Kind::Fence {
-                self.meet_backward()?;
+                self.meet_lost_range_backward()?;
                 self.inner.prev()?;
                 continue;
             }
@@ -449,12 +449,12 @@ impl UserCursor {
             let place = self.leave_key_backward()?;
             if !self.fences.is_empty() {
                 if self.is_saved_covered() {
-                    self.tell_pending()?;
+                    self.report_pending()?;
                     continue;
                 }
                 self.drop_decided();
             }
-            let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
+            let newest = if place == CursorPlace::Inner { self.inner.record() } else { self.saved.record() };
             let life = if newest.kind.is_value() { self.life(&newest) } else { Life::Over };
             if life != Life::Over {
                 let is_pointer = newest.kind == Kind::BlobPointer || life == Life::Doubtful;
@@ -462,32 +462,32 @@ impl UserCursor {
                 break;
             }
             hides_its_key(&newest)?;
-            self.tell_pending()?;
-            if place == Place::Inner {
+            self.report_pending()?;
+            if place == CursorPlace::Inner {
                 self.inner.prev()?;
             }
         }
-        self.tell_pending_unless_shown()
+        self.report_pending_unless_shown()
     }
 
     /// With the oldest version of a key saved, and the inner cursor at it: moves back through its versions to the
     /// newest one at or below the seqno, and returns its place.
-    fn leave_key_backward(&mut self) -> Result<Place> {
+    fn leave_key_backward(&mut self) -> Result<CursorPlace> {
         let mut passed = 0;
         while passed < LONG_RUN || !self.fences.is_empty() {
             self.inner.prev()?;
             if !self.inner.valid() {
-                return Ok(Place::Saved);
+                return Ok(CursorPlace::Saved);
             }
             let record = self.inner.record();
             let is_other = self.order.compare(record.key, self.saved.record().key).is_ne();
             if record.kind == Kind::Fence && !is_other {
                 // Newer versions of the key may come before it: the fence is reported when the key is decided.
-                self.meet(true)?;
+                self.meet_lost_range(true)?;
                 continue;
             }
             if is_other {
-                return Ok(Place::Saved);
+                return Ok(CursorPlace::Saved);
             }
             // Versions above the seqno are skipped up to the end of the key: a damaged version with a corrupted seqno
             // may be among them.
@@ -499,12 +499,12 @@ impl UserCursor {
         // The saved version is at or below the seqno, so the seek finds it, a newer one, or a fence that may hide one.
         self.inner.seek(self.saved.record().key, self.seqno)?;
         while self.inner.valid() && self.inner.record().kind == Kind::Fence {
-            self.meet(true)?;
+            self.meet_lost_range(true)?;
             self.inner.next()?;
         }
         if self.fences.is_empty() {
             // An inconsistent comparator may fail to find a record again.
-            return if self.inner.valid() { Ok(Place::Inner) } else { Err(lost_again()) };
+            return if self.inner.valid() { Ok(CursorPlace::Inner) } else { Err(lost_again()) };
         }
         // With fences, the newest version is saved, and the inner cursor is before all versions.
         if self.inner.valid() {
@@ -514,7 +514,7 @@ impl UserCursor {
             }
         }
         self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
-        Ok(Place::Saved)
+        Ok(CursorPlace::Saved)
     }
 
     /// Begins a run at the inner cursor's record, if the table cursor can be borrowed. Backwards this record was not
@@ -531,8 +531,8 @@ impl UserCursor {
             self.inner.take_back(table);
             return false;
         }
-        self.run = Some(Run::new(table, reach));
-        self.place = Place::Inner;
+        self.run = Some(SourceRun::new(table, reach));
+        self.place = CursorPlace::Inner;
         true
     }
 
@@ -554,7 +554,7 @@ impl UserCursor {
     /// Forgets the position but keeps the fences: sources that keep their positions would not show them again.
     fn stand_nowhere(&mut self) {
         self.end_run();
-        (self.place, self.is_pointer) = (Place::Nowhere, false);
+        (self.place, self.is_pointer) = (CursorPlace::Nowhere, false);
         self.seen.clear();
         self.pending = 0;
     }
@@ -612,7 +612,7 @@ impl UserCursor {
     /// Resolves the record at which the walk has arrived.
     #[cold]
     #[inline(never)]
-    fn look_closer(&mut self) -> Result<()> {
+    fn resolve(&mut self) -> Result<()> {
         let standing = self.standing();
         let (is_pointer, life) = (standing.kind == Kind::BlobPointer, self.life(&standing));
         self.is_pointer = false;
@@ -627,9 +627,9 @@ impl UserCursor {
     /// Reads the value that the current record points to.
     fn read_value(&mut self) -> Result<()> {
         let record = match self.place {
-            Place::Inner => self.inner.record(),
-            Place::Saved => self.saved.record(),
-            Place::Nowhere | Place::Fence | Place::Told => return Ok(()),
+            CursorPlace::Inner => self.inner.record(),
+            CursorPlace::Saved => self.saved.record(),
+            CursorPlace::Nowhere | CursorPlace::Fence | CursorPlace::Reported => return Ok(()),
         };
         let Some(values) = &self.values else { return Ok(()) };
         let outcome = values.read(&record, &mut self.room);
@@ -640,8 +640,8 @@ impl UserCursor {
     /// Moves off the current record, with an error in its place.
     fn leave_with(&mut self, error: Error) -> Error {
         let (record, after) = match self.place {
-            Place::Saved => (self.saved.record(), Place::Told),
-            _ => (self.inner.record(), Place::Fence),
+            CursorPlace::Saved => (self.saved.record(), CursorPlace::Reported),
+            _ => (self.inner.record(), CursorPlace::Fence),
         };
         // The next step must not show an older version of the key.
         self.seen.set(self.order.lead(record.key), record.key);
@@ -653,17 +653,17 @@ impl UserCursor {
     /// those of the sources, and leave the cursor invalid.
     fn damage_of_standing(&mut self) -> Result<Option<Error>> {
         let Some((keeper, ..)) = &self.expiry else { return Ok(None) };
-        let place = std::mem::replace(&mut self.place, Place::Nowhere);
-        if place == Place::Saved {
+        let place = std::mem::replace(&mut self.place, CursorPlace::Nowhere);
+        if place == CursorPlace::Saved {
             // The inner cursor has left the record and must be at it for the check.
             self.inner.seek(self.saved.record().key, self.saved.record().seqno)?;
         }
         let is_there = self.inner.valid() && {
             let (saved, found) = (self.saved.record(), self.inner.record());
             let is_it = || found.seqno == saved.seqno && self.order.compare(found.key, saved.key).is_eq();
-            place == Place::Inner || found.kind != Kind::Fence && is_it()
+            place == CursorPlace::Inner || found.kind != Kind::Fence && is_it()
         };
-        let record = if place == Place::Saved { self.saved.record() } else { self.inner.record() };
+        let record = if place == CursorPlace::Saved { self.saved.record() } else { self.inner.record() };
         let unknown = Source { protection: Protection::Complete, ..Source::default() };
         let source = if is_there { self.inner.source() } else { unknown };
         let is_right = keeper.verify(&record, hash_key(record.key), source.protection).serves();
@@ -674,7 +674,7 @@ impl UserCursor {
         {
             values.damaged_in_memory(record.seqno, damage);
         }
-        if place == Place::Saved {
+        if place == CursorPlace::Saved {
             self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
         }
         self.place = place;
@@ -691,7 +691,7 @@ impl UserCursor {
     /// (`later`) at the next step.
     #[cold]
     #[inline(never)]
-    fn meet(&mut self, later: bool) -> Result<()> {
+    fn meet_lost_range(&mut self, later: bool) -> Result<()> {
         let fence = Fence::shown(&self.inner.record())?;
         let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
         let is_newer = self.only_key(&fence).is_some_and(|key| !fence.may_hide(&self.order, key, self.seqno));
@@ -703,7 +703,7 @@ impl UserCursor {
             self.pending += 1;
             return Ok(());
         }
-        self.place = Place::Fence;
+        self.place = CursorPlace::Fence;
         Err(self.error_of(self.fences.len() - 1))
     }
 
@@ -711,13 +711,13 @@ impl UserCursor {
     /// newest of them may be the result.
     #[cold]
     #[inline(never)]
-    fn meet_backward(&mut self) -> Result<()> {
+    fn meet_lost_range_backward(&mut self) -> Result<()> {
         let record = self.inner.record();
         let is_of_one_key = self.only_key(&Fence::shown(&record)?).is_some();
         if self.pending == 0 && is_of_one_key {
             self.saved.set(&record);
         }
-        self.meet(self.pending > 0 || is_of_one_key)
+        self.meet_lost_range(self.pending > 0 || is_of_one_key)
     }
 
     /// True for a fence over versions of a single key if none of them is visible, or the key is already decided: it
@@ -752,11 +752,11 @@ impl UserCursor {
     /// Returns the error of an unreported fence from the way here; the cursor then keeps its position and shows no
     /// record.
     #[inline]
-    fn tell_pending(&mut self) -> Result<()> {
+    fn report_pending(&mut self) -> Result<()> {
         if self.pending == 0 {
             return Ok(());
         }
-        self.place = Place::Told;
+        self.place = CursorPlace::Reported;
         let number = self.fences.len() - self.pending;
         self.pending -= 1;
         Err(self.error_of(number))
@@ -787,8 +787,8 @@ impl UserCursor {
     }
 
     /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
-    fn tell_pending_unless_shown(&mut self) -> Result<()> {
-        if self.place == Place::Nowhere { self.tell_pending() } else { Ok(()) }
+    fn report_pending_unless_shown(&mut self) -> Result<()> {
+        if self.place == CursorPlace::Nowhere { self.report_pending() } else { Ok(()) }
     }
 }
 

@@ -10,17 +10,17 @@ use crate::record::{Record, Seqno};
 use crate::sst::TableCursor;
 
 /// See the head of the file.
-pub(super) struct Run {
+pub(super) struct SourceRun {
     table: Box<TableCursor>,
     first: usize,
     last: usize,
 }
 
-impl Run {
+impl SourceRun {
     /// Creates the run between a cursor's position and another entry of its block.
-    pub(super) fn new(table: Box<TableCursor>, other: usize) -> Run {
+    pub(super) fn new(table: Box<TableCursor>, other: usize) -> SourceRun {
         let at = table.place_in_block();
-        Run { table, first: at.min(other), last: at.max(other) }
+        SourceRun { table, first: at.min(other), last: at.max(other) }
     }
 
     /// Steps forward. Returns false if that step is not part of the run.

@@ -14,7 +14,7 @@ use crate::cursor::testing::{Move, Owned, VecCursor, keys, moves, orders, record
 use crate::error::{ErrorKind, Verdict};
 use crate::fence::Fence;
 use crate::memtable::Memtable;
-use crate::merge::{FenceCursor, MergeCursor};
+use crate::merge::{LostRangeCursor, MergeCursor};
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 
@@ -193,7 +193,7 @@ proptest! {
         let cursor = |bounds: Bounds| {
             let sources: Vec<Box<dyn Cursor>> = vec![
                 Box::new(VecCursor::new(&order, newer)),
-                Box::new(FenceCursor::new(order.clone(), Arc::new(fences.clone()))),
+                Box::new(LostRangeCursor::new(order.clone(), Arc::new(fences.clone()))),
                 Box::new(VecCursor::new(&order, &kept)),
             ];
             let merged = Box::new(MergeCursor::new(order.clone(), sources));
@@ -434,7 +434,7 @@ fn who_turns_round_at_a_fence_comes_back_to_what_was_shown() {
     let (file, offset, verdict) = ("lost".to_owned(), 0, Verdict::Seal);
     let fence = Fence { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
     let sources: Vec<Box<dyn Cursor>> = vec![
-        Box::new(FenceCursor::new(order.clone(), Arc::new(vec![fence]))),
+        Box::new(LostRangeCursor::new(order.clone(), Arc::new(vec![fence]))),
         Box::new(VecCursor::new(&order, &records)),
     ];
     let inner = MergeCursor::new(order.clone(), sources);

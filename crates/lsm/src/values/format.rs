@@ -22,7 +22,7 @@ const MAGIC: &[u8; 8] = b"WAXVALUE";
 
 /// The header before an entry's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Head {
+pub(super) struct BlobHeader {
     pub(super) key_len: u16,
     pub(super) stored_len: u32,
     pub(super) raw_len: u32,
@@ -31,7 +31,7 @@ pub(super) struct Head {
     pub(super) term: u64,
 }
 
-impl Head {
+impl BlobHeader {
     /// Returns the encoded head, and the checksum of the head and the key.
     pub(super) fn encode(&self, uid: &Uid, offset: u64, key: &[u8]) -> ([u8; HEAD_BYTES], u32) {
         let mut out = [0; HEAD_BYTES];
@@ -46,13 +46,13 @@ impl Head {
     }
 
     /// Decodes a head and its stored checksum, which the caller checks once it has the key.
-    pub(super) fn decode(bytes: &[u8]) -> Result<(Head, u32)> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<(BlobHeader, u32)> {
         let mut reader = Reader::new(bytes);
         let sum = reader.u32()?;
         let key_len = reader.u16()?;
         let zero = reader.u16()?;
         let (stored_len, raw_len) = (reader.u32()?, reader.u32()?);
-        let head = Head { key_len, stored_len, raw_len, value_hash: reader.u64()?, term: reader.u64()? };
+        let head = BlobHeader { key_len, stored_len, raw_len, value_hash: reader.u64()?, term: reader.u64()? };
         let too_long = raw_len as usize > MAX_VALUE_BYTES || stored_len > raw_len || key_len as usize > MAX_KEY_BYTES;
         if zero != 0 || too_long {
             return Err(Error::structural("the head of a value that cannot be"));
@@ -73,13 +73,13 @@ pub(super) fn digest(before: u64, head: u32, value: u32) -> u64 {
 
 /// The footer of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Footer {
+pub(super) struct BlobFooter {
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) digest: u64,
 }
 
-impl Footer {
+impl BlobFooter {
     pub(super) fn encode(&self, uid: &Uid) -> [u8; FOOTER_BYTES] {
         let mut out = [0; FOOTER_BYTES];
         out[..8].copy_from_slice(&self.count.to_le_bytes());
@@ -91,7 +91,7 @@ impl Footer {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
+    pub(super) fn decode(bytes: &[u8], uid: &Uid) -> Result<BlobFooter> {
         let mut reader = Reader::new(bytes);
         let covered = reader.bytes(24)?;
         let (expected, found) = (reader.u64()?, check_of(covered, uid));
@@ -102,7 +102,7 @@ impl Footer {
             return Err(Error::mismatch(expected, found, "footer of a value file"));
         }
         let mut reader = Reader::new(covered);
-        Ok(Footer { count: reader.u64()?, bytes: reader.u64()?, digest: reader.u64()? })
+        Ok(BlobFooter { count: reader.u64()?, bytes: reader.u64()?, digest: reader.u64()? })
     }
 }
 

@@ -5,13 +5,13 @@
 //!         against V; or, for a caller that keeps the pointers because the files stay, the files.
 //! Holds:  all values of a frame are present and correct before any of its operations is returned. If a value is not,
 //!         the frame was not whole on the disk and the log ends there; or a proof shows that the frame was whole, and
-//!         only that value is lost (`Losses`).
+//!         only that value is lost (`LostValues`).
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::shelf::{Room, ValueFile, ValueShelf};
+use super::blob_files::{BlobBuffer, BlobFile, BlobFiles};
 use crate::batch::{Batch, MAX_BATCH_BYTES, Operation, Operations};
 use crate::checksum::Uid;
 use crate::env::{File, Fs};
@@ -24,15 +24,15 @@ use crate::wal::{Stop, Tolerates};
 
 /// The lost values of a frame that counts as whole.
 #[derive(Debug, Default)]
-pub struct Losses {
+pub struct LostValues {
     tolerates: Tolerates,
     lost: Vec<(u64, Error)>,
 }
 
-impl Losses {
+impl LostValues {
     /// Creates an empty list for a frame that tolerates these losses.
-    pub fn of(tolerates: Tolerates) -> Losses {
-        Losses { tolerates, lost: Vec::new() }
+    pub fn of(tolerates: Tolerates) -> LostValues {
+        LostValues { tolerates, lost: Vec::new() }
     }
 
     /// True if no value is lost.
@@ -59,23 +59,23 @@ impl Losses {
 /// Reads the values that a log points to.
 #[derive(Debug)]
 pub struct LoggedValues {
-    shelf: Arc<ValueShelf>,
-    files: HashMap<Uid, Arc<ValueFile>>,
+    shelf: Arc<BlobFiles>,
+    files: HashMap<Uid, Arc<BlobFile>>,
     /// Files by number that stay open even if their names are removed.
     kept_open: HashMap<u64, Arc<dyn File>>,
-    room: Room,
+    room: BlobBuffer,
     whole: Batch,
 }
 
 impl LoggedValues {
     /// Creates a reader of the value files in a directory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> LoggedValues {
-        let shelf = ValueShelf::new(fs, dir, keeper);
+        let shelf = BlobFiles::new(fs, dir, keeper);
         LoggedValues {
             shelf,
             files: HashMap::new(),
             kept_open: HashMap::new(),
-            room: Room::default(),
+            room: BlobBuffer::default(),
             whole: Batch::new(),
         }
     }
@@ -92,7 +92,7 @@ impl LoggedValues {
         &'a mut self,
         body: &'a [u8],
         wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
-        losses: &mut Losses,
+        losses: &mut LostValues,
     ) -> std::result::Result<&'a [u8], Stop> {
         let mut asked = Vec::new();
         for (at, operation) in (0..).zip(Operations::new(body)?) {
@@ -140,9 +140,9 @@ impl LoggedValues {
         &mut self,
         body: &[u8],
         wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
-        shelf_of: &dyn Fn(u32) -> Option<Arc<ValueShelf>>,
-        losses: &mut Losses,
-    ) -> std::result::Result<Vec<Arc<ValueFile>>, Stop> {
+        shelf_of: &dyn Fn(u32) -> Option<Arc<BlobFiles>>,
+        losses: &mut LostValues,
+    ) -> std::result::Result<Vec<Arc<BlobFile>>, Stop> {
         let mut held = Vec::new();
         for (at, operation) in (0..).zip(Operations::new(body)?) {
             let operation = operation?;
@@ -173,7 +173,7 @@ impl LoggedValues {
     }
 
     /// Reads a value of a frame into the buffer, and returns its file.
-    fn check(&mut self, key: &[u8], logged: &[u8]) -> std::result::Result<(Uid, Arc<ValueFile>), Stop> {
+    fn check(&mut self, key: &[u8], logged: &[u8]) -> std::result::Result<(Uid, Arc<BlobFile>), Stop> {
         let (pointer, file) = self.open(logged).map_err(Stop::of)?;
         match self.read(key, &pointer) {
             Ok(()) => Ok((pointer.uid, file)),
@@ -194,7 +194,7 @@ impl LoggedValues {
     }
 
     /// Decodes a logged pointer, and opens its file.
-    fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<ValueFile>)> {
+    fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<BlobFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
         let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
         file.ensure_open()?;

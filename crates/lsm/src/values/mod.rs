@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! take in an unsynced commit: key, value -> entry -> file, before its frame is ordered;
-//!         the frame holds the pointer                                                                      intake.rs
+//!         the frame holds the pointer                                                      commit_blobs.rs
 //! write   a flush, for values that the log holds itself, or a value-collecting compaction:
 //!         key, value -> entry -> file, synced before an edit names a table that points into it
 //! replay  frame -> pointer -> the value, or a frame that is not whole                                      logged.rs
 //! read    record -> pointer -> the cached value, or pread of the stored bytes
 //!         -> checked against V, the hash of the value
-//! move    a compaction copies pointers; values only from files being collected (`compaction::collect`)
+//! move    a compaction copies pointers; values only from files being collected (`compaction::blob_gc`)
 //! ```
 //!
 //! Names:  the manifest names a value file only through the tables that point into it. Each table records how many
@@ -23,10 +23,10 @@
 //! Crash:  leaves a file that no table names; the next open recovers the values that the log points to, and deletes the
 //!         file.
 
+mod blob_files;
+mod commit_blobs;
 mod format;
-mod intake;
 mod logged;
-mod shelf;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -36,15 +36,15 @@ use std::sync::Arc;
 
 use crate::checksum::Uid;
 
-pub use intake::{Added, Intake, Making, Unsynced};
-pub use logged::{LoggedValues, Losses};
-pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
-pub use walk::{Entry, identify, walk};
-pub use writer::ValueWriter;
+pub use blob_files::{BlobBuffer, BlobFile, BlobFiles, Fetch, ObsoleteBlobs};
+pub use commit_blobs::{AddedValue, BlobSetup, CommitBlobs, UnsyncedBlobs};
+pub use logged::{LoggedValues, LostValues};
+pub use walk::{BlobEntry, identify, walk};
+pub use writer::BlobWriter;
 
 /// A value file's description in the manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueMeta {
+pub struct BlobMeta {
     /// The number in its file name.
     pub number: u64,
     /// The file's permanent unique id.
@@ -57,7 +57,7 @@ pub struct ValueMeta {
     pub digest: u64,
 }
 
-impl ValueMeta {
+impl BlobMeta {
     /// Returns the total length of its entries in bytes.
     pub fn entry_bytes(&self) -> u64 {
         self.size.saturating_sub((format::START + format::FOOTER_BYTES) as u64)
@@ -66,9 +66,9 @@ impl ValueMeta {
 
 /// The part of a value file that one table points to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ValueRef {
+pub struct BlobRef {
     /// The file.
-    pub file: Arc<ValueMeta>,
+    pub file: Arc<BlobMeta>,
     /// Number of pointers into it.
     pub count: u64,
     /// Total length of the entries they point to, in bytes.

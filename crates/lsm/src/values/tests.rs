@@ -21,14 +21,14 @@ const DIR: &str = "/values";
 struct Stage {
     env: Env,
     sim: SimFs,
-    shelf: Arc<ValueShelf>,
+    shelf: Arc<BlobFiles>,
 }
 
 fn stage(seed: u64) -> Stage {
     let sim = SimFs::new(seed);
     let env = sim.env(seed);
     env.fs.create_dir_all(Path::new(DIR)).unwrap();
-    let shelf = ValueShelf::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain));
+    let shelf = BlobFiles::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain));
     Stage { env, sim, shelf }
 }
 
@@ -46,18 +46,18 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 /// Returns a value file with `count` values, held, and the pointers into it.
-fn written(stage: &Stage, number: u64, count: usize, compression: Compression) -> (Arc<ValueFile>, Vec<[u8; 56]>) {
-    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), number, compression).unwrap();
+fn written(stage: &Stage, number: u64, count: usize, compression: Compression) -> (Arc<BlobFile>, Vec<[u8; 56]>) {
+    let mut writer = BlobWriter::create(&stage.env, Path::new(DIR), number, compression).unwrap();
     let pointers = (0..count).map(|n| writer.add(&key(n), &value(n), n as u64).unwrap().encode()).collect();
     let meta = Arc::new(writer.finish().unwrap());
     assert_eq!(meta.count, count as u64);
     let bytes = meta.entry_bytes();
-    (stage.shelf.hold(&ValueRef { file: meta, count: count as u64, bytes }), pointers)
+    (stage.shelf.hold(&BlobRef { file: meta, count: count as u64, bytes }), pointers)
 }
 
 fn read(stage: &Stage, key: &[u8], pointer: &[u8], checked: bool) -> Result<Vec<u8>> {
     let record = Record { key, seqno: 7, kind: Kind::BlobPointer, value: pointer, companion: b"beside" };
-    let mut room = Room::default();
+    let mut room = BlobBuffer::default();
     let whole = stage.shelf.resolve(&record, checked, &mut room)?;
     assert_eq!((whole.key, whole.seqno, whole.kind, whole.companion), (key, 7, Kind::Put, &b"beside"[..]));
     Ok(whole.value.to_vec())
@@ -159,11 +159,11 @@ fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
     let (file, _) = written(&stage, 3, 2, Compression::None);
     let heard = Arc::new(AtomicUsize::new(0));
     let hears = heard.clone();
-    stage.shelf.dead().heard_by(move || {
+    stage.shelf.dead().on_new(move || {
         hears.fetch_add(1, Ordering::Relaxed);
     });
     let dead = || std::iter::from_fn(|| stage.shelf.dead().take()).collect::<Vec<u64>>();
-    let again = stage.shelf.hold(&ValueRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
+    let again = stage.shelf.hold(&BlobRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
     assert!(Arc::ptr_eq(&file, &again));
     file.unname();
     drop(file);
@@ -183,7 +183,7 @@ fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
 #[test]
 fn a_crash_before_the_end_leaves_no_file_that_passes() {
     let stage = stage(5);
-    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 9, Compression::None).unwrap();
+    let mut writer = BlobWriter::create(&stage.env, Path::new(DIR), 9, Compression::None).unwrap();
     writer.add(b"k", &vec![7; 2 * MIB], 1).unwrap();
     drop(writer);
     let open = stage.env.fs.open(&Path::new(DIR).join(Name::Values(9).to_string()), Open::Read).unwrap();
@@ -198,7 +198,7 @@ fn a_crash_before_the_end_leaves_no_file_that_passes() {
 fn golden_bytes_of_a_small_file() {
     use std::fmt::Write;
     let stage = stage(9);
-    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 12, Compression::None).unwrap();
+    let mut writer = BlobWriter::create(&stage.env, Path::new(DIR), 12, Compression::None).unwrap();
     let values: [(&[u8], &[u8], u64); 3] =
         [(b"", b"the empty key", 1), (b"apple", b"red", 0x0123_4567_89AB_CDEF), (b"apple", b"", 0)];
     let pointers: Vec<_> = values.iter().map(|(key, value, term)| writer.add(key, value, *term).unwrap()).collect();
@@ -234,12 +234,12 @@ fn golden_bytes_of_a_small_file() {
 }
 
 /// Adds a value to an intake, with the parameters that it needs.
-fn take(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Arc<ValueFile>)> {
+fn take(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) -> Result<(Pointer, Arc<BlobFile>)> {
     add(stage, intake, unsynced, n).map(|(pointer, added)| (pointer, added.file().clone()))
 }
 
-fn add(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Added)> {
-    let making = Making {
+fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) -> Result<(Pointer, AddedValue)> {
+    let making = BlobSetup {
         env: &stage.env,
         dir: Path::new(DIR),
         compression: Compression::Lz4,
@@ -253,7 +253,7 @@ fn add(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<
 #[test]
 fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
     let stage = stage(8);
-    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
     let taken: Vec<_> = (0..20).map(|n| take(&stage, &intake, &unsynced, n).unwrap()).collect();
     let reads = || {
         for (n, (pointer, _)) in taken.iter().enumerate() {
@@ -267,7 +267,7 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
     reads();
     let meta = file.meta().expect("it is finished");
     let mut walked = Vec::new();
-    let visit = &mut |entry: Entry| {
+    let visit = &mut |entry: BlobEntry| {
         walked.push((entry.key, entry.term, entry.pointer));
         Ok(())
     };
@@ -282,10 +282,10 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
 #[test]
 fn no_room_is_made_for_a_value_that_its_file_cannot_hold() {
     let stage = stage(9);
-    let (pointer, file) = take(&stage, &Intake::default(), &Unsynced::default(), 4).unwrap();
+    let (pointer, file) = take(&stage, &CommitBlobs::default(), &UnsyncedBlobs::default(), 4).unwrap();
     assert!(file.meta().is_none());
     let longer = Pointer { stored_len: 1 << 28, raw_len: 1 << 28, ..pointer };
-    let mut room = Room::default();
+    let mut room = BlobBuffer::default();
     let mut resolve = |pointer: &Pointer| {
         let value = pointer.encode();
         let record = Record { key: &key(4), seqno: 7, kind: Kind::BlobPointer, value: &value, companion: b"" };
@@ -304,7 +304,7 @@ fn no_room_is_made_for_a_value_that_its_file_cannot_hold() {
 fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
     for large in [4, 6] {
         let stage = stage(9);
-        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
         let first = take(&stage, &intake, &unsynced, 2).unwrap().0;
         stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
         assert!(take(&stage, &intake, &unsynced, large).is_err());
@@ -330,7 +330,7 @@ fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
 #[test]
 fn only_what_nothing_stands_behind_is_taken_back() {
     let stage = stage(12);
-    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
     let added: Vec<_> = (2..6).map(|n| add(&stage, &intake, &unsynced, n).unwrap()).collect();
     let length = || added[0].1.file().file().len().unwrap();
     let full = length();
@@ -349,7 +349,7 @@ fn only_what_nothing_stands_behind_is_taken_back() {
     intake.take_back(&of_next); // too late
     ended.sync(&unsynced).unwrap();
     let (mut walked, file) = (Vec::new(), of_next.file());
-    let visit = &mut |entry: Entry| {
+    let visit = &mut |entry: BlobEntry| {
         walked.push((entry.term as usize, entry.pointer));
         Ok(())
     };
@@ -361,7 +361,7 @@ fn only_what_nothing_stands_behind_is_taken_back() {
 fn a_file_that_cannot_be_begun_is_not_there() {
     for step in 0..3 {
         let stage = stage(10);
-        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
         stage.sim.fail_at(stage.sim.steps() + step, Fault::Error(std::io::ErrorKind::StorageFull));
         assert!(take(&stage, &intake, &unsynced, 2).is_err());
         stage.sim.clear_faults();
@@ -382,12 +382,12 @@ proptest::proptest! {
         batch.push(3, Kind::BlobPointer, &key, &logged, &Plain).unwrap();
         let body = batch.seal();
         let mut values = LoggedValues::new(SimFs::new(1).env(1).fs, Path::new(DIR), Arc::new(Plain));
-        match values.expand(&body.bytes, &mut |_, at| wanted && at == 1, &mut Losses::default()) {
+        match values.expand(&body.bytes, &mut |_, at| wanted && at == 1, &mut LostValues::default()) {
             Ok(same) => proptest::prop_assert!(!wanted && same == &**body.bytes),
             Err(stop) => proptest::prop_assert!(wanted && matches!(stop, Stop::NotWhole(_))),
         }
         // If a proof shows that the frame was whole, only that value is lost, and its pointer stays in place.
-        let mut losses = Losses::of(Tolerates { damaged: true, unread: false });
+        let mut losses = LostValues::of(Tolerates { damaged: true, unread: false });
         let same = values.expand(&body.bytes, &mut |_, at| wanted && at == 1, &mut losses).unwrap_or_default();
         proptest::prop_assert_eq!(same, &**body.bytes);
         proptest::prop_assert_eq!((losses.at(0).is_some(), losses.at(1).is_some()), (false, wanted));
@@ -401,7 +401,7 @@ fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
     for fault in [Fault::Short, Fault::Error(std::io::ErrorKind::StorageFull)] {
         for step in 0..6 {
             let stage = stage(3);
-            let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 1, Compression::None).unwrap();
+            let mut writer = BlobWriter::create(&stage.env, Path::new(DIR), 1, Compression::None).unwrap();
             writer.add_through(&key(1), &value(3), 1).unwrap();
             stage.sim.fail_at(stage.sim.steps() + step, fault);
             let added = writer.add_through(&key(2), &value(5), 2);
@@ -425,7 +425,7 @@ fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
         let stage = stage(17);
         let (place, new_name) =
             ((&stage.env, Path::new(DIR)), || stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"));
-        let mut writer = ValueWriter::create_shared(place, 3, compression, &new_name).unwrap();
+        let mut writer = BlobWriter::create_shared(place, 3, compression, &new_name).unwrap();
         let large: Vec<u8> = (0..12 << 20).map(|n: u32| (n >> 6) as u8).collect();
         for (n, value) in [value(1), large.clone(), value(2), large].iter().enumerate() {
             writer.add_through(&key(n), value, n as u64).unwrap();
@@ -439,7 +439,7 @@ fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
 fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
     for by_a_flush in [false, true] {
         let stage = stage(4);
-        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
         let _added = add(&stage, &intake, &unsynced, 3).unwrap();
         let ended = intake.end().unwrap().unwrap();
         stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::Other));
@@ -453,7 +453,7 @@ fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
 #[test]
 fn an_intake_that_was_abandoned_begins_no_file() {
     let stage = stage(5);
-    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
     intake.abandon(&unsynced);
     assert_eq!(*add(&stage, &intake, &unsynced, 3).unwrap_err().kind(), ErrorKind::Invalid);
     assert!(stage.sim.files(DIR).is_empty());

@@ -6,17 +6,17 @@
 //!         entry's head gives the position of the next one. Damage ends the scan, because without the tables no entry
 //!         after a damaged head can be found.
 
-use super::ValueMeta;
-use super::format::{FOOTER_BYTES, Footer, Head, START, digest};
+use super::BlobMeta;
+use super::format::{BlobFooter, BlobHeader, FOOTER_BYTES, START, digest};
 use crate::checksum::{Role, Uid, block_seed, crc};
 use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 
 /// One value found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BlobEntry {
     /// The key under which it was written.
     pub key: Vec<u8>,
     /// The ledger term of its record when it was written; 0 if it had none.
@@ -29,8 +29,8 @@ pub struct Entry {
 pub fn walk(
     name: &str,
     file: &dyn File,
-    meta: Option<&ValueMeta>,
-    visit: &mut dyn FnMut(Entry) -> Result<()>,
+    meta: Option<&BlobMeta>,
+    visit: &mut dyn FnMut(BlobEntry) -> Result<()>,
 ) -> Result<()> {
     let read = |offset: u64, length: usize| read_exact(file, offset, length).during(|| format!("reading {name}"));
     let wrong = |error: Error, offset: u64| error.in_file(name, offset);
@@ -42,7 +42,7 @@ pub fn walk(
         (at, sum) = (next, after);
         count += 1;
     }
-    let found = Footer { count, bytes: end - START as u64, digest: sum };
+    let found = BlobFooter { count, bytes: end - START as u64, digest: sum };
     let kept = meta.is_none_or(|meta| (meta.count, meta.digest) == (count, sum));
     if found != footer || !kept {
         return Err(wrong(Error::structural("a value file does not hold what it says it does"), end));
@@ -54,11 +54,11 @@ pub fn walk(
 /// `Corruption` if the header is invalid, or `Io`.
 pub fn identify(name: &str, file: &dyn File) -> Result<Uid> {
     let header = read_exact(file, 0, HEADER_BYTES).during(|| format!("reading {name}"))?;
-    Header::decode(&header, FileKind::Values).map(|header| header.uid).map_err(|error| error.in_file(name, 0))
+    FileHeader::decode(&header, FileKind::Values).map(|header| header.uid).map_err(|error| error.in_file(name, 0))
 }
 
 /// Checks header and footer of a file, but no entries.
-pub(super) fn check_ends(name: &str, file: &dyn File, meta: &ValueMeta) -> Result<()> {
+pub(super) fn check_ends(name: &str, file: &dyn File, meta: &BlobMeta) -> Result<()> {
     let (_, footer, end) = ends(name, file, Some(meta))?;
     match (footer.count, footer.digest) == (meta.count, meta.digest) {
         true => Ok(()),
@@ -67,20 +67,20 @@ pub(super) fn check_ends(name: &str, file: &dyn File, meta: &ValueMeta) -> Resul
 }
 
 /// Returns the file's id, its footer, and the footer's offset.
-fn ends(name: &str, file: &dyn File, meta: Option<&ValueMeta>) -> Result<(Uid, Footer, u64)> {
+fn ends(name: &str, file: &dyn File, meta: Option<&BlobMeta>) -> Result<(Uid, BlobFooter, u64)> {
     let read = |offset: u64, length: usize| read_exact(file, offset, length).during(|| format!("reading {name}"));
     let wrong = |error: Error, offset: u64| error.in_file(name, offset);
     let size = file.len().during(|| format!("asking for the length of {name}"))?;
     if meta.is_some_and(|meta| meta.size != size) || size < (START + FOOTER_BYTES) as u64 {
         return Err(wrong(Error::structural("a value file of another length"), 0));
     }
-    let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Values).map_err(|error| wrong(error, 0))?;
+    let header = FileHeader::decode(&read(0, HEADER_BYTES)?, FileKind::Values).map_err(|error| wrong(error, 0))?;
     if meta.is_some_and(|meta| meta.uid != header.uid) {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         return Err(wrong(Error::corruption(damage, "another value file stands in its place"), 0));
     }
     let end = size - FOOTER_BYTES as u64;
-    let footer = Footer::decode(&read(end, FOOTER_BYTES)?, &header.uid).map_err(|error| wrong(error, end))?;
+    let footer = BlobFooter::decode(&read(end, FOOTER_BYTES)?, &header.uid).map_err(|error| wrong(error, end))?;
     Ok((header.uid, footer, end))
 }
 
@@ -91,13 +91,13 @@ fn entry_at(
     end: u64,
     before: u64,
     read: &dyn Fn(u64, usize) -> Result<Vec<u8>>,
-) -> Result<(Entry, u64, u64)> {
+) -> Result<(BlobEntry, u64, u64)> {
     let outside = || Error::structural("an entry reaches beyond its file");
     if end - at < HEAD_BYTES as u64 {
         return Err(outside());
     }
     let bytes = read(at, HEAD_BYTES)?;
-    let (head, sum) = Head::decode(&bytes)?;
+    let (head, sum) = BlobHeader::decode(&bytes)?;
     let next = at.checked_add(head.entry_bytes()).filter(|next| *next <= end).ok_or_else(outside)?;
     let key = read(at + HEAD_BYTES as u64, head.key_len.into())?;
     let found = crc(block_seed(uid, at, Role::ValueHead), &[&bytes[4..], &key]);
@@ -106,7 +106,7 @@ fn entry_at(
     }
     let frame = read(next - FRAME_BYTES as u64, FRAME_BYTES)?;
     let crc = u32::from_le_bytes([frame[1], frame[2], frame[3], frame[4]]);
-    let Head { stored_len, raw_len, value_hash, term, .. } = head;
+    let BlobHeader { stored_len, raw_len, value_hash, term, .. } = head;
     let pointer = Pointer { uid: *uid, offset: at, stored_len, raw_len, value_hash, crc, codec: frame[0] };
-    Ok((Entry { key, term, pointer }, next, digest(before, sum, crc)))
+    Ok((BlobEntry { key, term, pointer }, next, digest(before, sum, crc)))
 }

@@ -11,12 +11,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ValueMeta;
-use super::format::{Footer, Head, START, digest};
+use super::BlobMeta;
+use super::format::{BlobFooter, BlobHeader, START, digest};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::env::{Env, File, Open};
 use crate::error::{Error, IoContext, Result};
-use crate::header::{FileKind, Header};
+use crate::header::{FileHeader, FileKind};
 use crate::names::Name;
 use crate::options::{Compression, KIB, MIB};
 use crate::planted::{self, Bug};
@@ -35,14 +35,14 @@ const KEPT_BYTES: usize = 4 * MIB;
 
 /// A position of the writer: entries added after it can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct WriterMark {
     written: u64,
     count: u64,
     digest: u64,
 }
 
 /// Writes one value file. After an error it must not be used further.
-pub struct ValueWriter {
+pub struct BlobWriter {
     file: Arc<dyn File>,
     number: u64,
     uid: Uid,
@@ -59,15 +59,15 @@ pub struct ValueWriter {
     is_torn: bool,
 }
 
-impl ValueWriter {
+impl BlobWriter {
     /// Creates a file with this number, and its writer.
-    pub fn create(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<ValueWriter> {
+    pub fn create(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<BlobWriter> {
         let name = Name::Values(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
         let uid = env.random.uid();
         let (packer, plain) = (Packer::new(compression), Packer::new(Compression::None));
-        let out = Header::packed(FileKind::Values, uid, packer.uses_zstd()).encode().to_vec();
-        Ok(ValueWriter {
+        let out = FileHeader::packed(FileKind::Values, uid, packer.uses_zstd()).encode().to_vec();
+        Ok(BlobWriter {
             file,
             number,
             uid,
@@ -90,8 +90,8 @@ impl ValueWriter {
         number: u64,
         compression: Compression,
         sync_names: &dyn Fn() -> Result<()>,
-    ) -> Result<ValueWriter> {
-        let mut writer = ValueWriter::create(env, dir, number, compression)?;
+    ) -> Result<BlobWriter> {
+        let mut writer = BlobWriter::create(env, dir, number, compression)?;
         let named = || match planted::active(Bug::NameOfValuesNotSynced) {
             true => Ok(()),
             false => sync_names(),
@@ -166,19 +166,19 @@ impl ValueWriter {
     }
 
     /// Returns the current position. Everything before it was written through.
-    pub(super) fn mark(&self) -> Mark {
-        Mark { written: self.written, count: self.count, digest: self.digest }
+    pub(super) fn mark(&self) -> WriterMark {
+        WriterMark { written: self.written, count: self.count, digest: self.digest }
     }
 
     /// Returns to a mark, as if nothing had been added since, and truncates the file, because the device may be full.
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    pub(super) fn back_to(&mut self, mark: WriterMark) {
         self.out.clear();
-        Mark { written: self.written, count: self.count, digest: self.digest } = mark;
+        WriterMark { written: self.written, count: self.count, digest: self.digest } = mark;
         self.is_torn = self.file.set_len(self.written).is_err(); // `end` tries again
     }
 
     /// Writes the footer and makes the file durable.
-    pub fn finish(mut self) -> Result<ValueMeta> {
+    pub fn finish(mut self) -> Result<BlobMeta> {
         self.end()?;
         self.sync()
     }
@@ -192,7 +192,7 @@ impl ValueWriter {
         }
         let before = self.out.len();
         let bytes = self.file_bytes() - START as u64;
-        let footer = Footer { count: self.count, bytes, digest: self.digest };
+        let footer = BlobFooter { count: self.count, bytes, digest: self.digest };
         self.out.extend_from_slice(&footer.encode(&self.uid));
         let written = self.write_out();
         if written.is_err() {
@@ -203,12 +203,12 @@ impl ValueWriter {
     }
 
     /// Syncs a file that has its footer.
-    pub(super) fn sync(self) -> Result<ValueMeta> {
+    pub(super) fn sync(self) -> Result<BlobMeta> {
         if !planted::active(Bug::PointerBeforeValueSync) {
             self.file.sync_data().during(|| format!("syncing {}", Name::Values(self.number)))?;
         }
         let Self { number, uid, count, digest, written, .. } = self;
-        Ok(ValueMeta { number, uid, size: written, count, digest })
+        Ok(BlobMeta { number, uid, size: written, count, digest })
     }
 
     fn add_buffered(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
@@ -223,7 +223,7 @@ impl ValueWriter {
         let stored = &self.out[framed..];
         let codec = stored[handle.stored_len as usize];
         let logical = unpack_block(&stored[..handle.stored_len as usize], codec, handle.raw_len, &mut self.scratch)?;
-        let head = Head {
+        let head = BlobHeader {
             key_len: key.len() as u16,
             stored_len: handle.stored_len,
             raw_len: handle.raw_len,
@@ -240,7 +240,7 @@ impl ValueWriter {
         let at = offset + (HEAD_BYTES + key.len()) as u64;
         let crc = crc(block_seed(&self.uid, at, Role::Value), &[value, &[0]]);
         let (stored_len, raw_len) = (value.len() as u32, value.len() as u32);
-        let head = Head { key_len: key.len() as u16, stored_len, raw_len, value_hash: hash(value), term };
+        let head = BlobHeader { key_len: key.len() as u16, stored_len, raw_len, value_hash: hash(value), term };
         let (bytes, sum) = head.encode(&self.uid, offset, key);
         self.out.extend_from_slice(&bytes);
         self.out.extend_from_slice(key);
@@ -253,9 +253,9 @@ impl ValueWriter {
         Ok(self.pointer(offset, &head, sum, (crc, 0)))
     }
 
-    fn pointer(&mut self, offset: u64, head: &Head, sum: u32, (crc, codec): (u32, u8)) -> Pointer {
+    fn pointer(&mut self, offset: u64, head: &BlobHeader, sum: u32, (crc, codec): (u32, u8)) -> Pointer {
         self.digest = digest(self.digest, sum, crc);
-        let Head { stored_len, raw_len, value_hash, .. } = *head;
+        let BlobHeader { stored_len, raw_len, value_hash, .. } = *head;
         Pointer { uid: self.uid, offset, stored_len, raw_len, value_hash, crc, codec }
     }
 
@@ -270,8 +270,8 @@ impl ValueWriter {
     }
 }
 
-impl std::fmt::Debug for ValueWriter {
+impl std::fmt::Debug for BlobWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ValueWriter").field("number", &self.number).field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("BlobWriter").field("number", &self.number).field("count", &self.count).finish_non_exhaustive()
     }
 }

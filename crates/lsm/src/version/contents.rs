@@ -11,7 +11,7 @@ use std::path::Path;
 use super::current::Current;
 use crate::env::{DirEntry, Env, Fs, Open};
 use crate::error::{Error, IoContext, Result};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::names::Name;
 
 /// The contents of a directory.
@@ -78,22 +78,22 @@ const CHECKPOINT_LINE: &str = "waxseal checkpoint\n";
 const EXPORT_LINE: &str = "waxseal export\n";
 
 /// The first bytes of a file.
-enum Head {
+enum FileHead {
     /// Empty or all zeros: a file that a crash left before its first write.
     Blank,
     Bytes(Vec<u8>),
     Unreadable,
 }
 
-impl Head {
-    fn of(bytes: Vec<u8>) -> Head {
-        if bytes.iter().all(|byte| *byte == 0) { Head::Blank } else { Head::Bytes(bytes) }
+impl FileHead {
+    fn of(bytes: Vec<u8>) -> FileHead {
+        if bytes.iter().all(|byte| *byte == 0) { FileHead::Blank } else { FileHead::Bytes(bytes) }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Head::Bytes(bytes) => bytes,
-            Head::Blank | Head::Unreadable => &[],
+            FileHead::Bytes(bytes) => bytes,
+            FileHead::Blank | FileHead::Unreadable => &[],
         }
     }
 
@@ -101,17 +101,17 @@ impl Head {
     fn is_ours(&self, name: Name) -> bool {
         let bytes = self.bytes();
         match name {
-            Name::Table(_) | Name::Trash(_) | Name::Damaged(_) => Header::is_of(bytes, FileKind::Table),
-            Name::Values(_) => Header::is_of(bytes, FileKind::Values),
-            Name::Segment(_) => Header::is_of(bytes, FileKind::Segment),
-            Name::Ring(_) => Header::is_of(bytes, FileKind::Ring),
-            Name::Manifest(_) => Header::is_of(bytes, FileKind::Manifest),
+            Name::Table(_) | Name::Trash(_) | Name::Damaged(_) => FileHeader::is_of(bytes, FileKind::Table),
+            Name::Values(_) => FileHeader::is_of(bytes, FileKind::Values),
+            Name::Segment(_) => FileHeader::is_of(bytes, FileKind::Segment),
+            Name::Ring(_) => FileHeader::is_of(bytes, FileKind::Ring),
+            Name::Manifest(_) => FileHeader::is_of(bytes, FileKind::Manifest),
             Name::Current => Current::decode(bytes).is_ok(),
             // These two are written before any other file identifies the owner, so a crash may leave part of their
             // line.
             Name::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
             Name::Unfinished => [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes())),
-            Name::Lock => matches!(self, Head::Blank) || bytes.starts_with(b"process "),
+            Name::Lock => matches!(self, FileHead::Blank) || bytes.starts_with(b"process "),
             Name::Cut(_) => false, // no header distinguishes it from a user's file
         }
     }
@@ -119,7 +119,7 @@ impl Head {
     /// True if a file in a store's directory belongs to the store. There an unwritten file with one of our names is the
     /// remains of a crash, and a `.cut` or `.damaged` file is the work of a recovery or repair.
     fn is_a_stores(&self, name: Name) -> bool {
-        matches!(name, Name::Cut(_) | Name::Damaged(_)) || matches!(self, Head::Blank) || self.is_ours(name)
+        matches!(name, Name::Cut(_) | Name::Damaged(_)) || matches!(self, FileHead::Blank) || self.is_ours(name)
     }
 }
 
@@ -139,20 +139,20 @@ fn marked(bytes: &[u8]) -> Option<Marked> {
 fn judge(entries: &[DirEntry], mut head: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<Contents> {
     let mut failed = None;
     let mut heads = |file: &str| match head(file) {
-        Ok(bytes) => Head::of(bytes),
+        Ok(bytes) => FileHead::of(bytes),
         Err(error) => {
             let proves_nothing = matches!(error.kind(), IoKind::PermissionDenied | IoKind::NotFound);
             if file == "CURRENT" || !proves_nothing {
                 failed.get_or_insert_with(|| Error::io(format!("reading {file}"), error));
             }
-            Head::Unreadable
+            FileHead::Unreadable
         }
     };
     let contents = judge_heads(entries, &mut heads);
     failed.map_or(Ok(contents), Err)
 }
 
-fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Contents {
+fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> FileHead) -> Contents {
     let files = || entries.iter().filter(|entry| entry.is_file).map(|entry| &*entry.name);
     let has = |name: &str| files().any(|file| file == name);
     let current = has("CURRENT").then(|| heads("CURRENT"));
@@ -167,7 +167,7 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Con
     if let Some(marked) = has("UNFINISHED").then(|| marked(heads("UNFINISHED").bytes())).flatten() {
         return Contents::Marked(marked);
     }
-    if has(EXPORT) && Header::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {
+    if has(EXPORT) && FileHeader::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {
         return Contents::Marked(Marked::Export);
     }
     // Check data files first: any one of them decides.
@@ -182,13 +182,13 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> Head) -> Con
     }
     // A creation takes the lock first, so an unwritten file counts as its remains only beside a lock file of ours.
     let is_locked = has("LOCK") && heads("LOCK").is_ours(Name::Lock);
-    let is_of_creation = |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> Head| match Name::parse(&entry.name) {
+    let is_of_creation = |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> FileHead| match Name::parse(&entry.name) {
         _ if entry.name == "lost+found" => !entry.is_file,
         _ if !entry.is_file => false,
         Some(Name::Lock) => is_locked,
         Some(name @ (Name::Manifest(_) | Name::Temporary | Name::Unfinished)) => {
             let head = heads(&entry.name);
-            is_locked && matches!(head, Head::Blank) || head.is_ours(name) && (is_locked || name != Name::Temporary)
+            is_locked && matches!(head, FileHead::Blank) || head.is_ours(name) && (is_locked || name != Name::Temporary)
         }
         _ => false,
     };
@@ -239,7 +239,7 @@ pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
 /// True if a file in a store's directory belongs to the store. Errors count as false.
 pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: Name) -> bool {
     let head = head(fs, &dir.join(name.to_string()));
-    head.map_or(Head::Unreadable, Head::of).is_a_stores(name)
+    head.map_or(FileHead::Unreadable, FileHead::of).is_a_stores(name)
 }
 
 /// Returns our files in the directory of a store, or in the remains of one. Symbolic links are left out, and so are

@@ -7,11 +7,11 @@ use super::current::Current;
 use super::{Contents, Foreign, Marked, contents, our_files};
 use crate::checksum::Uid;
 use crate::env::{Fs, RealFs, SimFs};
-use crate::header::{FileKind, Header};
+use crate::header::{FileHeader, FileKind};
 use crate::names::Name;
 
 fn header(kind: FileKind) -> Vec<u8> {
-    Header::new(kind, Uid([7; 16])).encode().to_vec()
+    FileHeader::new(kind, Uid([7; 16])).encode().to_vec()
 }
 
 /// Files in a simulated directory; a name that ends in a slash is a directory.

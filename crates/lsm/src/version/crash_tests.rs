@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::edit::{Change, Edit, TableMeta};
+use super::edit::{Edit, EditChange, TableMeta};
 use super::manifest::Manifest;
 use super::recover::recover;
 use crate::checksum::Uid;
@@ -23,12 +23,12 @@ fn dir() -> &'static Path {
 
 fn added(number: u64) -> Edit {
     let table = Arc::new(TableMeta { number, ..TableMeta::default() });
-    vec![Change::TableAdded { family: 0, level: 0, table }].into()
+    vec![EditChange::TableAdded { family: 0, level: 0, table }].into()
 }
 
 fn family() -> Edit {
     let (name, comparator) = ("default".into(), "wax.bytewise".into());
-    vec![Change::FamilyCreated { id: 0, name, comparator, options: vec![] }].into()
+    vec![EditChange::FamilyCreated { id: 0, name, comparator, options: vec![] }].into()
 }
 
 fn disk() -> (SimFs, Env) {
@@ -58,7 +58,7 @@ fn live(env: &Env, confirmed: &mut Option<u64>) -> Result<()> {
 }
 
 /// Returns the number of tables in a state, which must be the first ones.
-fn tables(state: &super::State) -> u64 {
+fn tables(state: &super::ManifestState) -> u64 {
     let numbers: Vec<u64> = state.families[&0].tables.keys().copied().collect();
     assert!(numbers.iter().copied().eq(FIRST..FIRST + numbers.len() as u64), "{numbers:?}");
     numbers.len() as u64
@@ -164,7 +164,7 @@ fn without_room_nothing_changes_and_with_room_it_goes_on() {
     let before = manifest.state().clone();
     fs.set_free_space(Some(0));
     let mut big = added(FIRST + 1);
-    big.changes.push(Change::Skipped { tag: 27, bytes: vec![0; 20_000] });
+    big.changes.push(EditChange::Skipped { tag: 27, bytes: vec![0; 20_000] });
     assert!(manifest.append(&big).unwrap_err().is_out_of_space());
     assert!(manifest.rotate(manifest.state().next_file + 1).unwrap_err().is_out_of_space());
     assert!(!manifest.has_ended());

@@ -13,22 +13,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::Expiries;
 use crate::fence::Fence;
 use crate::frame::Mark;
-use crate::ledger::{Entry, Ledger};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::names::system_number;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
-use crate::values::{ValueMeta, ValueRef};
-use crate::wal::Place;
+use crate::values::{BlobMeta, BlobRef};
+use crate::wal::LogPlace;
 
 /// Changes that are atomic: all of them or none survive a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     /// In order of application: a table that moves is removed before it is added.
-    pub changes: Vec<Change>,
+    pub changes: Vec<EditChange>,
 }
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EditChange {
     /// A column family is created.
     FamilyCreated {
         /// Its id, never used again.
@@ -73,14 +73,14 @@ pub enum Change {
     /// The position where reading of the log begins.
     LogStart {
         /// The first segment, its nonce, its first logical offset, and the link before it.
-        place: Place,
+        place: LogPlace,
         /// The ring's number.
         ring: u64,
         /// The ring's nonce.
         ring_nonce: u64,
     },
     /// A segment is whole and durable up to its end.
-    SegmentSealed(Place),
+    SegmentSealed(LogPlace),
     /// The log was durable up to this offset before this edit (I15).
     Permanent {
         /// The logical offset.
@@ -196,7 +196,7 @@ pub struct TableMeta {
     /// Counts and sums of its records.
     pub ledger: Ledger,
     /// The value files that it points into, and the part of each that it uses.
-    pub values: Vec<ValueRef>,
+    pub values: Vec<BlobRef>,
     /// Expiry times of its records; `None` if no record expires, or if expiry times were not collected.
     pub expiry: Option<Expiries>,
 }
@@ -276,25 +276,25 @@ impl Edit {
             let (tag, body) = (reader.varint()?, reader.length_prefixed()?);
             match tag {
                 TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
-                _ => changes.push(Change::decode(tag, body)?),
+                _ => changes.push(EditChange::decode(tag, body)?),
             }
         }
         Ok(Edit { changes })
     }
 }
 
-impl From<Vec<Change>> for Edit {
-    fn from(changes: Vec<Change>) -> Edit {
+impl From<Vec<EditChange>> for Edit {
+    fn from(changes: Vec<EditChange>) -> Edit {
         Edit { changes }
     }
 }
 
-impl Change {
+impl EditChange {
     /// Returns number and expiry times of an added table whose records expire. They are encoded as a separate change,
     /// which older versions skip.
     fn expires(&self) -> Option<(u64, Expiries)> {
         match self {
-            Change::TableAdded { table, .. } => table.expiry.map(|expiry| (table.number, expiry)),
+            EditChange::TableAdded { table, .. } => table.expiry.map(|expiry| (table.number, expiry)),
             _ => None,
         }
     }
@@ -302,17 +302,18 @@ impl Change {
     /// True for changes caused by the event log and the system families, and for those present in every edit.
     fn is_light(&self) -> bool {
         match self {
-            Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } | Change::Expired { .. } => {
-                true
-            }
-            Change::FamilyCreated { id: family, .. }
-            | Change::FamilyDropped { id: family }
-            | Change::TableAdded { family, .. }
-            | Change::TableRemoved { family, .. }
-            | Change::Flushed { family, .. }
-            | Change::FenceAdded { family, .. }
-            | Change::FenceLifted { family, .. }
-            | Change::TableBarred { family, .. } => system_number(*family).is_some(),
+            EditChange::Line { .. }
+            | EditChange::LinesTakenOut { .. }
+            | EditChange::Counters { .. }
+            | EditChange::Expired { .. } => true,
+            EditChange::FamilyCreated { id: family, .. }
+            | EditChange::FamilyDropped { id: family }
+            | EditChange::TableAdded { family, .. }
+            | EditChange::TableRemoved { family, .. }
+            | EditChange::Flushed { family, .. }
+            | EditChange::FenceAdded { family, .. }
+            | EditChange::FenceLifted { family, .. }
+            | EditChange::TableBarred { family, .. } => system_number(*family).is_some(),
             _ => false,
         }
     }
@@ -320,18 +321,18 @@ impl Change {
     /// Appends the change's encoding and returns its tag.
     fn encode(&self, out: &mut Vec<u8>) -> u64 {
         match self {
-            Change::FamilyCreated { id, name, comparator, options } => {
+            EditChange::FamilyCreated { id, name, comparator, options } => {
                 put_varint(out, *id as u64);
                 put_bytes(out, name.as_bytes());
                 put_bytes(out, comparator.as_bytes());
                 put_bytes(out, options);
                 FAMILY_CREATED
             }
-            Change::FamilyDropped { id } => {
+            EditChange::FamilyDropped { id } => {
                 put_varint(out, *id as u64);
                 FAMILY_DROPPED
             }
-            Change::TableAdded { family, level, table } => {
+            EditChange::TableAdded { family, level, table } => {
                 put_varint(out, *family as u64);
                 put_varint(out, *level as u64);
                 put_table(out, table);
@@ -341,73 +342,73 @@ impl Change {
                 put_values(out, &table.values);
                 TABLE_WITH_VALUES_ADDED
             }
-            Change::TableRemoved { family, level, number } => {
+            EditChange::TableRemoved { family, level, number } => {
                 put_varints(out, [*family as u64, *level as u64, *number]);
                 TABLE_REMOVED
             }
-            Change::Flushed { family, seqno } => {
+            EditChange::Flushed { family, seqno } => {
                 put_varints(out, [*family as u64, *seqno]);
                 FLUSHED
             }
-            Change::LogStart { place, ring, ring_nonce } => {
+            EditChange::LogStart { place, ring, ring_nonce } => {
                 put_place(out, place);
                 put_varint(out, *ring);
                 out.extend_from_slice(&ring_nonce.to_le_bytes());
                 LOG_START
             }
-            Change::SegmentSealed(place) => {
+            EditChange::SegmentSealed(place) => {
                 put_place(out, place);
                 SEGMENT_SEALED
             }
-            Change::Permanent { offset, seqno } => {
+            EditChange::Permanent { offset, seqno } => {
                 put_varints(out, [*offset, *seqno]);
                 PERMANENT
             }
-            Change::Counters { next_file, last_seqno, next_family } => {
+            EditChange::Counters { next_file, last_seqno, next_family } => {
                 put_varints(out, [*next_file, *last_seqno, *next_family as u64]);
                 COUNTERS
             }
-            Change::SegmentRetired { segment } => {
+            EditChange::SegmentRetired { segment } => {
                 put_varint(out, *segment);
                 SEGMENT_RETIRED
             }
-            Change::LogWitness { offset } => {
+            EditChange::LogWitness { offset } => {
                 out.extend_from_slice(&Mark::Synced.encode(0, *offset).to_le_bytes());
                 LOG_WITNESS
             }
-            Change::Cut { offset, bytes, file } => {
+            EditChange::Cut { offset, bytes, file } => {
                 put_varints(out, [*offset, *bytes, *file]);
                 CUT
             }
-            Change::LogPoints => LOG_POINTS,
-            Change::FenceAdded { family, id, fence } => {
+            EditChange::LogPoints => LOG_POINTS,
+            EditChange::FenceAdded { family, id, fence } => {
                 put_varints(out, [*family as u64, *id]);
                 fence.encode(out);
                 FENCE_ADDED
             }
-            Change::FenceLifted { family, id } => {
+            EditChange::FenceLifted { family, id } => {
                 put_varints(out, [*family as u64, *id]);
                 FENCE_LIFTED
             }
-            Change::TableBarred { family, number } => {
+            EditChange::TableBarred { family, number } => {
                 put_varints(out, [*family as u64, *number]);
                 TABLE_BARRED
             }
-            Change::Line { number, bytes } => {
+            EditChange::Line { number, bytes } => {
                 put_varint(out, *number);
                 out.extend_from_slice(bytes);
                 LINE
             }
-            Change::LinesTakenOut { through } => {
+            EditChange::LinesTakenOut { through } => {
                 put_varint(out, *through);
                 LINES_TAKEN_OUT
             }
-            Change::Expired { family, through, dropped } => {
+            EditChange::Expired { family, through, dropped } => {
                 put_varints(out, [*family as u64, *through]);
                 put_ledger(out, dropped);
                 EXPIRED
             }
-            Change::Skipped { tag, bytes } => {
+            EditChange::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
             }
@@ -415,54 +416,62 @@ impl Change {
     }
 
     /// Decodes one change. Trailing bytes after a known change are rejected, because they would have a meaning.
-    fn decode(tag: u64, bytes: &[u8]) -> Result<Change> {
+    fn decode(tag: u64, bytes: &[u8]) -> Result<EditChange> {
         let reader = &mut Reader::new(bytes);
         let change = match tag {
-            FAMILY_CREATED => Change::FamilyCreated {
+            FAMILY_CREATED => EditChange::FamilyCreated {
                 id: family(reader)?,
                 name: text(reader)?,
                 comparator: text(reader)?,
                 options: reader.length_prefixed()?.to_vec(),
             },
-            FAMILY_DROPPED => Change::FamilyDropped { id: family(reader)? },
-            TABLE_ADDED => {
-                Change::TableAdded { family: family(reader)?, level: level(reader)?, table: Arc::new(table(reader)?) }
-            }
+            FAMILY_DROPPED => EditChange::FamilyDropped { id: family(reader)? },
+            TABLE_ADDED => EditChange::TableAdded {
+                family: family(reader)?,
+                level: level(reader)?,
+                table: Arc::new(table(reader)?),
+            },
             TABLE_WITH_VALUES_ADDED => {
                 let (family, level, table) = (family(reader)?, level(reader)?, table(reader)?);
                 let table = Arc::new(TableMeta { values: values(reader)?, ..table });
-                Change::TableAdded { family, level, table }
+                EditChange::TableAdded { family, level, table }
             }
             TABLE_REMOVED => {
-                Change::TableRemoved { family: family(reader)?, level: level(reader)?, number: reader.varint()? }
+                EditChange::TableRemoved { family: family(reader)?, level: level(reader)?, number: reader.varint()? }
             }
-            FLUSHED => Change::Flushed { family: family(reader)?, seqno: seqno(reader)? },
-            LOG_START => Change::LogStart { place: place(reader)?, ring: reader.varint()?, ring_nonce: reader.u64()? },
-            SEGMENT_SEALED => Change::SegmentSealed(place(reader)?),
-            PERMANENT => Change::Permanent { offset: reader.varint()?, seqno: seqno(reader)? },
-            COUNTERS => Change::Counters {
+            FLUSHED => EditChange::Flushed { family: family(reader)?, seqno: seqno(reader)? },
+            LOG_START => {
+                EditChange::LogStart { place: place(reader)?, ring: reader.varint()?, ring_nonce: reader.u64()? }
+            }
+            SEGMENT_SEALED => EditChange::SegmentSealed(place(reader)?),
+            PERMANENT => EditChange::Permanent { offset: reader.varint()?, seqno: seqno(reader)? },
+            COUNTERS => EditChange::Counters {
                 next_file: reader.varint()?,
                 last_seqno: seqno(reader)?,
                 next_family: family(reader)?,
             },
-            SEGMENT_RETIRED => Change::SegmentRetired { segment: reader.varint()? },
+            SEGMENT_RETIRED => EditChange::SegmentRetired { segment: reader.varint()? },
             LOG_WITNESS => {
                 let offset = Mark::Synced.decode(0, reader.u64()?);
-                Change::LogWitness { offset: offset.ok_or_else(|| Error::structural("log witness does not check"))? }
+                EditChange::LogWitness {
+                    offset: offset.ok_or_else(|| Error::structural("log witness does not check"))?,
+                }
             }
-            CUT => Change::Cut { offset: reader.varint()?, bytes: reader.varint()?, file: reader.varint()? },
-            FENCE_ADDED => Change::FenceAdded {
+            CUT => EditChange::Cut { offset: reader.varint()?, bytes: reader.varint()?, file: reader.varint()? },
+            FENCE_ADDED => EditChange::FenceAdded {
                 family: family(reader)?,
                 id: reader.varint()?,
                 fence: Arc::new(Fence::decode(reader)?),
             },
-            FENCE_LIFTED => Change::FenceLifted { family: family(reader)?, id: reader.varint()? },
-            TABLE_BARRED => Change::TableBarred { family: family(reader)?, number: reader.varint()? },
-            LINE => return Ok(Change::Line { number: reader.varint()?, bytes: reader.rest().into() }),
-            LOG_POINTS => Change::LogPoints,
-            LINES_TAKEN_OUT => Change::LinesTakenOut { through: reader.varint()? },
-            EXPIRED => Change::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? },
-            _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
+            FENCE_LIFTED => EditChange::FenceLifted { family: family(reader)?, id: reader.varint()? },
+            TABLE_BARRED => EditChange::TableBarred { family: family(reader)?, number: reader.varint()? },
+            LINE => return Ok(EditChange::Line { number: reader.varint()?, bytes: reader.rest().into() }),
+            LOG_POINTS => EditChange::LogPoints,
+            LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
+            EXPIRED => {
+                EditChange::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? }
+            }
+            _ if tag % 2 == 1 => return Ok(EditChange::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");
                 return Err(Error::of(ErrorKind::FormatTooNew, what));
@@ -479,15 +488,15 @@ fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
     values.iter().for_each(|value| put_varint(out, *value));
 }
 
-fn put_place(out: &mut Vec<u8>, place: &Place) {
+fn put_place(out: &mut Vec<u8>, place: &LogPlace) {
     put_varint(out, place.segment);
     out.extend_from_slice(&place.nonce.to_le_bytes());
     put_varint(out, place.offset);
     out.extend_from_slice(&place.link.to_le_bytes());
 }
 
-fn place(reader: &mut Reader<'_>) -> Result<Place> {
-    Ok(Place { segment: reader.varint()?, nonce: reader.u64()?, offset: reader.varint()?, link: reader.u64()? })
+fn place(reader: &mut Reader<'_>) -> Result<LogPlace> {
+    Ok(LogPlace { segment: reader.varint()?, nonce: reader.u64()?, offset: reader.varint()?, link: reader.u64()? })
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
@@ -528,12 +537,12 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
 }
 
 /// Decodes the expiry times of the table that the previous change adds.
-fn set_expiry(before: Option<&mut Change>, body: &[u8]) -> Result<()> {
+fn set_expiry(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
     let reader = &mut Reader::new(body);
     let (number, count, least) = (reader.varint()?, reader.varint()?, reader.varint()?);
     let greatest = least.checked_add(reader.varint()?);
     match (before, greatest) {
-        (Some(Change::TableAdded { table, .. }), Some(greatest))
+        (Some(EditChange::TableAdded { table, .. }), Some(greatest))
             if table.number == number && table.expiry.is_none() && count > 0 && reader.is_empty() =>
         {
             Arc::make_mut(table).expiry = Some(Expiries { count, least, greatest });
@@ -543,9 +552,9 @@ fn set_expiry(before: Option<&mut Change>, body: &[u8]) -> Result<()> {
     }
 }
 
-fn put_values(out: &mut Vec<u8>, values: &[ValueRef]) {
+fn put_values(out: &mut Vec<u8>, values: &[BlobRef]) {
     put_varint(out, values.len() as u64);
-    for ValueRef { file, count, bytes } in values {
+    for BlobRef { file, count, bytes } in values {
         put_varint(out, file.number);
         out.extend_from_slice(&file.uid.0);
         put_varints(out, [file.size, file.count]);
@@ -555,14 +564,14 @@ fn put_values(out: &mut Vec<u8>, values: &[ValueRef]) {
 }
 
 /// Decodes the value files of a table that has some.
-fn values(reader: &mut Reader<'_>) -> Result<Vec<ValueRef>> {
+fn values(reader: &mut Reader<'_>) -> Result<Vec<BlobRef>> {
     let count = reader.varint()?;
     let mut values = Vec::new();
     for _ in 0..count {
         let (number, uid) = (reader.varint()?, Uid(reader.array()?));
         let (size, count, digest) = (reader.varint()?, reader.varint()?, reader.u64()?);
-        let file = Arc::new(ValueMeta { number, uid, size, count, digest });
-        values.push(ValueRef { file, count: reader.varint()?, bytes: reader.varint()? });
+        let file = Arc::new(BlobMeta { number, uid, size, count, digest });
+        values.push(BlobRef { file, count: reader.varint()?, bytes: reader.varint()? });
     }
     if values.is_empty() {
         return Err(Error::structural("a table with values has none"));
@@ -574,11 +583,11 @@ fn ledger(reader: &mut Reader<'_>) -> Result<Ledger> {
     Ok(Ledger { puts: entry(reader, 0x33)?, deletes: entry(reader, 0x5A)?, others: entry(reader, 0x00)? })
 }
 
-fn entry(reader: &mut Reader<'_>, kind: u8) -> Result<Entry> {
+fn entry(reader: &mut Reader<'_>, kind: u8) -> Result<LedgerEntry> {
     if reader.u8()? != kind {
         return Err(Error::structural("ledger entry of another kind"));
     }
-    Ok(Entry { count: reader.varint()?, sum: reader.u64()? })
+    Ok(LedgerEntry { count: reader.varint()?, sum: reader.u64()? })
 }
 
 fn key(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
@@ -622,11 +631,11 @@ pub(crate) mod tests {
     /// The first odd tag that no version uses.
     const FREE_TAG: u64 = TABLE_EXPIRES + 2;
 
-    fn value_refs() -> impl Strategy<Value = Vec<ValueRef>> {
+    fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
         let one = any::<([u64; 4], [u8; 16], u64, u64)>();
         vec(one, 0..3).prop_map(|all| {
-            let of = |([number, size, count, digest], uid, live, bytes): ([u64; 4], [u8; 16], u64, u64)| ValueRef {
-                file: Arc::new(ValueMeta { number, uid: Uid(uid), size, count, digest }),
+            let of = |([number, size, count, digest], uid, live, bytes): ([u64; 4], [u8; 16], u64, u64)| BlobRef {
+                file: Arc::new(BlobMeta { number, uid: Uid(uid), size, count, digest }),
                 count: live,
                 bytes,
             };
@@ -645,7 +654,7 @@ pub(crate) mod tests {
         (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), (0..=MAX_SEQNO, value_refs(), expiry), entries)
             .prop_map(|(words, smallest, largest, (ingest_seqno, values, expiry), entries)| {
                 let (number, uid, size, digest, least_seqno, greatest_seqno) = words;
-                let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
+                let [puts, deletes, others] = entries.map(|(count, sum)| LedgerEntry { count, sum });
                 TableMeta {
                     number,
                     uid: Uid(uid),
@@ -673,55 +682,60 @@ pub(crate) mod tests {
         )
     }
 
-    fn places() -> impl Strategy<Value = Place> {
-        any::<(u64, u64, u64, u64)>().prop_map(|(segment, nonce, offset, link)| Place { segment, nonce, offset, link })
+    fn places() -> impl Strategy<Value = LogPlace> {
+        any::<(u64, u64, u64, u64)>().prop_map(|(segment, nonce, offset, link)| LogPlace {
+            segment,
+            nonce,
+            offset,
+            link,
+        })
     }
 
-    fn changes() -> impl Strategy<Value = Change> {
+    fn changes() -> impl Strategy<Value = EditChange> {
         prop_oneof![
             (any::<u32>(), ".{0,5}", ".{0,5}", any::<Vec<u8>>()).prop_map(|(id, name, comparator, options)| {
-                Change::FamilyCreated { id, name, comparator, options }
+                EditChange::FamilyCreated { id, name, comparator, options }
             }),
-            any::<u32>().prop_map(|id| Change::FamilyDropped { id }),
+            any::<u32>().prop_map(|id| EditChange::FamilyDropped { id }),
             (any::<u32>(), any::<u64>(), any::<[(u64, u64); 3]>()).prop_map(|(family, through, entries)| {
-                let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
-                Change::Expired { family, through, dropped: Ledger { puts, deletes, others } }
+                let [puts, deletes, others] = entries.map(|(count, sum)| LedgerEntry { count, sum });
+                EditChange::Expired { family, through, dropped: Ledger { puts, deletes, others } }
             }),
-            (any::<u32>(), 0u8..7, metas()).prop_map(|(family, level, table)| Change::TableAdded {
+            (any::<u32>(), 0u8..7, metas()).prop_map(|(family, level, table)| EditChange::TableAdded {
                 family,
                 level,
                 table: Arc::new(table)
             }),
-            (any::<u32>(), 0u8..7, any::<u64>()).prop_map(|(family, level, number)| Change::TableRemoved {
+            (any::<u32>(), 0u8..7, any::<u64>()).prop_map(|(family, level, number)| EditChange::TableRemoved {
                 family,
                 level,
                 number
             }),
-            (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| Change::Flushed { family, seqno }),
-            (places(), any::<u64>(), any::<u64>()).prop_map(|(place, ring, ring_nonce)| Change::LogStart {
+            (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| EditChange::Flushed { family, seqno }),
+            (places(), any::<u64>(), any::<u64>()).prop_map(|(place, ring, ring_nonce)| EditChange::LogStart {
                 place,
                 ring,
                 ring_nonce
             }),
-            places().prop_map(Change::SegmentSealed),
-            (any::<u64>(), 0..=MAX_SEQNO).prop_map(|(offset, seqno)| Change::Permanent { offset, seqno }),
+            places().prop_map(EditChange::SegmentSealed),
+            (any::<u64>(), 0..=MAX_SEQNO).prop_map(|(offset, seqno)| EditChange::Permanent { offset, seqno }),
             (any::<u64>(), 0..=MAX_SEQNO, any::<u32>()).prop_map(|(next_file, last_seqno, next_family)| {
-                Change::Counters { next_file, last_seqno, next_family }
+                EditChange::Counters { next_file, last_seqno, next_family }
             }),
-            any::<u64>().prop_map(|segment| Change::SegmentRetired { segment }),
-            (0u64..1 << 48).prop_map(|eighth| Change::LogWitness { offset: eighth * 8 }),
-            any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| Change::Cut { offset, bytes, file }),
-            (any::<u32>(), any::<u64>(), fences()).prop_map(|(family, id, fence)| Change::FenceAdded {
+            any::<u64>().prop_map(|segment| EditChange::SegmentRetired { segment }),
+            (0u64..1 << 48).prop_map(|eighth| EditChange::LogWitness { offset: eighth * 8 }),
+            any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| EditChange::Cut { offset, bytes, file }),
+            (any::<u32>(), any::<u64>(), fences()).prop_map(|(family, id, fence)| EditChange::FenceAdded {
                 family,
                 id,
                 fence: Arc::new(fence)
             }),
-            any::<(u32, u64)>().prop_map(|(family, id)| Change::FenceLifted { family, id }),
-            any::<(u32, u64)>().prop_map(|(family, number)| Change::TableBarred { family, number }),
-            any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| Change::Line { number, bytes: bytes.into() }),
-            any::<u64>().prop_map(|through| Change::LinesTakenOut { through }),
-            Just(Change::LogPoints),
-            (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: FREE_TAG + n * 2, bytes }),
+            any::<(u32, u64)>().prop_map(|(family, id)| EditChange::FenceLifted { family, id }),
+            any::<(u32, u64)>().prop_map(|(family, number)| EditChange::TableBarred { family, number }),
+            any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| EditChange::Line { number, bytes: bytes.into() }),
+            any::<u64>().prop_map(|through| EditChange::LinesTakenOut { through }),
+            Just(EditChange::LogPoints),
+            (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| EditChange::Skipped { tag: FREE_TAG + n * 2, bytes }),
         ]
     }
 
@@ -753,7 +767,7 @@ pub(crate) mod tests {
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
         assert_eq!(*Edit::decode(&[30, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[FREE_TAG as u8, 1, 7]).unwrap();
-        assert_eq!(kept.changes, [Change::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
+        assert_eq!(kept.changes, [EditChange::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
     }
 
     #[test]

@@ -13,29 +13,29 @@
 //! is opened and closed independently (`Descriptors`). If indexes take too much memory, tables are evicted: the next
 //! version holds a new handle of the same table, which is opened when needed again, and the old one is closed with the
 //! last version that holds it. The read path is not involved. All handles of a table, and the table while it is being
-//! read, share one `Life`, which is also its file: the file becomes obsolete when the last of them is released.
+//! read, share one `TableLife`, which is also its file: the file becomes obsolete when the last of them is released.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use super::dead::{Dead, DeadFiles, Late};
 use super::edit::TableMeta;
+use super::obsolete_files::{Late, ObsoleteList, ObsoleteObject};
 use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
 use crate::env::{File, Mapped};
 use crate::error::Result;
 use crate::names::Name;
 use crate::planted::{self, Bug};
-use crate::values::{ValueFile, ValueShelf};
+use crate::values::{BlobFile, BlobFiles};
 
 /// State shared by the tables of one family: the function that opens tables, and the list of obsolete tables.
-pub struct Shelf<T> {
+pub struct TableCache<T> {
     family: String,
     open: Box<Opener<T>>,
-    dead: Arc<DeadFiles>,
-    values: Option<Arc<ValueShelf>>,
+    dead: Arc<ObsoleteList>,
+    values: Option<Arc<BlobFiles>>,
     bound: Option<Bound<T>>,
     /// Converts an obsolete table into an object that is freed later; `None`: the last holder frees it.
     late: Option<fn(T) -> Late>,
@@ -47,26 +47,26 @@ pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
 /// Opens one table. The file is managed by the table's handle if its shelf is `bounded`.
 pub type Opener<T> = dyn Fn(&TableMeta, Arc<dyn File>) -> Result<T> + Send + Sync;
 
-impl<T> Shelf<T> {
+impl<T> TableCache<T> {
     /// Creates the shelf of the family with this name, whose tables stay open once opened.
     pub fn new(
         family: impl Into<String>,
-        dead: Arc<DeadFiles>,
+        dead: Arc<ObsoleteList>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
-    ) -> Arc<Shelf<T>> {
+    ) -> Arc<TableCache<T>> {
         let open = Box::new(move |meta: &TableMeta, _: Arc<dyn File>| open(meta));
-        Arc::new(Shelf { family: family.into(), open, dead, bound: None, values: None, late: None })
+        Arc::new(TableCache { family: family.into(), open, dead, bound: None, values: None, late: None })
     }
 
     /// Creates a shelf whose tables are evicted if their indexes take too much memory. `bound` counts them, and returns
     /// the memory use of an open one.
     pub fn bounded(
         family: impl Into<String>,
-        dead: Arc<DeadFiles>,
+        dead: Arc<ObsoleteList>,
         bound: Bound<T>,
         open: impl Fn(&TableMeta, Arc<dyn File>) -> Result<T> + Send + Sync + 'static,
-    ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf {
+    ) -> Arc<TableCache<T>> {
+        Arc::new(TableCache {
             family: family.into(),
             open: Box::new(open),
             dead,
@@ -77,17 +77,17 @@ impl<T> Shelf<T> {
     }
 
     /// Adds the value files that its tables may point into. For a shelf without handles.
-    pub fn with_values(self: Arc<Shelf<T>>, values: Arc<ValueShelf>) -> Arc<Shelf<T>> {
+    pub fn with_values(self: Arc<TableCache<T>>, values: Arc<BlobFiles>) -> Arc<TableCache<T>> {
         self.with(|shelf| shelf.values = Some(values))
     }
 
     /// Defers freeing of obsolete tables to the thread that works through the obsolete list, because it takes long. For
     /// a shelf without handles.
-    pub fn freed_later(self: Arc<Shelf<T>>, late: fn(T) -> Late) -> Arc<Shelf<T>> {
+    pub fn freed_later(self: Arc<TableCache<T>>, late: fn(T) -> Late) -> Arc<TableCache<T>> {
         self.with(|shelf| shelf.late = Some(late))
     }
 
-    fn with(mut self: Arc<Shelf<T>>, change: impl FnOnce(&mut Shelf<T>)) -> Arc<Shelf<T>> {
+    fn with(mut self: Arc<TableCache<T>>, change: impl FnOnce(&mut TableCache<T>)) -> Arc<TableCache<T>> {
         if let Some(shelf) = Arc::get_mut(&mut self) {
             change(shelf);
         }
@@ -95,7 +95,7 @@ impl<T> Shelf<T> {
     }
 
     /// Returns the value files that its tables point into.
-    pub fn values(&self) -> Option<&Arc<ValueShelf>> {
+    pub fn values(&self) -> Option<&Arc<BlobFiles>> {
         self.values.as_ref()
     }
 
@@ -232,36 +232,36 @@ impl OpenTables {
 
 /// State shared by all handles of one table: its file, which becomes obsolete with the last of them if the table is
 /// retired. Readers of the table hold it too.
-struct Life {
+struct TableLife {
     meta: Arc<TableMeta>,
     file: Option<CachedFile>,
-    dead: Arc<DeadFiles>,
+    dead: Arc<ObsoleteList>,
     is_retired: AtomicBool,
     /// The value files that it points into, held as long as this exists.
-    values: Vec<Arc<ValueFile>>,
+    values: Vec<Arc<BlobFile>>,
 }
 
-impl Drop for Life {
+impl Drop for TableLife {
     fn drop(&mut self) {
         if *self.is_retired.get_mut() {
-            self.dead.bury(Dead::Table(Arc::clone(&self.meta)));
+            self.dead.bury(ObsoleteObject::Table(Arc::clone(&self.meta)));
         }
     }
 }
 
-impl Life {
+impl TableLife {
     fn file(&self) -> io::Result<&CachedFile> {
         self.file.as_ref().ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for TableLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "file of table {:06}", self.meta.number)
     }
 }
 
-impl File for Life {
+impl File for TableLife {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file()?.read_at(buf, offset)
     }
@@ -302,37 +302,38 @@ impl File for Life {
 }
 
 /// A handle of one table.
-pub struct Handle<T> {
+pub struct LazyTable<T> {
     opened: OnceLock<T>,
     /// True if the table was used since the last eviction scan.
     was_asked: AtomicBool,
     meta: Arc<TableMeta>,
-    shelf: Arc<Shelf<T>>,
-    life: Arc<Life>,
+    shelf: Arc<TableCache<T>>,
+    life: Arc<TableLife>,
 }
 
-impl<T> Handle<T> {
+impl<T> LazyTable<T> {
     /// Creates a handle of a table that is opened on first use.
-    pub fn new(meta: Arc<TableMeta>, shelf: Arc<Shelf<T>>) -> Arc<Handle<T>> {
+    pub fn new(meta: Arc<TableMeta>, shelf: Arc<TableCache<T>>) -> Arc<LazyTable<T>> {
         let is_retired = AtomicBool::new(false);
         let values = shelf.values.as_ref();
         let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
         let file = |(tables, _): &Bound<T>| CachedFile::new(tables.files(), Name::Table(meta.number));
         let file = shelf.bound.as_ref().map(file);
-        let life = Arc::new(Life { meta: Arc::clone(&meta), file, dead: Arc::clone(&shelf.dead), is_retired, values });
-        Handle::living(meta, shelf, life)
+        let life =
+            Arc::new(TableLife { meta: Arc::clone(&meta), file, dead: Arc::clone(&shelf.dead), is_retired, values });
+        LazyTable::living(meta, shelf, life)
     }
 
-    fn living(meta: Arc<TableMeta>, shelf: Arc<Shelf<T>>, life: Arc<Life>) -> Arc<Handle<T>> {
-        Arc::new(Handle { opened: OnceLock::new(), was_asked: AtomicBool::new(false), meta, shelf, life })
+    fn living(meta: Arc<TableMeta>, shelf: Arc<TableCache<T>>, life: Arc<TableLife>) -> Arc<LazyTable<T>> {
+        Arc::new(LazyTable { opened: OnceLock::new(), was_asked: AtomicBool::new(false), meta, shelf, life })
     }
 
     /// Creates a new, unopened handle of the same table.
-    pub fn anew(&self) -> Arc<Handle<T>> {
+    pub fn anew(&self) -> Arc<LazyTable<T>> {
         let (meta, shelf) = (Arc::clone(&self.meta), Arc::clone(&self.shelf));
         match planted::active(Bug::TablePutBackForgetsItsLife) {
-            true => Handle::new(meta, shelf),
-            false => Handle::living(meta, shelf, Arc::clone(&self.life)),
+            true => LazyTable::new(meta, shelf),
+            false => LazyTable::living(meta, shelf, Arc::clone(&self.life)),
         }
     }
 
@@ -354,7 +355,7 @@ impl<T> Handle<T> {
     }
 
     /// Returns the value files that it points into.
-    pub fn values(&self) -> &[Arc<ValueFile>] {
+    pub fn values(&self) -> &[Arc<BlobFile>] {
         &self.life.values
     }
 
@@ -415,7 +416,7 @@ impl<T> Handle<T> {
     }
 }
 
-impl<T> Drop for Handle<T> {
+impl<T> Drop for LazyTable<T> {
     fn drop(&mut self) {
         if let (Some((tables, weigh)), Some(table)) = (&self.shelf.bound, self.opened.get()) {
             tables.closed(weigh(table));
@@ -423,12 +424,12 @@ impl<T> Drop for Handle<T> {
         if self.life.is_retired.load(Ordering::Acquire)
             && let (Some(late), Some(table)) = (self.shelf.late, self.opened.take())
         {
-            self.shelf.dead.bury(Dead::Memory(late(table)));
+            self.shelf.dead.bury(ObsoleteObject::Memory(late(table)));
         }
     }
 }
 
-impl<T> fmt::Debug for Handle<T> {
+impl<T> fmt::Debug for LazyTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "table {:06} of {:?}", self.meta.number, self.shelf.family)
     }
@@ -447,11 +448,11 @@ mod tests {
     }
 
     /// Returns the obsolete tables, in order; asserts that no other objects are in the list.
-    fn buried(dead: &DeadFiles) -> Vec<Arc<TableMeta>> {
+    fn buried(dead: &ObsoleteList) -> Vec<Arc<TableMeta>> {
         let all = std::iter::from_fn(|| dead.take());
         let tables = all.map(|dead| match dead {
-            Dead::Table(meta) => meta,
-            Dead::Memory(_) | Dead::Values(_) => panic!("tables alone died"),
+            ObsoleteObject::Table(meta) => meta,
+            ObsoleteObject::Memory(_) | ObsoleteObject::Values(_) => panic!("tables alone died"),
         });
         tables.collect()
     }
@@ -460,11 +461,11 @@ mod tests {
     fn a_table_is_opened_once_and_only_when_needed() {
         let opened = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&opened);
-        let shelf = Shelf::new("f", Arc::default(), move |meta| {
+        let shelf = TableCache::new("f", Arc::default(), move |meta| {
             counter.fetch_add(1, Ordering::Relaxed);
             Ok(meta.number * 10)
         });
-        let handle = Handle::new(meta(7), shelf);
+        let handle = LazyTable::new(meta(7), shelf);
         assert_eq!(opened.load(Ordering::Relaxed), 0);
         assert_eq!((*handle.table().unwrap(), *handle.table().unwrap()), (70, 70));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
@@ -474,11 +475,11 @@ mod tests {
     fn every_read_of_a_damaged_table_hears_of_it_until_it_is_mended() {
         let mended = Arc::new(AtomicBool::new(false));
         let switch = Arc::clone(&mended);
-        let shelf = Shelf::new("users", Arc::default(), move |meta| match switch.load(Ordering::Relaxed) {
+        let shelf = TableCache::new("users", Arc::default(), move |meta| match switch.load(Ordering::Relaxed) {
             true => Ok(meta.number),
             false => Err(Error::structural("bad footer").in_file("000007.tbl", 9)),
         });
-        let handle = Handle::new(meta(7), shelf);
+        let handle = LazyTable::new(meta(7), shelf);
         for _ in 0..2 {
             let error = handle.table().unwrap_err();
             let damage = error.damage().unwrap();
@@ -491,11 +492,11 @@ mod tests {
 
     #[test]
     fn a_file_dies_only_with_the_last_holder_of_a_retired_handle() {
-        let dead = Arc::new(DeadFiles::default());
-        let shelf = Shelf::new("f", Arc::clone(&dead), |_| Ok(()));
-        drop(Handle::new(meta(1), Arc::clone(&shelf)));
+        let dead = Arc::new(ObsoleteList::default());
+        let shelf = TableCache::new("f", Arc::clone(&dead), |_| Ok(()));
+        drop(LazyTable::new(meta(1), Arc::clone(&shelf)));
         assert_eq!(buried(&dead), []);
-        let handle = Handle::new(meta(2), shelf);
+        let handle = LazyTable::new(meta(2), shelf);
         let reader = Arc::clone(&handle);
         handle.retire();
         drop(handle);
@@ -507,16 +508,17 @@ mod tests {
 
     #[test]
     fn a_table_that_died_is_freed_by_whoever_works_through_the_list() {
-        let (dead, heard) = (Arc::new(DeadFiles::default()), Arc::new(AtomicUsize::new(0)));
+        let (dead, heard) = (Arc::new(ObsoleteList::default()), Arc::new(AtomicUsize::new(0)));
         let hears = Arc::clone(&heard);
-        dead.heard_by(move || {
+        dead.on_new(move || {
             hears.fetch_add(1, Ordering::Relaxed);
         });
         let table = Arc::new(7);
         let opened = Arc::clone(&table);
-        let shelf = Shelf::new("f", Arc::clone(&dead), move |_| Ok(Arc::clone(&opened))).freed_later(|table| table);
+        let shelf =
+            TableCache::new("f", Arc::clone(&dead), move |_| Ok(Arc::clone(&opened))).freed_later(|table| table);
         let handle = |number| {
-            let handle = Handle::new(meta(number), Arc::clone(&shelf));
+            let handle = LazyTable::new(meta(number), Arc::clone(&shelf));
             handle.table().unwrap();
             handle
         };
@@ -528,12 +530,12 @@ mod tests {
         handle.retire();
         drop(handle);
         assert_eq!((Arc::strong_count(&table), heard.load(Ordering::Relaxed)), (before + 1, 2));
-        assert!(matches!(dead.take(), Some(Dead::Memory(_))), "its file is closed before it is removed");
+        assert!(matches!(dead.take(), Some(ObsoleteObject::Memory(_))), "its file is closed before it is removed");
         assert_eq!((Arc::strong_count(&table), buried(&dead)), (before, vec![meta(2)]));
     }
 
     /// The tables of a family's version.
-    struct Picture(Mutex<Vec<Arc<Handle<u64>>>>);
+    struct Picture(Mutex<Vec<Arc<LazyTable<u64>>>>);
 
     impl Holder for Picture {
         fn put_back(&self, most: usize, any: bool) -> usize {
@@ -554,11 +556,11 @@ mod tests {
     }
 
     /// Tables of ten bytes each.
-    fn picture(tables: u64, most_bytes: usize) -> (Arc<Picture>, Arc<OpenTables>, Arc<DeadFiles>) {
-        let (bound, dead) = (Arc::new(bounded(most_bytes, 8)), Arc::new(DeadFiles::default()));
+    fn picture(tables: u64, most_bytes: usize) -> (Arc<Picture>, Arc<OpenTables>, Arc<ObsoleteList>) {
+        let (bound, dead) = (Arc::new(bounded(most_bytes, 8)), Arc::new(ObsoleteList::default()));
         let weigh: fn(&u64) -> usize = |_| 10;
-        let shelf = Shelf::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta, _| Ok(meta.number));
-        let handles = (0..tables).map(|number| Handle::new(meta(number), Arc::clone(&shelf))).collect();
+        let shelf = TableCache::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta, _| Ok(meta.number));
+        let handles = (0..tables).map(|number| LazyTable::new(meta(number), Arc::clone(&shelf))).collect();
         let picture = Arc::new(Picture(Mutex::new(handles)));
         let holder: Arc<dyn Holder> = Arc::clone(&picture) as _;
         shelf.held_by(Arc::downgrade(&holder));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::LEVELS;
 use super::edit::TableMeta;
-use super::handle::Handle;
+use super::handle::LazyTable;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::{Order, begins_with, common_prefix, head};
 use crate::planted::{Bug, active};
@@ -30,7 +30,7 @@ pub struct Levels<T> {
 
 /// One level.
 pub struct Level<T> {
-    tables: Vec<Arc<Handle<T>>>,
+    tables: Vec<Arc<LazyTable<T>>>,
     /// Present in bytewise order.
     heads: Option<Arc<Heads>>,
     bytes: u64,
@@ -58,7 +58,7 @@ impl<T> Levels<T> {
     }
 
     /// Creates the version with these tables, each with its level.
-    pub fn new(order: Order, tables: impl IntoIterator<Item = (usize, Arc<Handle<T>>)>) -> Result<Levels<T>> {
+    pub fn new(order: Order, tables: impl IntoIterator<Item = (usize, Arc<LazyTable<T>>)>) -> Result<Levels<T>> {
         let tables: Vec<_> = tables.into_iter().collect();
         Levels::empty(order).apply(&[], &tables)
     }
@@ -66,7 +66,7 @@ impl<T> Levels<T> {
     /// Returns the version after removing some tables and adding others, each with its level. A table that moves is
     /// removed and added with the same handle. Removed tables must be present, and every level must remain disjoint
     /// (I05).
-    pub fn apply(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<Handle<T>>)]) -> Result<Levels<T>> {
+    pub fn apply(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<LazyTable<T>>)]) -> Result<Levels<T>> {
         let mut levels = self.levels.clone();
         for (number, level) in levels.iter_mut().enumerate() {
             let goes = |table: u64| removes.contains(&(number, table));
@@ -128,11 +128,11 @@ impl<T> Levels<T> {
 
     /// Returns the same version with new handles for the chosen tables, which are then opened again by their next
     /// reader; and the number of new handles.
-    pub fn with_anew(&self, mut is_due: impl FnMut(&Handle<T>) -> bool) -> (Levels<T>, usize) {
+    pub fn with_anew(&self, mut is_due: impl FnMut(&LazyTable<T>) -> bool) -> (Levels<T>, usize) {
         let mut taken = 0;
         let levels = self.levels.each_ref().map(|level| {
             let before = taken;
-            let handle = |handle: &Arc<Handle<T>>| match is_due(handle) {
+            let handle = |handle: &Arc<LazyTable<T>>| match is_due(handle) {
                 true => {
                     taken += 1;
                     handle.anew()
@@ -167,19 +167,19 @@ impl<T> Levels<T> {
 
     /// Returns the level-0 tables that may hold `key`, newest first.
     #[inline]
-    pub fn newest_holding<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
-        Holding { deeper: &[], ..self.holding(key) }
+    pub fn newest_holding<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<LazyTable<T>>> {
+        TablesHolding { deeper: &[], ..self.holding(key) }
     }
 
     /// Returns every table that may hold `key`, those with newer versions first.
     #[inline]
-    pub fn holding<'a>(&'a self, key: &'a [u8]) -> Holding<'a, T> {
+    pub fn holding<'a>(&'a self, key: &'a [u8]) -> TablesHolding<'a, T> {
         let level = &*self.levels[0];
         let wanted = match &level.heads {
             Some(heads) if !level.tables.is_empty() => Some((&**heads, heads.of(key))),
             _ => None,
         };
-        Holding { levels: self, key, wanted, at: 0, deeper: &self.filled }
+        TablesHolding { levels: self, key, wanted, at: 0, deeper: &self.filled }
     }
 
     /// Returns the levels >= 1 that have tables.
@@ -190,7 +190,7 @@ impl<T> Levels<T> {
 
     /// Returns the only table of a level >= 1 that may hold `key`.
     #[inline]
-    pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<Handle<T>>> {
+    pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<LazyTable<T>>> {
         debug_assert!(level >= 1);
         self.levels[level].find(&self.order, key)
     }
@@ -208,7 +208,7 @@ impl<T> Levels<T> {
         level: usize,
         low: Option<&'a [u8]>,
         high: Option<&'a [u8]>,
-    ) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
+    ) -> impl Iterator<Item = &'a Arc<LazyTable<T>>> {
         self.levels[level].tables.iter().filter(move |handle| {
             let meta = handle.meta();
             low.is_none_or(|low| self.order.compare(&meta.largest, low).is_ge())
@@ -222,7 +222,7 @@ impl<T> Levels<T> {
     }
 
     /// Returns the table with this number.
-    pub fn get(&self, level: usize, number: u64) -> Option<&Arc<Handle<T>>> {
+    pub fn get(&self, level: usize, number: u64) -> Option<&Arc<LazyTable<T>>> {
         self.levels.get(level)?.tables.iter().find(|handle| handle.meta().number == number)
     }
 
@@ -240,7 +240,7 @@ impl<T> Levels<T> {
 }
 
 /// Iterator of `Levels::holding`.
-pub struct Holding<'a, T> {
+pub struct TablesHolding<'a, T> {
     levels: &'a Levels<T>,
     key: &'a [u8],
     /// The heads of level 0, and the head of the key if the key has one there; `None` without heads.
@@ -251,12 +251,12 @@ pub struct Holding<'a, T> {
     deeper: &'a [u8],
 }
 
-impl<'a, T> Iterator for Holding<'a, T> {
-    type Item = &'a Arc<Handle<T>>;
+impl<'a, T> Iterator for TablesHolding<'a, T> {
+    type Item = &'a Arc<LazyTable<T>>;
 
     #[inline]
-    fn next(&mut self) -> Option<&'a Arc<Handle<T>>> {
-        let Holding { levels, key, wanted, .. } = *self;
+    fn next(&mut self) -> Option<&'a Arc<LazyTable<T>>> {
+        let TablesHolding { levels, key, wanted, .. } = *self;
         while let Some(handle) = levels.levels[0].tables.get(self.at) {
             let by_heads = match wanted {
                 Some((heads, Some(wanted))) => heads.is_within(self.at, wanted),
@@ -292,13 +292,13 @@ impl<T> Level<T> {
     }
 
     /// Sorts the tables in the order of the level and checks I05.
-    fn new(order: &Order, level: usize, mut tables: Vec<Arc<Handle<T>>>) -> Result<Level<T>> {
+    fn new(order: &Order, level: usize, mut tables: Vec<Arc<LazyTable<T>>>) -> Result<Level<T>> {
         let bytes = tables.iter().map(|handle| handle.meta().size).fold(0, u64::saturating_add);
         if let Some(handle) = tables.iter().find(|handle| inverted(order, handle.meta())) {
             return Err(out_of_place(format!("{handle:?} ends before it begins")));
         }
         if level == 0 {
-            let age = |handle: &Arc<Handle<T>>| (handle.meta().newest_seqno(), handle.meta().number);
+            let age = |handle: &Arc<LazyTable<T>>| (handle.meta().newest_seqno(), handle.meta().number);
             tables.sort_by_key(|handle| std::cmp::Reverse(age(handle)));
             if active(Bug::LevelOutOfOrder) {
                 tables.reverse();
@@ -318,7 +318,7 @@ impl<T> Level<T> {
 
     /// Returns its tables: level 0 newest first, other levels by key.
     #[inline]
-    pub fn tables(&self) -> &[Arc<Handle<T>>] {
+    pub fn tables(&self) -> &[Arc<LazyTable<T>>] {
         &self.tables
     }
 
@@ -327,7 +327,7 @@ impl<T> Level<T> {
         self.bytes
     }
 
-    fn find(&self, order: &Order, key: &[u8]) -> Option<&Arc<Handle<T>>> {
+    fn find(&self, order: &Order, key: &[u8]) -> Option<&Arc<LazyTable<T>>> {
         if let Some(heads) = &self.heads {
             let wanted = heads.of(key)?;
             let at = heads.largest.partition_point(|largest| *largest < wanted);
@@ -341,7 +341,7 @@ impl<T> Level<T> {
     }
 
     fn seek(&self, order: &Order, key: &[u8]) -> usize {
-        let ends_before = |handle: &Arc<Handle<T>>| order.compare(&handle.meta().largest, key).is_lt();
+        let ends_before = |handle: &Arc<LazyTable<T>>| order.compare(&handle.meta().largest, key).is_lt();
         let Some(heads) = &self.heads else { return self.tables.partition_point(ends_before) };
         let Some(wanted) = heads.of(key) else {
             return if key < &heads.prefix[..] { 0 } else { self.tables.len() };
@@ -353,7 +353,7 @@ impl<T> Level<T> {
 }
 
 impl Heads {
-    fn new<T>(tables: &[Arc<Handle<T>>]) -> Heads {
+    fn new<T>(tables: &[Arc<LazyTable<T>>]) -> Heads {
         // The common prefix of the smallest and the largest bound is shared by all bounds between.
         let least = tables.iter().map(|handle| &handle.meta().smallest).min();
         let greatest = tables.iter().map(|handle| &handle.meta().largest).max();
@@ -425,7 +425,7 @@ impl<T> fmt::Debug for Levels<T> {
 mod tests {
     use super::*;
     use crate::order::Comparator;
-    use crate::version::Shelf;
+    use crate::version::TableCache;
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
@@ -441,7 +441,7 @@ mod tests {
         }
     }
 
-    fn table(number: u64, low: &[u8], high: &[u8], seqno: u64) -> Arc<Handle<()>> {
+    fn table(number: u64, low: &[u8], high: &[u8], seqno: u64) -> Arc<LazyTable<()>> {
         let meta = TableMeta {
             number,
             smallest: low.to_vec(),
@@ -450,7 +450,7 @@ mod tests {
             size: 10,
             ..TableMeta::default()
         };
-        Handle::new(Arc::new(meta), Shelf::new("f", Arc::default(), |_| Ok(())))
+        LazyTable::new(Arc::new(meta), TableCache::new("f", Arc::default(), |_| Ok(())))
     }
 
     fn keys() -> impl Strategy<Value = Vec<u8>> {
@@ -468,7 +468,7 @@ mod tests {
             let fast = Levels::new(Order::bytewise(), tables.clone()).unwrap();
             let slow = Levels::new(Order::custom(Arc::new(Slow)), tables).unwrap();
             for probe in probes.iter().map(|key| [&prefix[..], key].concat()).chain(probes.clone()).chain(bounds) {
-                let number = |handle: &Arc<Handle<()>>| handle.meta().number;
+                let number = |handle: &Arc<LazyTable<()>>| handle.meta().number;
                 let walked = fast.level(level).tables().iter().find(|handle| holds(fast.order(), handle.meta(), &probe));
                 let seek = fast.level(level).tables().iter().take_while(|handle| handle.meta().largest < probe).count();
                 for levels in [&fast, &slow] {

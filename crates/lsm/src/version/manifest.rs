@@ -23,13 +23,13 @@ use std::sync::Arc;
 
 use super::current::Current;
 use super::edit::Edit;
-use super::recover::{CHECK_AT, EDITS_AT, Recovered, WITNESS_AT};
-use super::state::State;
+use super::recover::{CHECK_AT, EDITS_AT, RecoveredManifest, WITNESS_AT};
+use super::state::ManifestState;
 use crate::checksum::{Uid, hash};
 use crate::env::{Env, File, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
-use crate::header::{FileKind, Header};
+use crate::header::{FileHeader, FileKind};
 use crate::identity::StoreIdentity;
 use crate::names::{Name, check_place};
 use crate::planted::{Bug, active};
@@ -40,7 +40,7 @@ pub struct Manifest {
     env: Env,
     dir: PathBuf,
     identity: StoreIdentity,
-    state: State,
+    state: ManifestState,
     chain: Chain,
     /// The error after which nothing more is written.
     ended: Option<Error>,
@@ -70,7 +70,7 @@ struct Chain {
 const LENGTH_OVER_WEIGHT: u64 = 8;
 
 /// An error, and the possible effects of the failed operation.
-struct Failure {
+struct ManifestFailure {
     error: Error,
     /// True if the operation certainly had no effect, so that the manifest remains usable.
     harmless: bool,
@@ -78,18 +78,18 @@ struct Failure {
     may_be_named: bool,
 }
 
-type Attempt<T> = std::result::Result<T, Failure>;
+type Attempt<T> = std::result::Result<T, ManifestFailure>;
 
-fn harmless(error: Error) -> Failure {
-    Failure { error, harmless: true, may_be_named: false }
+fn harmless(error: Error) -> ManifestFailure {
+    ManifestFailure { error, harmless: true, may_be_named: false }
 }
 
-fn fatal(error: Error) -> Failure {
-    Failure { error, harmless: false, may_be_named: false }
+fn fatal(error: Error) -> ManifestFailure {
+    ManifestFailure { error, harmless: false, may_be_named: false }
 }
 
-fn half_named(error: Error) -> Failure {
-    Failure { error, harmless: false, may_be_named: true }
+fn half_named(error: Error) -> ManifestFailure {
+    ManifestFailure { error, harmless: false, may_be_named: true }
 }
 
 impl Manifest {
@@ -102,7 +102,7 @@ impl Manifest {
         identity: impl Into<StoreIdentity>,
         first: &Edit,
     ) -> Result<Manifest> {
-        let mut state = State::default();
+        let mut state = ManifestState::default();
         state.apply(first).map_err(refused)?;
         if Current::read(env, dir)?.is_some() {
             return Err(Error::invalid("the directory holds a store"));
@@ -114,8 +114,8 @@ impl Manifest {
 
     /// Continues after a recovery: begins a new manifest with the recovered state and one edit with the results of the
     /// recovery, and moves CURRENT to it (I16). Until that moment the store is unchanged; after it the old manifest is
-    /// removed. `number` must be at least `Recovered::next_file`.
-    pub fn resume(env: &Env, dir: &Path, found: &Recovered, number: u64, edit: &Edit) -> Result<Manifest> {
+    /// removed. `number` must be at least `RecoveredManifest::next_file`.
+    pub fn resume(env: &Env, dir: &Path, found: &RecoveredManifest, number: u64, edit: &Edit) -> Result<Manifest> {
         let mut state = found.state.clone();
         state.apply(edit).map_err(refused)?;
         let manifest = Manifest::begin(env, dir, number, found.identity.clone(), state)?;
@@ -123,7 +123,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn begin(env: &Env, dir: &Path, number: u64, identity: StoreIdentity, mut state: State) -> Result<Manifest> {
+    fn begin(
+        env: &Env,
+        dir: &Path,
+        number: u64,
+        identity: StoreIdentity,
+        mut state: ManifestState,
+    ) -> Result<Manifest> {
         state.next_file = state.next_file.max(number.saturating_add(1));
         let chain = publish(env, dir, number, &identity, &state).map_err(|failure| failure.error)?;
         Ok(Manifest { env: env.clone(), dir: dir.to_owned(), identity, state, chain, ended: None })
@@ -173,7 +179,7 @@ impl Manifest {
     }
 
     /// Returns the state that results from all edits.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &ManifestState {
         &self.state
     }
 
@@ -221,7 +227,7 @@ impl Manifest {
         }
     }
 
-    fn note(&mut self, failure: Failure) -> Error {
+    fn note(&mut self, failure: ManifestFailure) -> Error {
         if !failure.harmless {
             self.ended.get_or_insert_with(|| failure.error.clone());
         }
@@ -246,7 +252,7 @@ impl Chain {
         let at = EDITS_AT + self.end;
         if let Err(error) = self.file.write_at(&frame, at).during(|| format!("write {}", self.name())) {
             let can_go_on = error.is_out_of_space() && self.file.set_len(at).is_ok();
-            return Err(Failure { error, harmless: can_go_on, may_be_named: false });
+            return Err(ManifestFailure { error, harmless: can_go_on, may_be_named: false });
         }
         self.file.sync_data().during(|| format!("sync {}", self.name())).map_err(fatal)?;
         (self.end, self.link, self.edits) = (self.end + frame.len() as u64, link, self.edits + 1);
@@ -264,7 +270,7 @@ impl Chain {
 }
 
 /// Writes a manifest that begins with the whole state, makes it durable, and lets CURRENT name it.
-fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: &State) -> Attempt<Chain> {
+fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: &ManifestState) -> Attempt<Chain> {
     let name = Name::Manifest(number).to_string();
     let path = dir.join(&name);
     let file = env.fs.open(&path, Open::Create).during(|| format!("create {name}")).map_err(harmless)?;
@@ -291,7 +297,13 @@ fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: 
 }
 
 /// Writes the first page, which already counts the first edit as witnessed: nobody reads it before it is synced.
-fn fill(env: &Env, file: Arc<dyn File>, number: u64, identity: &StoreIdentity, state: &State) -> Attempt<Chain> {
+fn fill(
+    env: &Env,
+    file: Arc<dyn File>,
+    number: u64,
+    identity: &StoreIdentity,
+    state: &ManifestState,
+) -> Attempt<Chain> {
     let nonce = env.random.next_u64();
     let picture = state.snapshot();
     let weight = picture.weight();
@@ -329,7 +341,7 @@ fn remove_leftover(env: &Env, path: &Path) -> Result<()> {
 }
 
 fn first_page(number: u64, nonce: u64, identity: &StoreIdentity, end: u64) -> Vec<u8> {
-    let mut page = Header::new(FileKind::Manifest, identity.store).encode().to_vec();
+    let mut page = FileHeader::new(FileKind::Manifest, identity.store).encode().to_vec();
     page.extend_from_slice(&number.to_le_bytes());
     page.extend_from_slice(&nonce.to_le_bytes());
     debug_assert_eq!(page.len(), CHECK_AT);

@@ -1,7 +1,7 @@
 //! Versions: the tables that make up the store, kept as immutable versions in memory and as a chain of edits on disk.
 //!
 //! In:     a flush, a compaction or a change of families, as an `Edit`.
-//! Out:    `Levels`, the version that readers pin; `State`, the starting point of a reopened store.
+//! Out:    `Levels`, the version that readers pin; `ManifestState`, the starting point of a reopened store.
 //! Holds:  tables of a level >= 1 are disjoint (I05); a file is deleted only when no version names it (I06); an edit is
 //!         durable before its files are relied on (I04); after a failed sync nothing more is written until reopen
 //!         (I09).
@@ -11,9 +11,9 @@
 //! edit      one change of the store, encoded            state     the result of all edits so far
 //! manifest  appends edits, rotates                      recover   reads a manifest back
 //! current   the file that names the manifest            family    the options of a family, encoded
-//! handle    one table, opened on demand                 dead      obsolete files and memory
-//! levels    the version of one family                   lines     event log entries
+//! handle    one table, opened on demand                 levels    the version of one family
 //! contents  what a directory holds: a store or other files
+//! event_log, obsolete_files
 //! ```
 
 mod contents;
@@ -22,13 +22,13 @@ mod contents_tests;
 #[cfg(test)]
 mod crash_tests;
 mod current;
-pub mod dead;
 pub mod edit;
+pub mod event_log;
 pub mod family;
 pub mod handle;
 pub mod levels;
-pub mod lines;
 pub mod manifest;
+pub mod obsolete_files;
 pub mod recover;
 pub mod state;
 #[cfg(test)]
@@ -36,14 +36,14 @@ mod tests;
 
 pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
 pub use current::store_named;
-pub use dead::{Dead, DeadFiles};
-pub use edit::{Change, Edit, TableMeta};
-pub use handle::{Handle, Holder, OpenTables, Shelf};
+pub use edit::{Edit, EditChange, TableMeta};
+pub use event_log::{EventLine, EventLines};
+pub use handle::{Holder, LazyTable, OpenTables, TableCache};
 pub use levels::{Level, Levels};
-pub use lines::{Line, Lines};
 pub use manifest::Manifest;
-pub use recover::{Recovered, Torn, is_unfinished, recover};
-pub use state::{Cut, Family, State};
+pub use obsolete_files::{ObsoleteList, ObsoleteObject};
+pub use recover::{RecoveredManifest, Torn, is_unfinished, recover};
+pub use state::{FamilyState, ManifestState, RecordedCut};
 
 /// Levels of a family: 0, whose tables may overlap, to 6, the bottom.
 pub const LEVELS: usize = 7;

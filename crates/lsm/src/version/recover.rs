@@ -15,13 +15,13 @@ use std::path::Path;
 use super::contents::{Contents, contents};
 use super::current::Current;
 use super::edit::Edit;
-use super::state::State;
+use super::state::ManifestState;
 use crate::checksum::hash;
 use crate::codec::Reader;
 use crate::env::{Env, Open, read_exact};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::Name;
 
@@ -39,9 +39,9 @@ const FOLLOW_LIMIT: usize = 100;
 
 /// A store as described by its manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredManifest {
     /// The result of all whole edits.
-    pub state: State,
+    pub state: ManifestState,
     /// The store, and those that it descends from.
     pub identity: StoreIdentity,
     /// Features that whoever writes the store must know; a reader may ignore them.
@@ -54,7 +54,7 @@ pub struct Recovered {
     pub next_file: u64,
 }
 
-impl Recovered {
+impl RecoveredManifest {
     /// True if the creation of this store was interrupted, so that it was never confirmed. Only its first manifest,
     /// which names no log, has the number 1.
     pub fn is_unfinished(&self) -> bool {
@@ -79,17 +79,17 @@ pub struct Torn {
 
 /// The contents of one manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Replay {
+pub(super) struct EditReplay {
     pub(super) identity: StoreIdentity,
     pub(super) read_compatible: u32,
-    pub(super) state: State,
+    pub(super) state: ManifestState,
     pub(super) torn: Option<Torn>,
 }
 
 /// Reads the store in `dir`; `None` if there is none. A directory with our tables or log files but without CURRENT is
 /// damage. A directory with nothing but manifests is a store whose creation was interrupted and never confirmed
 /// (`contents`).
-pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
+pub fn recover(env: &Env, dir: &Path) -> Result<Option<RecoveredManifest>> {
     let names = match env.fs.list(dir) {
         Ok(names) => names,
         Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
@@ -102,7 +102,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
         _ => return Ok(None),
     }
     let Some((current, replay)) = follow(env, dir)? else { return Ok(None) };
-    let Replay { identity, read_compatible, state, torn } = replay;
+    let EditReplay { identity, read_compatible, state, torn } = replay;
     if identity.store != current.store {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         let error = Error::corruption(damage, "the manifest of another store");
@@ -112,10 +112,10 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     let numbers = names.iter().filter_map(|name| name.number());
     let greatest = numbers.filter(|number| *number < counter.saturating_add(MOST_UNNAMED)).max().unwrap_or(0);
     let next_file = counter.max(greatest.saturating_add(1));
-    Ok(Some(Recovered { state, identity, read_compatible, number: current.manifest, torn, next_file }))
+    Ok(Some(RecoveredManifest { state, identity, read_compatible, number: current.manifest, torn, next_file }))
 }
 
-/// True if the creation of the store in `dir` was interrupted (`Recovered::is_unfinished`). Reads no manifest but the
+/// True if the creation of the store in `dir` was interrupted (`RecoveredManifest::is_unfinished`). Reads no manifest but the
 /// first.
 pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
     match Current::read(env, dir)? {
@@ -125,7 +125,7 @@ pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
 }
 
 /// Reads the manifest that CURRENT names, and retries if a writer has just replaced it. Returns `None` without CURRENT.
-fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, Replay)>> {
+fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, EditReplay)>> {
     let mut before = None;
     for _ in 0..FOLLOW_LIMIT {
         let Some(current) = Current::read(env, dir)? else { return Ok(None) };
@@ -156,7 +156,7 @@ pub(super) fn replay(
     name: &str,
     length: impl Fn() -> Result<u64>,
     mut read: impl FnMut(u64, usize) -> Result<Vec<u8>>,
-) -> Result<Replay> {
+) -> Result<EditReplay> {
     let damaged = |offset: u64| move |error: Error| error.in_file(name, offset);
     let paged = length()?;
     if paged < EDITS_AT {
@@ -170,7 +170,7 @@ pub(super) fn replay(
     }
     let witness = page.witness.ok_or_else(|| damaged(WITNESS_AT[0] as u64)(Error::structural("no witness checks")))?;
 
-    let mut state = State::default();
+    let mut state = ManifestState::default();
     let (mut end, mut link, mut edits) = (0, page.nonce, 0);
     while let Some((header, body)) = next_frame(length, end, &mut read)? {
         if !(header.kind == FrameKind::Batch && header.seqno == edits && header.fits(link, end, &body)) {
@@ -189,7 +189,7 @@ pub(super) fn replay(
     }
     let bytes = length - (EDITS_AT + end);
     let torn = (bytes > 0).then(|| Torn { file: name.to_owned(), offset: EDITS_AT + end, bytes });
-    Ok(Replay { identity: page.identity, read_compatible: page.read_compatible, state, torn })
+    Ok(EditReplay { identity: page.identity, read_compatible: page.read_compatible, state, torn })
 }
 
 /// Reads the frame that may begin `end` bytes into the edits, if the rest of the file is long enough for one.
@@ -224,7 +224,7 @@ struct FirstPage {
 }
 
 fn first_page(page: &[u8]) -> Result<FirstPage> {
-    let Header { uid: store, read_compatible, .. } = Header::decode(page, FileKind::Manifest)?;
+    let FileHeader { uid: store, read_compatible, .. } = FileHeader::decode(page, FileKind::Manifest)?;
     let mut reader = Reader::starting_at(page, HEADER_BYTES);
     let (number, nonce, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
     let found = hash(&page[..CHECK_AT]);

@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 
-use super::edit::{Change, Edit, TableMeta};
-use super::lines::{Line, Lines};
+use super::edit::{Edit, EditChange, TableMeta};
+use super::event_log::{EventLine, EventLines};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::names::system_number;
 use crate::planted::{Bug, active};
 use crate::record::Seqno;
-use crate::wal::{LogStart, Place};
+use crate::wal::{LogPlace, LogStart};
 
 /// The state of the store, as far as the manifest records it. Clones share unchanged parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ManifestState {
     /// The column families by id.
-    pub families: RedBlackTreeMapSync<u32, Arc<Family>>,
+    pub families: RedBlackTreeMapSync<u32, Arc<FamilyState>>,
     /// Their ids by name.
     ids: RedBlackTreeMapSync<Arc<str>, u32>,
     /// Number of tables of all families.
@@ -29,7 +29,7 @@ pub struct State {
     /// The position where reading of the log begins; `None` before the first log was named.
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
-    pub sealed: BTreeMap<u64, Place>,
+    pub sealed: BTreeMap<u64, LogPlace>,
     /// True if frames of the log may point into value files.
     pub log_points: bool,
     /// The log offset below which edits made commits permanent.
@@ -45,16 +45,16 @@ pub struct State {
     /// An id above every family id ever used.
     pub next_family: u32,
     /// The cuts that recoveries made in the log.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<RecordedCut>,
     /// Compactions have dropped records that expired by this time, in microseconds since 1970.
     pub expired_through: u64,
     /// The event log entries.
-    pub lines: Lines,
+    pub lines: EventLines,
 }
 
 /// One column family.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct FamilyState {
     /// Its id.
     pub id: u32,
     /// Its name.
@@ -77,7 +77,7 @@ pub struct Family {
 
 /// A cut that a recovery made in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct RecordedCut {
     /// The logical offset of the log's new end.
     pub offset: u64,
     /// Number of bytes set aside.
@@ -86,7 +86,7 @@ pub struct Cut {
     pub file: u64,
 }
 
-impl State {
+impl ManifestState {
     /// Applies one edit. If the edit does not fit, returns the reason; the state is then partially changed.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), &'static str> {
         edit.changes.iter().try_for_each(|change| self.change(change))
@@ -94,53 +94,54 @@ impl State {
 
     /// Returns an edit that makes an empty state equal to this one.
     pub fn snapshot(&self) -> Edit {
-        let mut changes = vec![Change::Counters {
+        let mut changes = vec![EditChange::Counters {
             next_file: self.next_file,
             last_seqno: self.last_seqno,
             next_family: self.next_family,
         }];
         for family in self.families.values() {
-            changes.push(Change::FamilyCreated {
+            changes.push(EditChange::FamilyCreated {
                 id: family.id,
                 name: family.name.clone(),
                 comparator: family.comparator.clone(),
                 options: family.options.clone(),
             });
-            changes.push(Change::Flushed { family: family.id, seqno: family.flushed });
-            changes.extend(family.tables.values().map(|(level, table)| Change::TableAdded {
+            changes.push(EditChange::Flushed { family: family.id, seqno: family.flushed });
+            changes.extend(family.tables.values().map(|(level, table)| EditChange::TableAdded {
                 family: family.id,
                 level: *level,
                 table: Arc::clone(table),
             }));
-            changes
-                .extend(family.barred.iter().map(|number| Change::TableBarred { family: family.id, number: *number }));
-            changes.extend(family.fences.iter().map(|(id, fence)| Change::FenceAdded {
+            changes.extend(
+                family.barred.iter().map(|number| EditChange::TableBarred { family: family.id, number: *number }),
+            );
+            changes.extend(family.fences.iter().map(|(id, fence)| EditChange::FenceAdded {
                 family: family.id,
                 id: *id,
                 fence: Arc::clone(fence),
             }));
             let (family, through, dropped) = (family.id, self.expired_through, family.expired);
             let any = dropped.count() > 0;
-            changes.extend(any.then_some(Change::Expired { family, through, dropped }));
+            changes.extend(any.then_some(EditChange::Expired { family, through, dropped }));
         }
         if let Some(LogStart { place, ring, ring_nonce }) = self.log {
-            changes.push(Change::LogStart { place, ring, ring_nonce });
+            changes.push(EditChange::LogStart { place, ring, ring_nonce });
         }
         if self.log_points {
-            changes.push(Change::LogPoints);
+            changes.push(EditChange::LogPoints);
         }
-        changes.extend(self.sealed.values().copied().map(Change::SegmentSealed));
-        changes.push(Change::Permanent { offset: self.permanent_offset, seqno: self.permanent_seqno });
-        changes.push(Change::LogWitness { offset: self.log_witness });
-        changes.extend(self.cuts.iter().map(|Cut { offset, bytes, file }| Change::Cut {
+        changes.extend(self.sealed.values().copied().map(EditChange::SegmentSealed));
+        changes.push(EditChange::Permanent { offset: self.permanent_offset, seqno: self.permanent_seqno });
+        changes.push(EditChange::LogWitness { offset: self.log_witness });
+        changes.extend(self.cuts.iter().map(|RecordedCut { offset, bytes, file }| EditChange::Cut {
             offset: *offset,
             bytes: *bytes,
             file: *file,
         }));
         if self.lines.taken_out() > 0 {
-            changes.push(Change::LinesTakenOut { through: self.lines.taken_out() });
+            changes.push(EditChange::LinesTakenOut { through: self.lines.taken_out() });
         }
-        let line = |(number, bytes): &Line| Change::Line { number: *number, bytes: Arc::clone(bytes) };
+        let line = |(number, bytes): &EventLine| EditChange::Line { number: *number, bytes: Arc::clone(bytes) };
         if !active(Bug::LinesLostAtRotation) {
             changes.extend(self.lines.iter().map(line));
         }
@@ -148,8 +149,8 @@ impl State {
     }
 
     /// Returns the same tables without a log: the starting point for a copy of the store, which begins a new log.
-    pub fn without_log(&self) -> State {
-        State {
+    pub fn without_log(&self) -> ManifestState {
+        ManifestState {
             log: None,
             log_points: false,
             sealed: BTreeMap::new(),
@@ -166,17 +167,17 @@ impl State {
     }
 
     /// Returns the family with this name.
-    pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
+    pub fn family(&self, name: &str) -> Option<&Arc<FamilyState>> {
         self.ids.get(name).and_then(|id| self.families.get(id))
     }
 
-    fn change(&mut self, change: &Change) -> Result<(), &'static str> {
+    fn change(&mut self, change: &EditChange) -> Result<(), &'static str> {
         match change {
-            Change::FamilyCreated { id, name, comparator, options } => {
+            EditChange::FamilyCreated { id, name, comparator, options } => {
                 if self.families.contains_key(id) || self.family(name).is_some() {
                     return Err("creates a family that exists");
                 }
-                let family = Family {
+                let family = FamilyState {
                     id: *id,
                     name: name.clone(),
                     comparator: comparator.clone(),
@@ -193,13 +194,13 @@ impl State {
                     self.next_family = self.next_family.max(id.saturating_add(1));
                 }
             }
-            Change::FamilyDropped { id } => {
+            EditChange::FamilyDropped { id } => {
                 let dropped = self.families.get(id).cloned().ok_or("drops a family that does not exist")?;
                 self.families.remove_mut(id);
                 self.ids.remove_mut(&dropped.name[..]);
                 self.tables -= dropped.tables.len();
             }
-            Change::TableAdded { family, level, table } => {
+            EditChange::TableAdded { family, level, table } => {
                 if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
                     return Err("adds a table that exists");
                 }
@@ -208,7 +209,7 @@ impl State {
                 table.values.iter().for_each(|values| self.saw_file(values.file.number));
                 self.last_seqno = self.last_seqno.max(table.newest_seqno());
             }
-            Change::TableRemoved { family, level, number } => {
+            EditChange::TableRemoved { family, level, number } => {
                 let family = self.named(*family)?;
                 family.barred.remove(number);
                 let removed = family.tables.remove(number);
@@ -217,72 +218,72 @@ impl State {
                 }
                 self.tables -= 1;
             }
-            Change::Flushed { family, seqno } => {
+            EditChange::Flushed { family, seqno } => {
                 let family = self.named(*family)?;
                 family.flushed = family.flushed.max(*seqno);
                 self.last_seqno = self.last_seqno.max(*seqno);
             }
-            Change::LogStart { place, ring, ring_nonce } => {
+            EditChange::LogStart { place, ring, ring_nonce } => {
                 self.log = Some(LogStart { place: *place, ring: *ring, ring_nonce: *ring_nonce });
                 self.sealed.retain(|_, end| end.offset > place.offset);
                 self.saw_file(place.segment);
                 self.saw_file(*ring);
             }
-            Change::SegmentSealed(place) => {
+            EditChange::SegmentSealed(place) => {
                 self.sealed.insert(place.segment, *place);
                 self.saw_file(place.segment);
             }
-            Change::Permanent { offset, seqno } => {
+            EditChange::Permanent { offset, seqno } => {
                 self.permanent_offset = self.permanent_offset.max(*offset);
                 self.permanent_seqno = self.permanent_seqno.max(*seqno);
                 self.last_seqno = self.last_seqno.max(*seqno);
             }
-            Change::Counters { next_file, last_seqno, next_family } => {
+            EditChange::Counters { next_file, last_seqno, next_family } => {
                 self.next_file = self.next_file.max(*next_file);
                 self.last_seqno = self.last_seqno.max(*last_seqno);
                 self.next_family = self.next_family.max(*next_family);
             }
-            Change::SegmentRetired { segment } => {
+            EditChange::SegmentRetired { segment } => {
                 self.sealed.remove(segment);
             }
-            Change::LogPoints => self.log_points = true,
-            Change::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
-            Change::Cut { offset, bytes, file } => {
-                self.cuts.push(Cut { offset: *offset, bytes: *bytes, file: *file });
+            EditChange::LogPoints => self.log_points = true,
+            EditChange::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
+            EditChange::Cut { offset, bytes, file } => {
+                self.cuts.push(RecordedCut { offset: *offset, bytes: *bytes, file: *file });
                 self.saw_file(*file);
             }
-            Change::FenceAdded { family, id, fence } => {
+            EditChange::FenceAdded { family, id, fence } => {
                 if self.named(*family)?.fences.insert(*id, Arc::clone(fence)).is_some() {
                     return Err("adds a fence that exists");
                 }
                 self.saw_file(*id);
             }
-            Change::FenceLifted { family, id } => {
+            EditChange::FenceLifted { family, id } => {
                 self.named(*family)?.fences.remove(id).ok_or("lifts a fence that does not exist")?;
             }
-            Change::TableBarred { family, number } => {
+            EditChange::TableBarred { family, number } => {
                 let family = self.named(*family)?;
                 if !family.tables.contains_key(number) {
                     return Err("bars a table that does not exist");
                 }
                 family.barred.insert(*number);
             }
-            Change::Line { number, bytes } => {
+            EditChange::Line { number, bytes } => {
                 if !self.lines.add(*number, Arc::clone(bytes)) {
                     return Err("gives the number of a line again");
                 }
             }
-            Change::Expired { family, through, dropped } => {
+            EditChange::Expired { family, through, dropped } => {
                 self.named(*family)?.expired.merge(dropped);
                 self.expired_through = self.expired_through.max(*through);
             }
-            Change::LinesTakenOut { through } => self.lines.take_out(*through),
-            Change::Skipped { .. } => {}
+            EditChange::LinesTakenOut { through } => self.lines.take_out(*through),
+            EditChange::Skipped { .. } => {}
         }
         Ok(())
     }
 
-    fn named(&mut self, family: u32) -> Result<&mut Family, &'static str> {
+    fn named(&mut self, family: u32) -> Result<&mut FamilyState, &'static str> {
         let family = self.families.get_mut(&family);
         family.map(Arc::make_mut).ok_or("names a family that does not exist")
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::edit::{Change, Edit, TableMeta};
+use super::edit::{Edit, EditChange, TableMeta};
 use super::manifest::Manifest;
-use super::recover::{Recovered, recover};
-use super::state::State;
+use super::recover::{RecoveredManifest, recover};
+use super::state::ManifestState;
 use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};
-use crate::header::{FileKind, Header};
-use crate::wal::Place;
+use crate::header::{FileHeader, FileKind};
+use crate::wal::LogPlace;
 
 const STORE: Uid = Uid([7; 16]);
 
@@ -27,18 +27,18 @@ fn table(number: u64) -> Arc<TableMeta> {
 }
 
 fn added(number: u64) -> Edit {
-    vec![Change::TableAdded { family: 0, level: 0, table: table(number) }].into()
+    vec![EditChange::TableAdded { family: 0, level: 0, table: table(number) }].into()
 }
 
-fn family(id: u32, name: &str) -> Change {
-    Change::FamilyCreated { id, name: name.into(), comparator: "wax.bytewise".into(), options: vec![] }
+fn family(id: u32, name: &str) -> EditChange {
+    EditChange::FamilyCreated { id, name: name.into(), comparator: "wax.bytewise".into(), options: vec![] }
 }
 
 fn create(env: &Env, dir: &Path) -> Manifest {
     Manifest::create(env, dir, 1, STORE, &vec![family(0, "default")].into()).unwrap()
 }
 
-fn reopened(env: &Env, dir: &Path) -> Recovered {
+fn reopened(env: &Env, dir: &Path) -> RecoveredManifest {
     recover(env, dir).unwrap().unwrap()
 }
 
@@ -105,8 +105,8 @@ fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
         for number in 100..200 {
             let mut edit = added(number);
             if watched {
-                edit.changes.push(Change::Line { number, bytes: [7; 80].as_slice().into() });
-                edit.changes.push(Change::Flushed { family: crate::names::system_id(1), seqno: number });
+                edit.changes.push(EditChange::Line { number, bytes: [7; 80].as_slice().into() });
+                edit.changes.push(EditChange::Flushed { family: crate::names::system_id(1), seqno: number });
             }
             manifest.append(&edit).unwrap();
             if manifest.is_full(6000) {
@@ -128,7 +128,7 @@ fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
 fn a_manifest_of_lines_alone_is_rotated_in_the_end() {
     let (env, dir) = (Env::real(), dir());
     let mut manifest = create(&env, dir.path());
-    let lines = |number| Edit::from(vec![Change::Line { number, bytes: [7; 1000].as_slice().into() }]);
+    let lines = |number| Edit::from(vec![EditChange::Line { number, bytes: [7; 1000].as_slice().into() }]);
     for number in 1.. {
         manifest.append(&lines(number)).unwrap();
         if manifest.is_full(5000) {
@@ -157,8 +157,8 @@ fn an_edit_that_cannot_follow_changes_nothing() {
     let mut manifest = create(&env, dir.path());
     let before = bytes(dir.path(), "MANIFEST-000001");
     for change in [
-        Change::TableRemoved { family: 0, level: 0, number: 5 },
-        Change::FamilyDropped { id: 3 },
+        EditChange::TableRemoved { family: 0, level: 0, number: 5 },
+        EditChange::FamilyDropped { id: 3 },
         family(0, "again"),
         family(1, "default"),
     ] {
@@ -179,7 +179,7 @@ fn no_directory_or_an_interrupted_creation_is_no_store_and_a_lost_pointer_is_dam
     assert!(recover(&env, dir.path()).unwrap().is_none());
     put(dir.path(), "000002.log", b"somebody's own notes");
     assert!(recover(&env, dir.path()).unwrap().is_none(), "a name proves nothing");
-    put(dir.path(), "000002.log", &Header::new(FileKind::Segment, Uid([8; 16])).encode());
+    put(dir.path(), "000002.log", &FileHeader::new(FileKind::Segment, Uid([8; 16])).encode());
     let error = recover(&env, dir.path()).unwrap_err();
     let damage = error.damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.verdict), ("CURRENT", Verdict::Missing));
@@ -223,7 +223,7 @@ fn every_flipped_bit_is_named_or_changes_nothing() {
 }
 
 /// Reads a manifest from bytes.
-fn replay(bytes: &[u8]) -> crate::error::Result<State> {
+fn replay(bytes: &[u8]) -> crate::error::Result<ManifestState> {
     let read = |offset: u64, length: usize| Ok(bytes[offset as usize..offset as usize + length].to_vec());
     super::recover::replay("MANIFEST-000001", || Ok(bytes.len() as u64), read).map(|replay| replay.state)
 }
@@ -282,28 +282,29 @@ fn one_copy_of_the_witness_is_enough_and_none_is_damage() {
 }
 
 /// Operations on a state that always fit.
-fn states() -> impl Strategy<Value = State> {
+fn states() -> impl Strategy<Value = ManifestState> {
     vec((0u8..14, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
-        let mut state = State::default();
+        let mut state = ManifestState::default();
         for (what, n, word) in steps {
-            let place = Place { segment: n, nonce: word as u64, offset: word as u64, link: 9 };
+            let place = LogPlace { segment: n, nonce: word as u64, offset: word as u64, link: 9 };
             let change = match what {
                 0 => family(n as u32, &format!("family {n}")),
-                1 => Change::FamilyDropped { id: n as u32 },
+                1 => EditChange::FamilyDropped { id: n as u32 },
                 2 | 3 => {
-                    Change::TableAdded { family: n as u32, level: (word % 7) as u8, table: table(word as u64 % 50) }
+                    EditChange::TableAdded { family: n as u32, level: (word % 7) as u8, table: table(word as u64 % 50) }
                 }
-                4 => Change::TableRemoved { family: n as u32, level: (word % 7) as u8, number: word as u64 % 50 },
-                5 => Change::Flushed { family: n as u32, seqno: word as u64 },
-                6 => Change::LogStart { place, ring: n, ring_nonce: 5 },
-                7 => Change::SegmentSealed(place),
-                8 => Change::Permanent { offset: word as u64, seqno: n },
-                9 => Change::Cut { offset: word as u64, bytes: n, file: n },
-                10 | 11 => {
-                    Change::Line { number: state.lines.last() + 1 + n / 4, bytes: word.to_le_bytes().as_slice().into() }
-                }
-                12 => Change::LogPoints,
-                _ => Change::LinesTakenOut { through: state.lines.last().saturating_sub(3) + n },
+                4 => EditChange::TableRemoved { family: n as u32, level: (word % 7) as u8, number: word as u64 % 50 },
+                5 => EditChange::Flushed { family: n as u32, seqno: word as u64 },
+                6 => EditChange::LogStart { place, ring: n, ring_nonce: 5 },
+                7 => EditChange::SegmentSealed(place),
+                8 => EditChange::Permanent { offset: word as u64, seqno: n },
+                9 => EditChange::Cut { offset: word as u64, bytes: n, file: n },
+                10 | 11 => EditChange::Line {
+                    number: state.lines.last() + 1 + n / 4,
+                    bytes: word.to_le_bytes().as_slice().into(),
+                },
+                12 => EditChange::LogPoints,
+                _ => EditChange::LinesTakenOut { through: state.lines.last().saturating_sub(3) + n },
             };
             let mut next = state.clone();
             if next.apply(&vec![change].into()).is_ok() {
@@ -317,7 +318,7 @@ fn states() -> impl Strategy<Value = State> {
 proptest! {
     #[test]
     fn a_snapshot_tells_the_whole_state(state in states()) {
-        let mut told = State::default();
+        let mut told = ManifestState::default();
         told.apply(&Edit::decode(&state.snapshot().encode()).unwrap()).unwrap();
         prop_assert_eq!(told, state);
     }
@@ -372,14 +373,14 @@ fn scripts_tell_what_a_manifest_does() {
 }
 
 /// Parses one change from a line of a script.
-fn change(line: &str) -> Change {
+fn change(line: &str) -> EditChange {
     use crate::scripts::{number, word};
     let n = |name: &str| number(line, name, 0);
     let family = n("family") as u32;
-    let place = Place { segment: n("segment"), nonce: n("nonce"), offset: n("offset"), link: n("link") };
+    let place = LogPlace { segment: n("segment"), nonce: n("nonce"), offset: n("offset"), link: n("link") };
     match line.split_whitespace().next().unwrap() {
         "create" => self::family(family, word(line, "name").unwrap()),
-        "drop" => Change::FamilyDropped { id: family },
+        "drop" => EditChange::FamilyDropped { id: family },
         "add" => {
             let (low, high) = word(line, "keys").unwrap().split_once("..").unwrap();
             let meta = TableMeta {
@@ -389,23 +390,23 @@ fn change(line: &str) -> Change {
                 greatest_seqno: n("seqno"),
                 ..TableMeta::default()
             };
-            Change::TableAdded { family, level: n("level") as u8, table: Arc::new(meta) }
+            EditChange::TableAdded { family, level: n("level") as u8, table: Arc::new(meta) }
         }
-        "remove" => Change::TableRemoved { family, level: n("level") as u8, number: n("table") },
-        "flushed" => Change::Flushed { family, seqno: n("seqno") },
-        "log" => Change::LogStart { place, ring: n("ring"), ring_nonce: n("ring_nonce") },
-        "sealed" => Change::SegmentSealed(place),
-        "retired" => Change::SegmentRetired { segment: n("segment") },
-        "permanent" => Change::Permanent { offset: n("offset"), seqno: n("seqno") },
-        "line" => Change::Line { number: n("number"), bytes: word(line, "text").unwrap().as_bytes().into() },
-        "points" => Change::LogPoints,
-        "gone" => Change::LinesTakenOut { through: n("through") },
-        "cut" => Change::Cut { offset: n("offset"), bytes: n("bytes"), file: n("file") },
+        "remove" => EditChange::TableRemoved { family, level: n("level") as u8, number: n("table") },
+        "flushed" => EditChange::Flushed { family, seqno: n("seqno") },
+        "log" => EditChange::LogStart { place, ring: n("ring"), ring_nonce: n("ring_nonce") },
+        "sealed" => EditChange::SegmentSealed(place),
+        "retired" => EditChange::SegmentRetired { segment: n("segment") },
+        "permanent" => EditChange::Permanent { offset: n("offset"), seqno: n("seqno") },
+        "line" => EditChange::Line { number: n("number"), bytes: word(line, "text").unwrap().as_bytes().into() },
+        "points" => EditChange::LogPoints,
+        "gone" => EditChange::LinesTakenOut { through: n("through") },
+        "cut" => EditChange::Cut { offset: n("offset"), bytes: n("bytes"), file: n("file") },
         other => panic!("no such change: {other}"),
     }
 }
 
-fn show(state: &State) -> String {
+fn show(state: &ManifestState) -> String {
     let mut out = String::new();
     for family in state.families.values() {
         out += &format!("family {} {:?} flushed={}\n", family.id, family.name, family.flushed);
@@ -429,6 +430,6 @@ fn show(state: &State) -> String {
     for (number, line) in state.lines.iter() {
         out += &format!("line {number}: {}\n", line.escape_ascii());
     }
-    let State { next_file, last_seqno, next_family, .. } = state;
+    let ManifestState { next_file, last_seqno, next_family, .. } = state;
     out + &format!("next file {next_file}, next family {next_family}, last seqno {last_seqno}\n")
 }

@@ -44,7 +44,7 @@ pub(super) struct RingRun {
 
 /// The reserved blocks of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Blocks {
+pub(super) struct ReservedBlocks {
     capacity: u64,
     /// Bytes of one part of the ring. The last part may be shorter.
     part: u64,
@@ -56,12 +56,12 @@ pub(super) struct Blocks {
     until: u64,
 }
 
-impl Blocks {
+impl ReservedBlocks {
     /// Starts with no part of the ring ready, at log end `end`, in a segment with blocks below `segment`. A ring of 0
     /// bytes (plain mode) needs none.
-    pub(super) fn new(capacity: u64, end: u64, segment: u64) -> Blocks {
+    pub(super) fn new(capacity: u64, end: u64, segment: u64) -> ReservedBlocks {
         let part = (capacity / PARTS).next_multiple_of(PAGE).max(PAGE);
-        let mut blocks = Blocks { capacity, part, ready: 0, segment: 0, until: 0 };
+        let mut blocks = ReservedBlocks { capacity, part, ready: 0, segment: 0, until: 0 };
         blocks.enter(end, segment);
         blocks
     }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn is_ready(blocks: &Blocks, pages: u64, page: u64) -> bool {
+    fn is_ready(blocks: &ReservedBlocks, pages: u64, page: u64) -> bool {
         blocks.ready & (1 << (page % pages * PAGE / blocks.part)) != 0
     }
 
@@ -142,7 +142,7 @@ mod tests {
             pages in 1u64..500, bits: u128, end in 0u64..2000, span in 0u64..400, segment in 0u64..3000,
         ) {
             let (end, segment) = (end * PAGE, segment * PAGE);
-            let mut blocks = Blocks::new(pages * PAGE, end, segment);
+            let mut blocks = ReservedBlocks::new(pages * PAGE, end, segment);
             blocks.ready = bits & (u128::MAX >> (128 - blocks.parts()));
             blocks.enter(end, segment);
             let not_ready = (end / PAGE..end / PAGE + pages).find(|page| !is_ready(&blocks, pages, *page));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_log_without_a_ring_depends_on_its_segment_alone() {
-        let mut blocks = Blocks::new(0, 5 * PAGE, 9 * PAGE);
+        let mut blocks = ReservedBlocks::new(0, 5 * PAGE, 9 * PAGE);
         assert_eq!((blocks.until(), blocks.missing(0, 1 << 30)), (9 * PAGE, None));
         blocks.enter(5 * PAGE, u64::MAX);
         assert_eq!(blocks.until(), u64::MAX);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_usual_log_begins_with_32_kib_and_asks_for_as_much_as_it_has_used() {
         let (ring, segment) = (4 << 20, 16 << 20);
-        assert_eq!((Blocks::new(ring, 0, 0).part, first_bytes(segment)), (32 << 10, 32 << 10));
+        assert_eq!((ReservedBlocks::new(ring, 0, 0).part, first_bytes(segment)), (32 << 10, 32 << 10));
         let ahead = [0, 64 << 10, 200 << 10, 1 << 20].map(|used| ahead_bytes(used, segment));
         assert_eq!(ahead, [32 << 10, 64 << 10, 200 << 10, 512 << 10]);
         assert_eq!((first_bytes(4 * PAGE), ahead_bytes(0, 4 * PAGE)), (2 * PAGE, 2 * PAGE));

@@ -11,13 +11,13 @@ use crate::planted::{self, Bug};
 /// Preconditions for ordering a batch, in terms of the log's configuration epoch (the word of rules). The default
 /// accepts every epoch and leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Under {
+pub struct OrderCondition {
     /// The epoch word at the time the batch was built.
     pub word: u64,
     /// The bits of the word that must be unchanged.
     pub mask: u64,
     /// How ordering the batch changes the epoch word.
-    pub then: Then,
+    pub then: EpochChange,
     /// If true, the batch is rejected instead of ordered whenever ordering would wait or write to a file.
     pub at_once: bool,
     /// Time of the batch on its creator's clock; 0 if it has no time. Ordered batches have strictly increasing times.
@@ -26,7 +26,7 @@ pub struct Under {
 
 /// How ordering a batch changes the epoch word: the batch is the last one under the old epoch.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Then {
+pub enum EpochChange {
     /// Leaves the word unchanged.
     #[default]
     Stay,
@@ -63,7 +63,7 @@ impl Epoch {
     /// True if a batch must be rejected: the epoch differs from its own in a masked bit, or a batch of the same or a
     /// later time was already ordered. The caller holds the order lock.
     #[inline]
-    pub(super) fn rejects(&self, under: &Under) -> bool {
+    pub(super) fn rejects(&self, under: &OrderCondition) -> bool {
         let is_late =
             || under.time <= self.last_time.load(Ordering::Relaxed) && !planted::active(Bug::TimesNotCompared);
         let changed = (self.word.0.load(Ordering::Relaxed) ^ under.word) & under.mask;
@@ -72,8 +72,8 @@ impl Epoch {
 
     /// Applies the change of a batch that is ordered now, and publishes its time. The caller holds the order lock.
     #[inline]
-    pub(super) fn pass(&self, under: &Under) {
-        if !matches!(under.then, Then::Stay) {
+    pub(super) fn pass(&self, under: &OrderCondition) {
+        if !matches!(under.then, EpochChange::Stay) {
             self.change(under.then);
         }
         if under.time != 0 {
@@ -83,12 +83,12 @@ impl Epoch {
 
     /// Changes the epoch word. The caller holds the order lock.
     #[cold]
-    pub(super) fn change(&self, then: Then) {
+    pub(super) fn change(&self, then: EpochChange) {
         let word = self.word.0.load(Ordering::Relaxed);
         let changed = match then {
-            Then::Stay => word,
-            Then::Low(low) => word >> 32 << 32 | u64::from(low),
-            Then::NextHigh => word.wrapping_add(1 << 32),
+            EpochChange::Stay => word,
+            EpochChange::Low(low) => word >> 32 << 32 | u64::from(low),
+            EpochChange::NextHigh => word.wrapping_add(1 << 32),
         };
         self.word.0.store(changed, Ordering::Release);
     }

@@ -6,9 +6,9 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::recover::{Facts, Reading, Visit};
+use super::recover::{LogProofs, LogReading, Visit};
 use super::ring::RingHeader;
-use super::segment::{LogStart, Place, SegmentHeader};
+use super::segment::{LogPlace, LogStart, SegmentHeader};
 use crate::env::{Env, File, Machine, Open, read_exact, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
@@ -19,18 +19,18 @@ const PIECE_BYTES: usize = 256 * 1024;
 
 /// The segments found in a directory.
 #[derive(Debug, Default)]
-pub struct Segments {
+pub struct FoundSegments {
     /// Every segment whose first page is intact, by its first offset; each is paired with the newest ring.
     pub starts: Vec<LogStart>,
     /// One error for each segment whose first page the device does not return: its contents are unknown.
     pub unread: Vec<Error>,
     /// Segments whose first page is damaged.
-    pub damaged: Vec<Headless>,
+    pub damaged: Vec<HeadlessSegment>,
 }
 
 /// A segment without a header: it was damaged, or a crash interrupted the creation of the segment.
 #[derive(Clone, Debug)]
-pub struct Headless {
+pub struct HeadlessSegment {
     /// The damage of its first page.
     pub error: Error,
     /// True if bytes other than zero follow the first page: the segment may have held frames.
@@ -38,13 +38,13 @@ pub struct Headless {
 }
 
 /// Looks at the first page of every segment. Files that `is_other` names are another store's, and left alone.
-pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<Segments> {
+pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<FoundSegments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let open = |name: Name| env.fs.open(&dir.join(name.to_string()), Open::Read);
     let page = |name: Name| -> io::Result<Vec<u8>> { read_exact(&*open(name)?, 0, PAGE_BYTES) };
     let headless = |error: Error, name: Name| {
         let is_used = open(name).and_then(|file| is_used(&*file)).unwrap_or(true);
-        Headless { error: of_segment(error, name), is_used }
+        HeadlessSegment { error: of_segment(error, name), is_used }
     };
     let (mut starts, mut unread, mut damaged, mut ring) = (Vec::new(), Vec::new(), Vec::new(), (0, 0));
     for name in names.iter().filter_map(|name| Name::parse(name)).filter(|name| !is_other(*name)) {
@@ -74,7 +74,7 @@ pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<Se
                     }
                 };
                 if let Some(SegmentHeader { nonce, first, .. }) = header.filter(|header| header.number == number) {
-                    let place = Place { segment: number, nonce, offset: first, link: nonce };
+                    let place = LogPlace { segment: number, nonce, offset: first, link: nonce };
                     starts.push(LogStart { place, ..LogStart::default() });
                 }
             }
@@ -89,7 +89,7 @@ pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<Se
     }
     starts.sort_by_key(|start| start.place.offset);
     let starts = starts.into_iter().map(|start| LogStart { ring: ring.0, ring_nonce: ring.1, ..start }).collect();
-    Ok(Segments { starts, unread, damaged })
+    Ok(FoundSegments { starts, unread, damaged })
 }
 
 /// True if the file has a nonzero byte after its first page.
@@ -116,8 +116,8 @@ fn of_segment(error: Error, name: Name) -> Error {
 /// Reads batches, starting at a segment, as long as each frame links to its predecessor. Returns the numbers of the
 /// segments read.
 pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
-    let facts = Facts::default();
-    let mut reading = Reading::begin((env, dir), from, &facts, Machine::default(), false)?;
+    let facts = LogProofs::default();
+    let mut reading = LogReading::begin((env, dir), from, &facts, Machine::default(), false)?;
     reading.run(env, dir, visit)?;
     Ok(reading.segments.iter().map(|segment| segment.header.number).collect())
 }

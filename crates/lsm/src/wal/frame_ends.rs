@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::limits::Limits;
+use super::limits::LogLimits;
 use super::segment::PAGE;
 
 /// Frame ends in the ring, one per `spacing` bytes, at which a drain may stop and free room.
@@ -18,7 +18,7 @@ pub(super) struct FrameEnds {
 }
 
 impl FrameEnds {
-    pub(super) fn new(limits: &Limits) -> FrameEnds {
+    pub(super) fn new(limits: &LogLimits) -> FrameEnds {
         let spacing = (limits.drain_bytes / 8).max(PAGE);
         FrameEnds { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
     }

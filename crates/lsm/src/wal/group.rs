@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::env::work::{Bell, lock};
 
-use super::segment::Place;
+use super::segment::LogPlace;
 
 /// Upper limit of one wait, however slow the disk is.
 const LONGEST: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ pub(super) struct GroupQueue {
 #[derive(Debug)]
 struct GroupState {
     /// The log is durable up to this place.
-    synced: Place,
+    synced: LogPlace,
     leading: bool,
     /// The end of the group being synced. `None` while the group gathers: it then covers all whole frames.
     end: Option<u64>,
@@ -70,13 +70,13 @@ pub(super) struct Leadership {
 
 impl GroupQueue {
     /// Starts with a log that is durable up to `synced`.
-    pub(super) fn new(synced: Place) -> GroupQueue {
+    pub(super) fn new(synced: LogPlace) -> GroupQueue {
         let state = GroupState { synced, leading: false, end: None, current: 0, gathering: Gathering::default() };
         GroupQueue { state: Mutex::new(state), bells: [const { Bell::new() }; 2], crowd: AtomicUsize::new(0) }
     }
 
     /// Returns the place up to which the log is durable.
-    pub(super) fn synced(&self) -> Place {
+    pub(super) fn synced(&self) -> LogPlace {
         lock(&self.state).synced
     }
 
@@ -126,7 +126,7 @@ impl GroupQueue {
 
     /// Ends a lead that took this time. The log is durable up to `synced`, or the sync failed. One of the later
     /// arrivals leads next; their wake-up channel becomes that of its group. Then this group's members return.
-    pub(super) fn finish(&self, lead: &Leadership, took: Duration, synced: Option<Place>) {
+    pub(super) fn finish(&self, lead: &Leadership, took: Duration, synced: Option<LogPlace>) {
         let mut state = lock(&self.state);
         let crowd = self.bells.iter().map(Bell::waiting).sum();
         self.crowd.store(crowd, Ordering::Relaxed);

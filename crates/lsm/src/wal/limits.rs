@@ -4,7 +4,7 @@ use super::segment::PAGE;
 
 /// Sizes of one log, from its settings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct LogLimits {
     /// Length of an ordinary segment's file.
     pub segment_bytes: u64,
     /// Bytes of the ring; 0 in plain mode.
@@ -15,7 +15,7 @@ pub(super) struct Limits {
     pub easy_bytes: u64,
 }
 
-impl Limits {
+impl LogLimits {
     /// File length of the segment of an idle log: 1/8 of the usual length. When writes resume, the next segment is
     /// ready before this one is full.
     pub(super) fn short_bytes(&self) -> u64 {

@@ -6,7 +6,7 @@
 //! wal.take_whole(&mut group);                // under the db's apply lock: whole frames, in order
 //! wal.acknowledge(group.last().end)?;        // the mark, before the commits return
 //!
-//! let whole = wal.append_alone(&sum, ..);    // fast path: the first three in one call; then acknowledge
+//! let whole = wal.try_append_fast(&sum, ..);    // fast path: the first three in one call; then acknowledge
 //! ```
 //!
 //! Short frames are copied before the order lock is released: a thread descheduled between ordering and copying would
@@ -28,12 +28,12 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
 use super::blocks::first_bytes;
-use super::epoch::{Epoch, Then, Under};
-use super::limits::Limits;
-use super::metrics::Metrics;
+use super::epoch::{Epoch, EpochChange, OrderCondition};
+use super::limits::LogLimits;
+use super::metrics::LogMetrics;
 use super::order::{Filler, FrameOrder, OrderStep, Placement};
 use super::preallocation::{LEAST_READY, MOST_READY};
-use super::ring::Ring;
+use super::ring::TailRing;
 use super::segment::{LogStart, PAGE, Segment, SegmentError, SegmentMaker};
 use super::stream::FrameStream;
 use super::supply::{Numbers, SegmentSupply};
@@ -118,13 +118,13 @@ impl<T> Wal<T> {
             reserves: env.fs.reserves_blocks(dir).during(|| "ask for the file system of the store")?,
         };
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
-        let ring = Ring::create(env, (dir, store), maker.machine, numbers(), start, capacity)?;
+        let ring = TailRing::create(env, (dir, store), maker.machine, numbers(), start, capacity)?;
         let segment_bytes = settings.log_segment_bytes();
         let blocks = first_bytes(segment_bytes);
         let first = maker
             .sparse(env, dir, (numbers(), start, segment_bytes), blocks, true)
             .map_err(SegmentError::into_error)?;
-        let limits = Limits {
+        let limits = LogLimits {
             segment_bytes,
             ring_bytes: ring.capacity,
             drain_bytes: settings.drain_bytes as u64,
@@ -150,7 +150,7 @@ impl<T> Wal<T> {
     }
 
     /// Returns the counters.
-    pub fn metrics(&self) -> &Metrics {
+    pub fn metrics(&self) -> &LogMetrics {
         &self.stream.metrics
     }
 
@@ -175,16 +175,16 @@ impl<T> Wal<T> {
     /// Replaces the lower half of the epoch word.
     pub fn set_rules(&self, low: u32) {
         let _order = self.stream.order.lock();
-        self.epoch.change(Then::Low(low));
+        self.epoch.change(EpochChange::Low(low));
     }
 
     /// Increments the upper half of the epoch word: batches made under the old one are rejected for retry.
     pub fn renew_rules(&self) {
         let _order = self.stream.order.lock();
-        self.epoch.change(Then::NextHigh);
+        self.epoch.change(EpochChange::NextHigh);
     }
 
-    /// Returns the time of the last batch that has one (`Under::time`); 0 if none had.
+    /// Returns the time of the last batch that has one (`OrderCondition::time`); 0 if none had.
     pub fn last_time(&self) -> &Arc<AtomicU64> {
         self.epoch.last_time()
     }
@@ -209,7 +209,7 @@ impl<T> Wal<T> {
     /// Assigns a batch its seqnos and its log offset, after waiting for room if necessary. On an error the log is
     /// unchanged.
     pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
-        let ticket = self.order_copying(0, body, payload, &Under::default(), |_| {})?;
+        let ticket = self.order_copying(0, body, payload, &OrderCondition::default(), |_| {})?;
         ticket.ok_or_else(|| Error::structural("refused under any rules"))
     }
 
@@ -221,7 +221,7 @@ impl<T> Wal<T> {
         &self,
         body: &Body,
         payload: T,
-        under: &Under,
+        under: &OrderCondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Ticket>> {
         self.order_copying(COPIED_AT_ONCE, body, payload, under, on_ordered)
@@ -232,7 +232,7 @@ impl<T> Wal<T> {
         at_once_up_to: u64,
         body: &Body,
         payload: T,
-        under: &Under,
+        under: &OrderCondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Ticket>> {
         let stream = &self.stream;
@@ -313,7 +313,7 @@ impl<T> Wal<T> {
     /// the reason.
     ///
     /// One thread at a time, as with `take_whole`. The same thread applies the batch before any other frame is taken.
-    pub fn append_alone(&self, sum: &Sum<'_>, under: &Under) -> Option<Whole<()>> {
+    pub fn try_append_fast(&self, sum: &Sum<'_>, under: &OrderCondition) -> Option<Whole<()>> {
         let stream = &self.stream;
         let length = sum.bytes.len() as u64;
         if length > COPIED_AT_ONCE || !stream.is_mapped() {
@@ -471,7 +471,7 @@ impl<T> Wal<T> {
     /// Rotates to a short segment, unless the log is at the beginning of one. Returns true if it did. The caller, which
     /// knows the memtables, decides that a trim is worthwhile. After a failure the log remains usable, except that a
     /// failed sync halts it.
-    pub fn turn_short(&self) -> Result<bool> {
+    pub fn rotate_short(&self) -> Result<bool> {
         self.supply.rotate_short(&self.stream)
     }
 

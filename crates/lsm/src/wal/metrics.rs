@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 /// Counters of one log.
 #[derive(Debug, Default)]
 #[expect(missing_docs, reason = "the names are the sentences")]
-pub struct Metrics {
+pub struct LogMetrics {
     pub waits_for_room: AtomicU64,
     pub waits_for_segment: AtomicU64,
     pub waits_for_queue: AtomicU64,

@@ -12,7 +12,7 @@
 //! preallocation.rs  when the next segments are made
 //! blocks.rs, frame_ends.rs, limits.rs, metrics.rs      small states of the above
 //!
-//! beside.rs         reads the log while another process writes it
+//! live_read.rs      reads the log while another process writes it
 //! find.rs           reads the log without a manifest, for salvage
 //! recover.rs        segments and ring -> bodies of batches, in order; where the log ends
 //! scan.rs           traces of frames after that end
@@ -31,7 +31,6 @@
 //! Waiting: a thread that needs room or a segment drains or prepares itself unless another thread is doing so. So the
 //! log works without background threads (`work::Mode::Stepped`); they only make it faster.
 
-mod beside;
 mod blocks;
 mod epoch;
 mod find;
@@ -40,6 +39,7 @@ mod frame_ends;
 pub mod fuzzing;
 mod group;
 mod limits;
+mod live_read;
 mod log;
 mod metrics;
 mod order;
@@ -55,12 +55,14 @@ mod stream;
 mod supply;
 mod sync;
 
-pub use beside::{Beside, Until, read_marks, recover_beside};
-pub use epoch::{Then, Under};
-pub use find::{Headless, Segments, find, read_linked};
+pub use epoch::{EpochChange, OrderCondition};
+pub use find::{FoundSegments, HeadlessSegment, find, read_linked};
+pub use live_read::{LiveRead, ReadUntil, read_marks, recover_live};
 pub use log::{Retirable, SyncsFirst, Ticket, Wal, Whole};
-pub use metrics::Metrics;
-pub use recover::{Cut, Facts, Gap, LogEnd, Replayed, Stop, Tolerates, Visit, recover, recover_behind_gaps, set_aside};
+pub use metrics::LogMetrics;
+pub use recover::{
+    Gap, LogCut, LogEnd, LogProofs, Replayed, Stop, Tolerates, Visit, recover, recover_behind_gaps, set_aside,
+};
 pub use ring::Marks;
-pub use segment::{LogStart, Place};
+pub use segment::{LogPlace, LogStart};
 pub use supply::Numbers;

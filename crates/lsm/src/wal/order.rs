@@ -14,11 +14,11 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
-use super::blocks::{BEHIND, Blocks, PADDING_BYTES};
+use super::blocks::{BEHIND, PADDING_BYTES, ReservedBlocks};
 use super::frame_ends::FrameEnds;
-use super::limits::Limits;
+use super::limits::LogLimits;
 use super::preallocation::{MOST_READY, PreallocationProgress};
-use super::segment::{PAGE, Place, Segment};
+use super::segment::{LogPlace, PAGE, Segment};
 
 /// Maximum number of frames that are ordered and not taken: more threads than this cannot commit at once without
 /// waiting.
@@ -39,7 +39,7 @@ pub(super) struct QueuedFrame<T> {
     pub count: u64,
     pub offset: u64,
     /// The place after the frame: its end, or the start of the next segment after a turnover.
-    pub after: Place,
+    pub after: LogPlace,
     /// `None` for a filler.
     pub payload: Option<T>,
 }
@@ -85,14 +85,14 @@ pub(super) struct FrameOrder<T> {
     whole_count: u64,
     taken: u64,
     /// The end of the last whole frame.
-    pub whole: Place,
+    pub whole: LogPlace,
     pub pieces: VecDeque<SegmentRun>,
     /// Everything below this offset is in the segments.
     pub drained: u64,
     /// Every frame that begins below this offset is whole in its segment. The ring must keep the bytes from this page
     /// on.
     pub kept: u64,
-    pub blocks: Blocks,
+    pub blocks: ReservedBlocks,
     ends: FrameEnds,
     /// True while a thread drains.
     pub draining: bool,
@@ -150,7 +150,7 @@ pub(super) struct PlacementState {
     pub next_length: Option<u64>,
     /// End of the reserved blocks, a page boundary.
     pub reserved: u64,
-    pub limits: Limits,
+    pub limits: LogLimits,
 }
 
 impl PlacementState {
@@ -227,7 +227,7 @@ impl PlacementState {
 }
 
 impl<T> FrameOrder<T> {
-    pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &Limits) -> FrameOrder<T> {
+    pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &LogLimits) -> FrameOrder<T> {
         let mut pieces = VecDeque::with_capacity(PIECES);
         pieces.push_back(SegmentRun { segment: first.clone(), start: first.first, end: first.first, direct: false });
         FrameOrder {
@@ -237,7 +237,7 @@ impl<T> FrameOrder<T> {
             whole: first.start(),
             drained: first.first,
             kept: first.first,
-            blocks: Blocks::new(limits.ring_bytes, first.first, first.reserved),
+            blocks: ReservedBlocks::new(limits.ring_bytes, first.first, first.reserved),
             ends: FrameEnds::new(limits),
             live: VecDeque::from([first.clone()]),
             current: first,
@@ -258,7 +258,7 @@ impl<T> FrameOrder<T> {
     }
 
     #[inline]
-    pub(super) fn placement_state(&self, limits: Limits) -> PlacementState {
+    pub(super) fn placement_state(&self, limits: LogLimits) -> PlacementState {
         PlacementState {
             end: self.end,
             kept: self.kept,
@@ -276,14 +276,14 @@ impl<T> FrameOrder<T> {
     }
 
     /// Applies a change of the reserved blocks, which receives them and the log's end.
-    pub(super) fn reserved(&mut self, change: impl FnOnce(&mut Blocks, u64)) {
+    pub(super) fn reserved(&mut self, change: impl FnOnce(&mut ReservedBlocks, u64)) {
         change(&mut self.blocks, self.end);
         self.easy_until = 0;
     }
 
     /// Returns the next step for a batch of `length` bytes.
     #[inline]
-    pub(super) fn next_step(&self, length: u64, limits: Limits) -> OrderStep {
+    pub(super) fn next_step(&self, length: u64, limits: LogLimits) -> OrderStep {
         // Two entries and two pieces stay free for the fillers that one batch may need.
         if self.queue.len() + 2 >= DEPTH {
             return OrderStep::AwaitTake;
@@ -297,14 +297,14 @@ impl<T> FrameOrder<T> {
     /// True if an uncontended batch of `length` bytes goes to the ring without a preceding step. One comparison decides
     /// if enough room is left.
     #[inline(always)]
-    pub(super) fn is_easy(&mut self, length: u64, limits: &Limits) -> bool {
+    pub(super) fn is_easy(&mut self, length: u64, limits: &LogLimits) -> bool {
         let end = self.end + extent(FrameKind::Batch, length);
         end <= self.easy_until && length <= limits.easy_bytes || self.is_placed(length, limits)
     }
 
     /// Decides the same with the full rules, and on success recomputes the range of the fast path.
     #[inline(never)]
-    fn is_placed(&mut self, length: u64, limits: &Limits) -> bool {
+    fn is_placed(&mut self, length: u64, limits: &LogLimits) -> bool {
         let is_placed = self.next_step(length, *limits) == OrderStep::Place(FrameKind::Batch);
         // A frame that does not directly follow the last piece may begin a new piece.
         let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
@@ -315,7 +315,7 @@ impl<T> FrameOrder<T> {
     }
 
     /// Returns the next step for a turnover to the next segment, regardless of the room left in the current one.
-    pub(super) fn rotate_step(&self, limits: Limits) -> OrderStep {
+    pub(super) fn rotate_step(&self, limits: LogLimits) -> OrderStep {
         match self.has_room() {
             true => self.placement_state(limits).rotate(0),
             false if self.queue.len() + 2 >= DEPTH => OrderStep::AwaitTake,
@@ -333,7 +333,7 @@ impl<T> FrameOrder<T> {
 
     /// True if the next segment was not zero-filled, so the log would not leave the current one early for it. A segment
     /// extended for a large frame is left for that frame, a short one for the trim.
-    pub(super) fn is_next_unwritten(&self, limits: Limits) -> bool {
+    pub(super) fn is_next_unwritten(&self, limits: LogLimits) -> bool {
         self.next.front().is_some_and(|next| !next.is_good() && next.length() == limits.segment_bytes)
     }
 
@@ -367,7 +367,7 @@ impl<T> FrameOrder<T> {
 
     /// Returns the end of a group formed now and the segment that holds that end; the segment is `None` if no whole
     /// frame lies after `synced`.
-    pub(super) fn group(&self, synced: Place) -> (Place, Option<Arc<Segment>>) {
+    pub(super) fn group(&self, synced: LogPlace) -> (LogPlace, Option<Arc<Segment>>) {
         let mut unsynced = self.live.iter().skip_while(|segment| segment.synced.load(Ordering::Relaxed));
         let (oldest, next) = (unsynced.next(), unsynced.next());
         match next {
@@ -386,7 +386,7 @@ impl<T> FrameOrder<T> {
     /// Notes that commits are synced: the log wants a segment whose blocks were written before, since syncing unwritten
     /// blocks also costs a commit of the file system's journal. A segment that was extended for a large frame is left
     /// to that frame.
-    pub(super) fn want_written(&mut self, limits: Limits) {
+    pub(super) fn want_written(&mut self, limits: LogLimits) {
         let is_ordinary = self.current.length() == limits.segment_bytes;
         self.easy_until = 0;
         self.wants_written = is_ordinary && self.current.good_until() < self.current.limit();
@@ -405,7 +405,7 @@ impl<T> FrameOrder<T> {
 
     /// True if a next segment exists, fewer than `wanted` do, and at the current pace the log will soon need more: it
     /// has filled one segment already, and an eighth of the current one.
-    pub(super) fn wants_more(&self, wanted: usize, limits: Limits) -> bool {
+    pub(super) fn wants_more(&self, wanted: usize, limits: LogLimits) -> bool {
         let current = &self.current;
         let is_on_its_way =
             current.length() == limits.segment_bytes && self.end - current.first >= current.length() / 8;
@@ -420,21 +420,21 @@ impl<T> FrameOrder<T> {
         length: u32,
         body_hash: u64,
         payload: T,
-        limits: Limits,
+        limits: LogLimits,
     ) -> Placement {
         let direct = limits.ring_bytes == 0 || kind == FrameKind::LargeBatch;
         self.push(kind, count, length, body_hash, Some(payload), direct)
     }
 
     /// Orders a padding frame up to `until`. It carries the witness.
-    pub(super) fn pad(&mut self, until: u64, witness: u64, limits: Limits) -> Filler {
+    pub(super) fn pad(&mut self, until: u64, witness: u64, limits: LogLimits) -> Filler {
         let mut head = [0; 24];
         head[..8].copy_from_slice(&witness.to_le_bytes());
         self.fill(FrameKind::Padding, head, until, limits)
     }
 
     /// Orders the turnover frame, up to `until`, and continues in the next segment.
-    pub(super) fn rotate(&mut self, until: u64, limits: Limits) -> Option<Filler> {
+    pub(super) fn rotate(&mut self, until: u64, limits: LogLimits) -> Option<Filler> {
         let next = self.next.pop_front()?;
         let mut head = [0; 24];
         head[..8].copy_from_slice(&next.number.to_le_bytes());
@@ -456,7 +456,7 @@ impl<T> FrameOrder<T> {
         Some(filler)
     }
 
-    fn fill(&mut self, kind: FrameKind, head: [u8; 24], until: u64, limits: Limits) -> Filler {
+    fn fill(&mut self, kind: FrameKind, head: [u8; 24], until: u64, limits: LogLimits) -> Filler {
         let length = (until - self.end) as usize - FRAME_HEADER_BYTES;
         let headed = length.min(head.len());
         self.scratch[..headed].copy_from_slice(&head[..headed]);
@@ -506,7 +506,7 @@ impl<T> FrameOrder<T> {
         length: u32,
         body_hash: u64,
         direct: bool,
-    ) -> (FrameHeader, u64, Place) {
+    ) -> (FrameHeader, u64, LogPlace) {
         let header = FrameHeader::chained(self.link, self.end, kind, self.next_seqno, length, body_hash);
         let (offset, end) = (self.end, self.end + header.extent());
         debug_assert!(end <= self.current.limit());
@@ -523,7 +523,8 @@ impl<T> FrameOrder<T> {
         if self.ends.wants(end) && !direct {
             self.ends.push(end);
         }
-        let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
+        let after =
+            LogPlace { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
         self.ordered += 1;
         self.end = end;
         self.link = header.link;
@@ -605,8 +606,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn limits(ring: u64) -> Limits {
-        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE, easy_bytes: 4 * PAGE }
+    fn limits(ring: u64) -> LogLimits {
+        LogLimits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE, easy_bytes: 4 * PAGE }
     }
 
     proptest! {

@@ -31,8 +31,8 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
 use super::scan;
-use super::segment::{LogStart, PAGE, Place};
-use super::source::{Look, RingSource, SegmentSource, Source};
+use super::segment::{LogPlace, LogStart, PAGE};
+use super::source::{FrameLookup, FrameSource, RingSource, SegmentSource};
 
 mod resync;
 
@@ -40,9 +40,9 @@ pub use resync::{Gap, recover_behind_gaps};
 
 /// Proofs about the log from the manifest.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct LogProofs {
     /// Segments that are sealed: the end of each.
-    pub sealed: Vec<Place>,
+    pub sealed: Vec<LogPlace>,
     /// The log was durable up to here before an edit made commits permanent.
     pub permanent: u64,
     /// The witness that manifest edits carry.
@@ -77,7 +77,7 @@ pub struct Tolerates {
 
 /// The part that was cut off the end of the log.
 #[derive(Clone, Debug)]
-pub struct Cut {
+pub struct LogCut {
     /// Logical offset of the first byte that was cut.
     pub offset: u64,
     /// Bytes from there to the last trace of a commit.
@@ -99,11 +99,11 @@ pub struct Cut {
 #[derive(Clone, Debug)]
 pub struct LogEnd {
     /// The end of the last whole frame.
-    pub place: Place,
+    pub place: LogPlace,
     /// The seqno after the last operation; `None` if there was no frame.
     pub next_seqno: Option<Seqno>,
     /// The part that was cut off; `None` if there was none.
-    pub cut: Option<Cut>,
+    pub cut: Option<LogCut>,
     /// The acknowledged mark.
     pub acknowledged: u64,
     /// The log was not closed, and it was written under another kernel or on another device, or the origin is unknown.
@@ -125,21 +125,21 @@ pub fn recover(
     env: &Env,
     dir: &Path,
     from: &LogStart,
-    facts: &Facts,
+    facts: &LogProofs,
     machine: Machine,
     accept_loss: bool,
     visit: &mut Visit<'_>,
 ) -> Result<LogEnd> {
-    let mut reading = Reading::begin((env, dir), from, facts, machine, false)?;
+    let mut reading = LogReading::begin((env, dir), from, facts, machine, false)?;
     reading.gives_up_unread = accept_loss;
     reading.run(env, dir, visit)?;
     reading.judge(accept_loss)
 }
 
 /// A log being read.
-pub(super) struct Reading<'a> {
+pub(super) struct LogReading<'a> {
     from: LogStart,
-    facts: &'a Facts,
+    facts: &'a LogProofs,
     /// The current kernel and device.
     machine: Machine,
     /// If true, values that the device does not return are given up individually, instead of ending the log at their
@@ -156,7 +156,7 @@ pub(super) struct Reading<'a> {
     pub(super) ring: Result<RingSource>,
     /// The segments opened so far; the last one is being read.
     pub(super) segments: Vec<SegmentSource>,
-    place: Place,
+    place: LogPlace,
     expected: Option<Seqno>,
     witness: u64,
     batches: u64,
@@ -199,24 +199,24 @@ impl From<Error> for Stop {
 /// Visitor that receives the batches of a log, in order.
 pub type Visit<'v> = dyn FnMut(Replayed<'_>) -> std::result::Result<(), Stop> + 'v;
 
-impl<'a> Reading<'a> {
+impl<'a> LogReading<'a> {
     /// Beside a writer it copies the ring first and then opens the first segment: bytes that the drain moves meanwhile
     /// are seen twice, never missed. Errors of the operating system are returned; damage is kept to be judged.
     pub(super) fn begin(
         (env, dir): (&Env, &Path),
         from: &LogStart,
-        facts: &'a Facts,
+        facts: &'a LogProofs,
         machine: Machine,
         is_beside: bool,
-    ) -> Result<Reading<'a>> {
+    ) -> Result<LogReading<'a>> {
         let mut ring = match RingSource::open(env, dir, from) {
             Err(error) if !error.is_corruption() => return Err(error),
             opened => opened,
         };
         if let (true, Ok(ring)) = (is_beside, &mut ring) {
-            ring.take_picture();
+            ring.take_copy();
         }
-        let mut reading = Reading {
+        let mut reading = LogReading {
             from: *from,
             facts,
             machine,
@@ -227,7 +227,7 @@ impl<'a> Reading<'a> {
             stop: None,
             ring,
             segments: Vec::new(),
-            place: Place { link: from.place.nonce, ..from.place },
+            place: LogPlace { link: from.place.nonce, ..from.place },
             expected: None,
             witness: 0,
             batches: 0,
@@ -248,9 +248,9 @@ impl<'a> Reading<'a> {
     pub(super) fn run(&mut self, env: &Env, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
         while self.damage.is_none() && self.missed.is_none() && self.stop.is_none_or(|stop| self.place.offset < stop) {
             let (header, in_ring) = match self.next_frame() {
-                (Look::Whole(header), in_ring) => (header, in_ring),
-                (Look::Nothing, _) => break,
-                (Look::Unreadable(error), _) => {
+                (FrameLookup::Whole(header), in_ring) => (header, in_ring),
+                (FrameLookup::Nothing, _) => break,
+                (FrameLookup::Unreadable(error), _) => {
                     self.damage = Some(error);
                     break;
                 }
@@ -275,23 +275,23 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the frame at the current place: from the segment if it is whole there, otherwise from the ring.
-    fn next_frame(&mut self) -> (Look, bool) {
+    fn next_frame(&mut self) -> (FrameLookup, bool) {
         let (offset, link) = (self.place.offset, self.place.link);
         let in_segment = match self.segments.last_mut() {
             Some(segment) => segment.frame(offset, link, &mut self.body),
-            None => Look::Nothing,
+            None => FrameLookup::Nothing,
         };
-        if matches!(in_segment, Look::Whole(_)) {
+        if matches!(in_segment, FrameLookup::Whole(_)) {
             return (in_segment, false);
         }
-        let is_end = matches!(in_segment, Look::Nothing) && self.is_closed_here();
+        let is_end = matches!(in_segment, FrameLookup::Nothing) && self.is_closed_here();
         let in_ring = match &mut self.ring {
             Ok(ring) if !is_end => ring.frame(offset, link, &mut self.body),
-            _ => Look::Nothing,
+            _ => FrameLookup::Nothing,
         };
         match (in_segment, in_ring) {
-            (_, Look::Whole(header)) => (Look::Whole(header), true),
-            (Look::Unreadable(error), _) => (Look::Unreadable(error), false),
+            (_, FrameLookup::Whole(header)) => (FrameLookup::Whole(header), true),
+            (FrameLookup::Unreadable(error), _) => (FrameLookup::Unreadable(error), false),
             (_, in_ring) => (in_ring, true),
         }
     }
@@ -342,7 +342,7 @@ impl<'a> Reading<'a> {
         let (place, expected, opened, counts) =
             (self.place, self.expected, self.segments.len(), (self.batches, self.from_ring));
         while self.stop.is_none_or(|stop| self.place.offset < stop)
-            && let (Look::Whole(header), _) = self.next_frame()
+            && let (FrameLookup::Whole(header), _) = self.next_frame()
             && self.take(of, &header, Tolerates::default(), &mut |_| Ok(())).is_ok()
         {}
         if self.stop.is_none() {
@@ -363,7 +363,7 @@ impl<'a> Reading<'a> {
     ) -> std::result::Result<(), Stop> {
         let offset = self.place.offset;
         let end = offset + header.extent();
-        let mut next = Place { offset: end, link: header.link, ..self.place };
+        let mut next = LogPlace { offset: end, link: header.link, ..self.place };
         if self.expected.is_some_and(|expected| header.seqno != expected) {
             return Err(Stop::Damage(Error::structural("a frame whose seqno does not follow the one before")));
         }
@@ -390,7 +390,7 @@ impl<'a> Reading<'a> {
                 // The segment's header and name were durable before this frame was, so a missing segment is damage.
                 let source = SegmentSource::open(env, dir, segment, nonce, first).map_err(Stop::Damage)?;
                 self.segments.push(source);
-                next = Place { segment, nonce, offset: first, link: nonce };
+                next = LogPlace { segment, nonce, offset: first, link: nonce };
             }
             FrameKind::Skippable => {}
         }
@@ -405,10 +405,10 @@ impl<'a> Reading<'a> {
         source.map_or(error.clone(), |source| error.in_file(source.name(), source.position(self.place.offset)))
     }
 
-    fn source(&self, in_ring: bool) -> Option<&dyn Source> {
+    fn source(&self, in_ring: bool) -> Option<&dyn FrameSource> {
         match &self.ring {
             Ok(ring) if in_ring => Some(ring),
-            _ => self.segments.last().map(|segment| segment as &dyn Source),
+            _ => self.segments.last().map(|segment| segment as &dyn FrameSource),
         }
     }
 
@@ -451,9 +451,9 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the seal of the segment where the reading ended, if the reading ended exactly at it.
-    fn seal(&self) -> Option<&Place> {
+    fn seal(&self) -> Option<&LogPlace> {
         let at = &self.place;
-        let is_here = |seal: &&Place| (seal.segment, seal.nonce, seal.offset) == (at.segment, at.nonce, at.offset);
+        let is_here = |seal: &&LogPlace| (seal.segment, seal.nonce, seal.offset) == (at.segment, at.nonce, at.offset);
         self.facts.sealed.iter().find(is_here)
     }
 
@@ -499,21 +499,21 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the traces of frames after the end, and whether the ring holds them.
-    fn signs(&mut self) -> (scan::Signs, bool) {
+    fn signs(&mut self) -> (scan::FrameTraces, bool) {
         let (at, expected) = (self.place.offset, self.expected);
         let least = expected.unwrap_or(self.facts.seqno);
-        let mut in_segment = scan::Signs::default();
+        let mut in_segment = scan::FrameTraces::default();
         if let Some(segment) = self.segments.last_mut() {
             in_segment = scan::scan(segment, at, expected, least);
         }
-        let mut in_ring = scan::Signs::default();
+        let mut in_ring = scan::FrameTraces::default();
         if let Ok(ring) = &mut self.ring {
             in_ring = scan::scan(ring, at, expected, least);
         }
         let witness = in_segment.witness.max(in_ring.witness);
         match in_ring.end > in_segment.end {
-            true => (scan::Signs { witness, ..in_ring }, true),
-            false => (scan::Signs { witness, ..in_segment }, false),
+            true => (scan::FrameTraces { witness, ..in_ring }, true),
+            false => (scan::FrameTraces { witness, ..in_segment }, false),
         }
     }
 
@@ -551,7 +551,7 @@ impl<'a> Reading<'a> {
         let cut = (is_cut && !planted::active(Bug::TornTailNotReported)).then(|| {
             let source = self.source(in_ring);
             let capacity = self.ring.as_ref().map_or(0, |ring| ring.header.capacity);
-            Cut {
+            LogCut {
                 offset: at,
                 bytes: lost.saturating_sub(at),
                 file: source.map_or_else(|| Name::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
@@ -596,7 +596,7 @@ fn is_of_another_file(error: &Error) -> bool {
 
 /// Passes the cut bytes to `keep` piece by piece, unchanged (zeros for unreadable bytes). Nothing is passed beyond the
 /// end of a segment's file.
-pub fn set_aside(env: &Env, dir: &Path, cut: &Cut, keep: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+pub fn set_aside(env: &Env, dir: &Path, cut: &LogCut, keep: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let file = match env.fs.open(&dir.join(&cut.file), Open::Read) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         opened => opened.during(|| format!("open {}", cut.file))?,

@@ -14,7 +14,7 @@ use crate::codec::Reader;
 use crate::env::{Env, File, Machine, Mapped, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, Mark, PAGE_BYTES};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::planted::{Bug, active};
@@ -63,7 +63,7 @@ impl RingHeader {
     /// Page 0 with both marks at one offset.
     pub(super) fn encode(&self, uid: Uid, store: &StoreIdentity, marks: u64) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
-        page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Ring, uid).encode());
+        page[..HEADER_BYTES].copy_from_slice(&FileHeader::new(FileKind::Ring, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
         page[72..80].copy_from_slice(&self.capacity.to_le_bytes());
         page[80..96].copy_from_slice(&self.machine.boot_id.unwrap_or_default());
@@ -84,7 +84,7 @@ impl RingHeader {
         let mut reader = Reader::new(page);
         let checked = reader.bytes(CHECKED_BYTES)?;
         let expected = reader.u64()?;
-        Header::decode(checked, FileKind::Ring)?;
+        FileHeader::decode(checked, FileKind::Ring)?;
         let found = hash(checked);
         if expected != found {
             return Err(Error::mismatch(expected, found, "header of the tail ring"));
@@ -115,7 +115,7 @@ impl RingHeader {
 }
 
 /// The ring of a log open for writing.
-pub(super) struct Ring {
+pub(super) struct TailRing {
     pub number: u64,
     pub nonce: u64,
     /// Bytes of the ring; 0 without a mapping.
@@ -128,13 +128,13 @@ pub(super) struct Ring {
     synced: AtomicU64,
 }
 
-impl fmt::Debug for Ring {
+impl fmt::Debug for TailRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").field("number", &self.number).field("capacity", &self.capacity).finish_non_exhaustive()
     }
 }
 
-impl Ring {
+impl TailRing {
     /// Creates a ring whose header and both marks (at `start`) are durable; the caller syncs its directory entry. With
     /// `capacity` 0, or if the file system declines the mapping, the ring holds only the marks.
     pub(super) fn create(
@@ -144,7 +144,7 @@ impl Ring {
         number: u64,
         start: u64,
         capacity: u64,
-    ) -> Result<Ring> {
+    ) -> Result<TailRing> {
         let name = Name::Ring(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let nonce = env.random.next_u64();
@@ -169,7 +169,7 @@ impl Ring {
         }
         let capacity = if mapped.is_some() { capacity } else { 0 };
         let (acknowledged, synced) = (AtomicU64::new(start), AtomicU64::new(start));
-        Ok(Ring { number, nonce, capacity, file, mapped, acknowledged, synced })
+        Ok(TailRing { number, nonce, capacity, file, mapped, acknowledged, synced })
     }
 
     /// Prepares a range of the ring for frames: reserves its blocks, writes zeros, and loads its pages into memory. The

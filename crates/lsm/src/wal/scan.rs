@@ -9,14 +9,14 @@ use crate::checksum::hash;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark};
 use crate::record::{MAX_SEQNO, Seqno};
 
-use super::source::Source;
+use super::source::FrameSource;
 
 /// Bytes searched in one piece.
 const PIECE_BYTES: u64 = 64 * 1024;
 
 /// The traces found after a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Signs {
+pub(super) struct FrameTraces {
     /// End of the last frame, or of the torn one at the point itself; 0 if there is none.
     pub end: u64,
     /// The greatest witness in a padding frame that directly follows its predecessor.
@@ -30,7 +30,7 @@ fn is_sign(header: &FrameHeader, least: Seqno) -> bool {
 }
 
 /// True if the bytes at `offset` look like a damaged or torn copy of the expected frame.
-pub(super) fn is_torn_frame(source: &mut dyn Source, offset: u64, expected: Option<Seqno>) -> bool {
+pub(super) fn is_torn_frame(source: &mut dyn FrameSource, offset: u64, expected: Option<Seqno>) -> bool {
     let Some(seqno) = seqno_at(source, offset) else { return false };
     match expected {
         Some(expected) if expected != 0 && seqno == expected => true,
@@ -41,7 +41,7 @@ pub(super) fn is_torn_frame(source: &mut dyn Source, offset: u64, expected: Opti
 }
 
 /// Reads the seqno field of a header at `offset` without checking the rest.
-fn seqno_at(source: &mut dyn Source, offset: u64) -> Option<Seqno> {
+fn seqno_at(source: &mut dyn FrameSource, offset: u64) -> Option<Seqno> {
     let mut bytes = [0; FRAME_HEADER_BYTES];
     let room = source.limit(offset).saturating_sub(offset) >= FRAME_HEADER_BYTES as u64;
     (room && source.read(offset, &mut bytes).is_ok()).then(|| {
@@ -51,7 +51,7 @@ fn seqno_at(source: &mut dyn Source, offset: u64) -> Option<Seqno> {
 }
 
 /// True if the frame at `offset` has a body that matches its header, wherever the frame belongs.
-fn has_whole_body(source: &mut dyn Source, offset: u64) -> bool {
+fn has_whole_body(source: &mut dyn FrameSource, offset: u64) -> bool {
     match source.header(offset) {
         Ok(Some(header)) => read_body(source, offset, &header).is_some(),
         _ => false,
@@ -59,15 +59,15 @@ fn has_whole_body(source: &mut dyn Source, offset: u64) -> bool {
 }
 
 /// Reads the body of a frame, if it fits the header.
-pub(super) fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
+pub(super) fn read_body(source: &mut dyn FrameSource, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
     let mut body = vec![0; header.length as usize];
     source.read(offset + FRAME_HEADER_BYTES as u64, &mut body).ok()?;
     (hash(&body) as u32 == header.body_sum).then_some(body)
 }
 
 /// Searches for frames at offsets from `from` on, with seqnos of at least `least`.
-pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, least: Seqno) -> Signs {
-    let mut signs = Signs::default();
+pub(super) fn scan(source: &mut dyn FrameSource, from: u64, expected: Option<Seqno>, least: Seqno) -> FrameTraces {
+    let mut signs = FrameTraces::default();
     let limit = source.limit(from);
     if limit < from + FRAME_HEADER_BYTES as u64 {
         return signs;

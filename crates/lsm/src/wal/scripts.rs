@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::segment::PAGE;
-use super::source::{Look, RingSource, SegmentSource, Source};
-use super::{Facts, LogStart, Ticket, Under, Wal, recover};
+use super::source::{FrameLookup, FrameSource, RingSource, SegmentSource};
+use super::{LogProofs, LogStart, OrderCondition, Ticket, Wal, recover};
 use crate::batch::{Batch, Body, Operations};
 use crate::codec::Reader;
 use crate::env::Fs;
@@ -45,7 +45,7 @@ struct Stage {
     sim: SimFs,
     wal: Option<Wal<String>>,
     start: LogStart,
-    facts: Facts,
+    facts: LogProofs,
     pending: BTreeMap<String, (Ticket, Body)>,
 }
 
@@ -83,7 +83,7 @@ fn begun(wal_mapped: bool) -> Stage {
     let next = AtomicU64::new(1);
     let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
     let (wal, start) = Wal::create(&env, (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).unwrap();
-    Stage { sim, wal: Some(wal), start, facts: Facts::default(), pending: BTreeMap::new() }
+    Stage { sim, wal: Some(wal), start, facts: LogProofs::default(), pending: BTreeMap::new() }
 }
 
 impl Stage {
@@ -126,7 +126,7 @@ impl Stage {
     fn alone(&self, line: &str, words: &[&str]) -> Result<String> {
         let name = words[1];
         let body = body(line, words)?;
-        let Some(whole) = self.wal().append_alone(&body.sum(), &Under::default()) else {
+        let Some(whole) = self.wal().try_append_fast(&body.sum(), &OrderCondition::default()) else {
             return Ok(format!("{name} is not alone\n"));
         };
         self.wal().acknowledge(whole.end)?;
@@ -185,9 +185,9 @@ impl Stage {
             let mut body = Vec::new();
             let mut places = Vec::new();
             let mut whole = None;
-            for source in [&mut segment as &mut dyn Source, &mut ring] {
+            for source in [&mut segment as &mut dyn FrameSource, &mut ring] {
                 let mut bytes = Vec::new();
-                if let Look::Whole(header) = source.frame(at.offset, link, &mut bytes) {
+                if let FrameLookup::Whole(header) = source.frame(at.offset, link, &mut bytes) {
                     places.push((source.name().to_owned(), source.position(at.offset)));
                     (whole, body) = (Some(header), bytes);
                 }

@@ -13,7 +13,7 @@ use crate::codec::Reader;
 use crate::env::{Env, File, Machine, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::Name;
 use crate::planted::{self, Bug};
@@ -30,7 +30,7 @@ pub(super) const ZERO_BYTES: usize = 256 * 1024;
 /// A place in the log: a segment, an offset in it, and the link of the frame that ends there (at the segment's start,
 /// its nonce).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct LogPlace {
     /// Number of the segment's file.
     pub segment: u64,
     /// The segment's nonce.
@@ -45,7 +45,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogStart {
     /// The first segment; `link` is its nonce.
-    pub place: Place,
+    pub place: LogPlace,
     /// Number of the ring's file.
     pub ring: u64,
     /// The ring's nonce.
@@ -68,7 +68,7 @@ pub(super) struct SegmentHeader {
 impl SegmentHeader {
     pub(super) fn encode(&self, uid: Uid, store: &StoreIdentity) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
-        page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Segment, uid).encode());
+        page[..HEADER_BYTES].copy_from_slice(&FileHeader::new(FileKind::Segment, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
         page[72..80].copy_from_slice(&self.nonce.to_le_bytes());
         page[80..88].copy_from_slice(&self.first.to_le_bytes());
@@ -85,7 +85,7 @@ impl SegmentHeader {
         let mut reader = Reader::new(page);
         let checked = reader.bytes(CHECKED_BYTES)?;
         let expected = reader.u64()?;
-        Header::decode(checked, FileKind::Segment)?;
+        FileHeader::decode(checked, FileKind::Segment)?;
         let found = hash(checked);
         if expected != found {
             return Err(Error::mismatch(expected, found, "header of a log segment"));
@@ -168,8 +168,8 @@ impl Segment {
     }
 
     /// Returns the place at its start.
-    pub(super) fn start(&self) -> Place {
-        Place { segment: self.number, nonce: self.nonce, offset: self.first, link: self.nonce }
+    pub(super) fn start(&self) -> LogPlace {
+        LogPlace { segment: self.number, nonce: self.nonce, offset: self.first, link: self.nonce }
     }
 
     pub(super) fn name(&self) -> String {

@@ -22,7 +22,7 @@ use super::segment::{LogStart, PAGE, SegmentHeader};
 const WINDOW_BYTES: u64 = 256 * 1024;
 
 /// The state of the frame at an offset.
-pub(super) enum Look {
+pub(super) enum FrameLookup {
     /// A whole frame whose link fits; its body is in the buffer.
     Whole(FrameHeader),
     /// No fitting frame.
@@ -32,7 +32,7 @@ pub(super) enum Look {
 }
 
 /// A file that holds frames by logical offset.
-pub(super) trait Source {
+pub(super) trait FrameSource {
     /// The file's name.
     fn name(&self) -> &str;
     /// Position in the file of a logical offset.
@@ -43,23 +43,23 @@ pub(super) trait Source {
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
     /// The frame at `offset`, if it is whole and follows `link`.
-    fn frame(&mut self, offset: u64, link: u64, body: &mut Vec<u8>) -> Look {
+    fn frame(&mut self, offset: u64, link: u64, body: &mut Vec<u8>) -> FrameLookup {
         let header = match self.header(offset) {
             Ok(Some(header)) => header,
-            Ok(None) => return Look::Nothing,
-            Err(error) => return Look::Unreadable(self.unreadable(offset, error)),
+            Ok(None) => return FrameLookup::Nothing,
+            Err(error) => return FrameLookup::Unreadable(self.unreadable(offset, error)),
         };
         body.clear();
         body.resize(header.length as usize, 0);
         if let Err(error) = self.read(offset + FRAME_HEADER_BYTES as u64, body) {
-            return Look::Unreadable(self.unreadable(offset, error));
+            return FrameLookup::Unreadable(self.unreadable(offset, error));
         }
         let fits = if planted::active(Bug::RecycledFrameReplayed) {
             header.body_sum == hash(body) as u32
         } else {
             header.fits(link, offset, body)
         };
-        if fits { Look::Whole(header) } else { Look::Nothing }
+        if fits { FrameLookup::Whole(header) } else { FrameLookup::Nothing }
     }
 
     /// Reads the header at `offset`; Returns `None` without a valid header, or if the frame extends beyond the file.
@@ -141,7 +141,7 @@ impl SegmentSource {
     }
 }
 
-impl Source for SegmentSource {
+impl FrameSource for SegmentSource {
     fn name(&self) -> &str {
         &self.name
     }
@@ -179,11 +179,11 @@ pub(super) struct RingSource {
     pub marks: Marks,
     pub file: Arc<dyn File>,
     name: String,
-    picture: Option<Picture>,
+    picture: Option<RingCopy>,
 }
 
 /// The contents of a ring when it was read.
-pub(super) struct Picture {
+pub(super) struct RingCopy {
     bytes: Vec<u8>,
     /// Numbers of the unreadable pages, and why.
     unreadable: Vec<(u64, io::ErrorKind)>,
@@ -207,14 +207,14 @@ impl RingSource {
     }
 
     /// Copies the whole ring, unless that was done before.
-    pub(super) fn take_picture(&mut self) -> &Picture {
+    pub(super) fn take_copy(&mut self) -> &RingCopy {
         let (file, capacity) = (&*self.file, self.header.capacity);
-        self.picture.get_or_insert_with(|| Picture::of(file, capacity))
+        self.picture.get_or_insert_with(|| RingCopy::of(file, capacity))
     }
 }
 
-impl Picture {
-    fn of(file: &dyn File, capacity: u64) -> Picture {
+impl RingCopy {
+    fn of(file: &dyn File, capacity: u64) -> RingCopy {
         let mut bytes = vec![0; capacity as usize];
         let mut unreadable = Vec::new();
         if read_into(file, PAGE, &mut bytes).is_err() {
@@ -224,11 +224,11 @@ impl Picture {
                 }
             }
         }
-        Picture { bytes, unreadable }
+        RingCopy { bytes, unreadable }
     }
 }
 
-impl Source for RingSource {
+impl FrameSource for RingSource {
     fn name(&self) -> &str {
         &self.name
     }
@@ -245,7 +245,7 @@ impl Source for RingSource {
         if out.is_empty() {
             return Ok(());
         }
-        let Picture { bytes, unreadable } = self.take_picture();
+        let RingCopy { bytes, unreadable } = self.take_copy();
         let capacity = bytes.len() as u64;
         let touches = |page: u64| {
             let behind = (page * PAGE + capacity - offset % capacity) % capacity;

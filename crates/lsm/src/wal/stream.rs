@@ -27,10 +27,10 @@ use crate::frame::FRAME_HEADER_BYTES;
 use crate::planted::{self, Bug};
 
 use super::group::GroupQueue;
-use super::limits::Limits;
-use super::metrics::Metrics;
+use super::limits::LogLimits;
+use super::metrics::LogMetrics;
 use super::order::{DEPTH, FILLER_BODY_BYTES, Filler, FrameOrder, Placement};
-use super::ring::Ring;
+use super::ring::TailRing;
 use super::segment::{PAGE, Segment};
 
 /// Waiting threads check their condition again after this interval, in case a wake-up was missed.
@@ -45,8 +45,8 @@ const AHEAD: u64 = 16 * PAGE;
 /// The frames of one log, from their order to the segments. All methods may be called from any thread.
 pub(super) struct FrameStream<T> {
     pub env: Env,
-    pub limits: Limits,
-    pub ring: Ring,
+    pub limits: LogLimits,
+    pub ring: TailRing,
     /// The frame order and the queue. Never held during I/O.
     pub order: Signal<FrameOrder<T>>,
     /// Slot `sequence % DEPTH` holds `sequence + 1` once that frame is copied.
@@ -64,7 +64,7 @@ pub(super) struct FrameStream<T> {
     /// and save nothing.
     pub expects_syncs: AtomicBool,
     failed: OnceLock<Error>,
-    pub metrics: Metrics,
+    pub metrics: LogMetrics,
 }
 
 /// One write of the drain: a run of pages of one segment.
@@ -84,7 +84,7 @@ struct DrainWrite {
 
 impl<T> FrameStream<T> {
     /// Starts an empty stream.
-    pub(super) fn new(env: &Env, limits: Limits, ring: Ring, order: FrameOrder<T>) -> FrameStream<T> {
+    pub(super) fn new(env: &Env, limits: LogLimits, ring: TailRing, order: FrameOrder<T>) -> FrameStream<T> {
         let place = order.whole;
         let pages = limits.drain_bytes.next_multiple_of(PAGE).max(PAGE);
         let staging_bytes = if limits.ring_bytes > 0 { pages + AHEAD } else { 0 };
@@ -101,7 +101,7 @@ impl<T> FrameStream<T> {
             groups: GroupQueue::new(place),
             expects_syncs: AtomicBool::new(false),
             failed: OnceLock::new(),
-            metrics: Metrics::default(),
+            metrics: LogMetrics::default(),
         }
     }
 

@@ -654,7 +654,7 @@ mod tests {
                 }
                 if n % 3000 == 0 {
                     let zeroed = wal.metrics().zeroed_bytes.load(Ordering::Relaxed);
-                    assert!(wal.turn_short().unwrap() && !wal.turn_short().unwrap());
+                    assert!(wal.rotate_short().unwrap() && !wal.rotate_short().unwrap());
                     wal.sync_full().unwrap();
                     let below = wal.synced().offset.min(wal.taken_up_to());
                     wal.recycle(&wal.retirable(below).unwrap().segments);

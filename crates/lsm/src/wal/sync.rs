@@ -17,7 +17,7 @@ use crate::planted::{self, Bug};
 
 use super::group::Joined;
 use super::log::Wal;
-use super::segment::{Place, Segment};
+use super::segment::{LogPlace, Segment};
 
 impl<T> Wal<T> {
     /// Makes the log durable up to `upto`, which must be whole (the commit was taken). Returns once it is durable, as
@@ -57,7 +57,7 @@ impl<T> Wal<T> {
     }
 
     /// Makes everything that is whole now durable, and returns the place up to which the log is durable.
-    pub fn sync_all(&self) -> Result<Place> {
+    pub fn sync_all(&self) -> Result<LogPlace> {
         self.stream.check()?;
         let whole = {
             let mut order = self.stream.order.lock();
@@ -69,13 +69,13 @@ impl<T> Wal<T> {
     }
 
     /// Returns the place up to which the log is durable.
-    pub fn synced(&self) -> Place {
+    pub fn synced(&self) -> LogPlace {
         self.stream.groups.synced()
     }
 
     /// Returns the ends of the segments that are full, durable and not yet sealed, oldest first, to be sealed in the
     /// manifest. `sealed` removes them from this list.
-    pub fn seals_due(&self) -> Vec<Place> {
+    pub fn seals_due(&self) -> Vec<LogPlace> {
         if self.stream.has_failed() {
             return Vec::new();
         }
@@ -84,13 +84,13 @@ impl<T> Wal<T> {
         let ends = unsealed.map_while(|segment| {
             let (offset, link) = *segment.closed.get()?;
             let is_durable = segment.synced.load(Ordering::Acquire) || planted::active(Bug::SealedBeforeSync);
-            is_durable.then_some(Place { segment: segment.number, nonce: segment.nonce, offset, link })
+            is_durable.then_some(LogPlace { segment: segment.number, nonce: segment.nonce, offset, link })
         });
         ends.collect()
     }
 
     /// Marks these segments as sealed. The manifest must have sealed them durably.
-    pub fn sealed(&self, seals: &[Place]) {
+    pub fn sealed(&self, seals: &[LogPlace]) {
         let order = self.stream.order.lock();
         let is_of = |segment: &&Arc<Segment>| seals.iter().any(|seal| seal.segment == segment.number);
         order.live.iter().filter(is_of).for_each(|segment| segment.sealed.store(true, Ordering::Relaxed));
@@ -117,7 +117,7 @@ impl<T> Wal<T> {
 
     /// Closes the log: no frame can be ordered any more, and all frames are durable. The returned place seals the last
     /// segment.
-    pub fn close(&self) -> Result<Place> {
+    pub fn close(&self) -> Result<LogPlace> {
         let stream = &self.stream;
         let mut order = stream.order.lock();
         order.closed = true;
@@ -140,7 +140,7 @@ impl<T> Wal<T> {
     }
 
     /// Makes the frames that are whole now durable, up to the end of their segment at most.
-    fn lead(&self) -> Result<Place> {
+    fn lead(&self) -> Result<LogPlace> {
         let (place, segment) = self.end_group()?;
         let Some(segment) = segment else {
             self.check_place()?;
@@ -174,7 +174,7 @@ impl<T> Wal<T> {
     }
 
     /// Runs a group's only fdatasync.
-    fn sync_segment(&self, segment: &Segment, place: Place) -> Result<()> {
+    fn sync_segment(&self, segment: &Segment, place: LogPlace) -> Result<()> {
         let is_left = place.segment != segment.number;
         let forgets = planted::active(Bug::OlderSegmentNotSynced) && is_left;
         if !forgets && !planted::active(Bug::AcknowledgeBeforeFsync) {
@@ -192,7 +192,7 @@ impl<T> Wal<T> {
 
     /// Returns the end of the group and the segment that holds it; the segment is `None` if all whole frames are
     /// durable. If all other threads are done, a padding frame moves the end to a page boundary.
-    fn end_group(&self) -> Result<(Place, Option<Arc<Segment>>)> {
+    fn end_group(&self) -> Result<(LogPlace, Option<Arc<Segment>>)> {
         let stream = &self.stream;
         let synced = self.synced();
         let filler = {

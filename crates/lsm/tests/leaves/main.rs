@@ -111,14 +111,14 @@ const KEYS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
 
 /// Runs writer and reader: `before` exists at the start, and `after` is inserted while a reader looks for all published
 /// records.
-fn model(before: &'static [&'static str], after: &'static [&'static str], read: fn(&tree::Tree, &[&str])) {
+fn model(before: &'static [&'static str], after: &'static [&'static str], read: fn(&tree::RecordTree, &[&str])) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.max_branches = 100_000;
     builder.check(move || {
-        let tree = Arc::new(tree::Tree::new(order::Order::bytewise(), 0));
+        let tree = Arc::new(tree::RecordTree::new(order::Order::bytewise(), 0));
         let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
-        let insert = |tree: &tree::Tree, key: &str, seqno: u64| {
+        let insert = |tree: &tree::RecordTree, key: &str, seqno: u64| {
             // `-a` is a tombstone of `a`.
             let (key, kind) = key.strip_prefix('-').map_or((key, Kind::Put), |key| (key, Kind::Delete));
             let record = Record { key: key.as_bytes(), seqno, kind, value: &[], companion: &[] };
@@ -146,19 +146,19 @@ fn model(before: &'static [&'static str], after: &'static [&'static str], read: 
     });
 }
 
-fn finds(tree: &tree::Tree, told: &[&str]) {
+fn finds(tree: &tree::RecordTree, told: &[&str]) {
     for key in told.iter().rev().take(2).chain(told.first()) {
         find(tree, key);
     }
 }
 
-fn find(tree: &tree::Tree, key: &str) {
+fn find(tree: &tree::RecordTree, key: &str) {
     let probe = placed::Probe { key: key.as_bytes(), seqno: 99 };
     assert!(tree.get(&probe, &mut |record| assert_eq!(record.key, key.as_bytes())), "{key} is lost");
 }
 
-fn walks(tree: &tree::Tree, told: &[&str], forward: bool) {
-    let mut walk = walk::Walk::new();
+fn walks(tree: &tree::RecordTree, told: &[&str], forward: bool) {
+    let mut walk = walk::LeafWalk::new();
     let mut met: Vec<Vec<u8>> = Vec::new();
     walk.end(tree, !forward);
     while let Some(record) = walk.record(tree) {
@@ -204,7 +204,7 @@ fn a_walk_beside_a_division_meets_what_was_published_backwards() {
 }
 
 /// Checks a reader at a published seqno: scans twice, and relies in the second scan on leaves verified by the first.
-fn looks(tree: &tree::Tree, told: &[&str]) {
+fn looks(tree: &tree::RecordTree, told: &[&str]) {
     let seqno = told.len() as u64;
     let mut expected: Vec<&str> = Vec::new();
     for step in told {
@@ -213,7 +213,7 @@ fn looks(tree: &tree::Tree, told: &[&str]) {
     }
     expected.sort_unstable();
     for _ in 0..2 {
-        let (mut walk, mut met, mut seen) = (walk::Walk::new(), Vec::new(), Vec::new());
+        let (mut walk, mut met, mut seen) = (walk::LeafWalk::new(), Vec::new(), Vec::new());
         walk.end(tree, false);
         while let Some(record) = walk.record(tree) {
             if record.seqno <= seqno && record.key != seen {

@@ -6,7 +6,7 @@ use super::driver::*;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Machine};
 use waxseal_lsm::error::{Error, ErrorKind, Verdict};
-use waxseal_lsm::wal::{Beside, Replayed, Stop, Until, read_marks, recover, recover_beside, set_aside};
+use waxseal_lsm::wal::{LiveRead, ReadUntil, Replayed, Stop, read_marks, recover, recover_live, set_aside};
 
 const DIR: &str = "/db";
 
@@ -270,32 +270,31 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
             }
             let env = sim.env(77);
             let machine = sim.machine(dir()).unwrap();
-            let until = Until::Theirs(Some(read_marks(&env, dir(), &writer.manifest.start).unwrap()));
+            let until = ReadUntil::Theirs(Some(read_marks(&env, dir(), &writer.manifest.start).unwrap()));
             let before = writer.acknowledged;
             let manifest = writer.manifest.clone();
             let first: Vec<_> = writer.bodies.iter().map(|(body, _)| body.clone()).collect();
             let mut bodies: Vec<Vec<u8>> = Vec::new();
             let mut steps = round.iter().cycle().skip(start);
-            let found =
-                recover_beside(&env, dir(), &manifest.start, &manifest.facts, machine, until, &mut |replayed| {
-                    bodies.push(replayed.body.to_vec());
-                    for _ in 0..3 {
-                        writer.step(*steps.next().unwrap()).unwrap();
-                    }
-                    if bodies.len() % 8 == 7 {
-                        writer.step(Retire).unwrap();
-                        writer.step(Recycle).unwrap();
-                    }
-                    Ok(())
-                })
-                .unwrap();
+            let found = recover_live(&env, dir(), &manifest.start, &manifest.facts, machine, until, &mut |replayed| {
+                bodies.push(replayed.body.to_vec());
+                for _ in 0..3 {
+                    writer.step(*steps.next().unwrap()).unwrap();
+                }
+                if bodies.len() % 8 == 7 {
+                    writer.step(Retire).unwrap();
+                    writer.step(Recycle).unwrap();
+                }
+                Ok(())
+            })
+            .unwrap();
             match found {
-                Beside::Read { end, .. } => {
+                LiveRead::Read { end, .. } => {
                     assert!(end.cut.is_none());
                     assert!(bodies[..] == first[manifest.retired..before], "{} of {before}", bodies.len());
                     read += 1;
                 }
-                Beside::Moved | Beside::Gone(_) => moved += 1,
+                LiveRead::Moved | LiveRead::Gone(_) => moved += 1,
             }
         }
         assert!(read > 5 && moved > 5, "mapped {mapped}: {read} read, {moved} moved");

@@ -15,7 +15,7 @@ use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Under, Wal, Whole, recover};
+use waxseal_lsm::wal::{LogEnd, LogProofs, LogStart, OrderCondition, Ticket, Wal, Whole, recover};
 
 /// One step of a script. Commits are identified by their order.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum Do {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifest {
     pub(crate) start: LogStart,
-    pub(crate) facts: Facts,
+    pub(crate) facts: LogProofs,
     /// Number of commits below the start.
     pub(crate) retired: usize,
 }
@@ -110,7 +110,7 @@ impl Driver {
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
         let (wal, log_start) = Wal::create(env, (dir, &StoreIdentity::default()), settings, start, seqno + 1, numbers)?;
-        let facts = Facts { permanent: start, seqno: seqno + 1, ..Facts::default() };
+        let facts = LogProofs { permanent: start, seqno: seqno + 1, ..LogProofs::default() };
         Ok(Driver {
             env: env.clone(),
             sim: None,
@@ -155,7 +155,7 @@ impl Driver {
                 let number = self.bodies.len();
                 let body = body(number, bytes);
                 self.bodies.push((body.bytes.to_vec(), 0));
-                let Some(whole) = self.wal.append_alone(&body.sum(), &Under::default()) else {
+                let Some(whole) = self.wal.try_append_fast(&body.sum(), &OrderCondition::default()) else {
                     self.bodies.pop();
                     return self.step(Do::Commit(bytes));
                 };
@@ -239,7 +239,7 @@ impl Driver {
                 Ok(())
             }
             Do::TurnShort => {
-                self.wal.turn_short()?;
+                self.wal.rotate_short()?;
                 self.wal.sync_full().map(drop)
             }
             Do::GiveBack => {

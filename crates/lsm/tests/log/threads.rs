@@ -12,7 +12,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, TracedFs};
 use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::wal::{Facts, Under, Wal, Whole, recover};
+use waxseal_lsm::wal::{LogProofs, OrderCondition, Wal, Whole, recover};
 
 #[test]
 fn threads_commit_beside_each_other_and_all_is_read_back() {
@@ -58,13 +58,13 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
                             };
                             let body = body(number, bytes);
                             let alone = applied.try_lock().ok().and_then(|mut applied| {
-                                let whole = wal.append_alone(&body.sum(), &Under::default())?;
+                                let whole = wal.try_append_fast(&body.sum(), &OrderCondition::default())?;
                                 wal.acknowledge(whole.end).unwrap();
                                 applied.push(body.bytes.to_vec());
                                 Some(whole.end)
                             });
                             let end = alone.unwrap_or_else(|| {
-                                let (payload, under) = (body.bytes.to_vec(), Under::default());
+                                let (payload, under) = (body.bytes.to_vec(), OrderCondition::default());
                                 let ticket = wal.order_under(&body, payload, &under, |_| {}).unwrap().unwrap();
                                 wal.copy(&ticket, &body).unwrap();
                                 let mut applied = lock(applied);
@@ -93,7 +93,7 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
         assert_eq!(applied.len(), THREADS * EACH);
         let machine = RealFs.machine(dir.path()).unwrap();
         let mut at = 0;
-        let end = recover(&env, dir.path(), &start, &Facts::default(), machine, false, &mut |replayed| {
+        let end = recover(&env, dir.path(), &start, &LogProofs::default(), machine, false, &mut |replayed| {
             assert_eq!(replayed.body, applied[at], "commit {at}");
             at += 1;
             Ok(())

@@ -12,7 +12,7 @@ use waxseal_lsm::env::sim::{Crash, Loss};
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::values::{ValueFile, walk};
+use waxseal_lsm::values::{BlobFile, walk};
 
 use crate::oracle::Change;
 use crate::world::{CONFIGS, Config, World};
@@ -143,7 +143,7 @@ fn values_are_checked() {
 }
 
 /// Returns each key of a family with its pointer and its blob file.
-fn pointers(world: &World) -> Vec<(Arc<ValueFile>, Vec<u8>, Pointer)> {
+fn pointers(world: &World) -> Vec<(Arc<BlobFile>, Vec<u8>, Pointer)> {
     let family = world.db().family("default").expect("default");
     let files = world.db().value_files(&family).expect("files");
     let mut all = Vec::new();

@@ -18,7 +18,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Draft};
 use waxseal_lsm::sst::{Writer, WriterSettings};
-use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, family, recover};
+use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, family, recover};
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::provider::{EXPIRY, LABELS};
@@ -119,7 +119,7 @@ fn written(sim: &SimFs) {
     let (env, dir) = (sim.env(1), Path::new(DIR));
     sim.create_dir_all(dir).unwrap();
     let options = CfOptions { default_ttl: Some(Duration::from_secs(3600)), ..CfOptions::default() };
-    let created = Change::FamilyCreated {
+    let created = EditChange::FamilyCreated {
         id: 0,
         name: "default".to_owned(),
         comparator: "wax.bytewise".to_owned(),
@@ -127,14 +127,16 @@ fn written(sim: &SimFs) {
     };
     let tables: Vec<TableMeta> = TABLES.iter().zip(2..).map(|(rows, number)| table(sim, number, rows)).collect();
     let dropped = tables[1].ledger;
-    let added: Vec<Change> =
-        tables.into_iter().map(|table| Change::TableAdded { family: 0, level: 0, table: Arc::new(table) }).collect();
+    let added: Vec<EditChange> = tables
+        .into_iter()
+        .map(|table| EditChange::TableAdded { family: 0, level: 0, table: Arc::new(table) })
+        .collect();
     let [first, second, third] = added.try_into().unwrap();
-    let counters = Change::Counters { next_file: 6, last_seqno: 5, next_family: 1 };
+    let counters = EditChange::Counters { next_file: 6, last_seqno: 5, next_family: 1 };
     let edit = Edit::from(vec![created, first, second, counters]);
     let mut manifest = Manifest::create(&env, dir, 5, Uid([9; 16]), &edit).unwrap();
-    let removed = Change::TableRemoved { family: 0, level: 0, number: 3 };
-    let expired = Change::Expired { family: 0, through: END + 7, dropped };
+    let removed = EditChange::TableRemoved { family: 0, level: 0, number: 3 };
+    let expired = EditChange::Expired { family: 0, through: END + 7, dropped };
     manifest.append(&Edit::from(vec![removed, third, expired])).unwrap();
     sim.remove(&dir.join("000003.tbl")).unwrap();
 }

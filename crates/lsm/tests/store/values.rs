@@ -249,7 +249,7 @@ fn orphans_go_when_the_store_is_opened_and_files_go_with_their_family() {
     assert!(own > 0 && own < before, "{own} of {before}");
     let env = sim.env(1);
     let orphan = env.fs.open(&dir.join("009999.val"), Open::Create).unwrap();
-    let header = waxseal_lsm::header::Header::new(waxseal_lsm::header::FileKind::Values, env.random.uid()).encode();
+    let header = waxseal_lsm::header::FileHeader::new(waxseal_lsm::header::FileKind::Values, env.random.uid()).encode();
     orphan.write_at(&[&header[..], b"left by a crash"].concat(), 0).unwrap();
     orphan.sync_data().unwrap();
     kill(&sim, db);

@@ -2,7 +2,7 @@
 
 use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::fence::Fence;
-use waxseal_lsm::ledger::{Entry, Ledger};
+use waxseal_lsm::ledger::{Ledger, LedgerEntry};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 
@@ -12,8 +12,9 @@ const PAIRED: usize = 1024;
 /// Returns the ledger of a table minus its found records. `None` if more were found than the ledger counts: then the
 /// table and its ledger do not belong together.
 pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
-    let less =
-        |a: Entry, b: Entry| Some(Entry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) });
+    let less = |a: LedgerEntry, b: LedgerEntry| {
+        Some(LedgerEntry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) })
+    };
     Some(Ledger {
         puts: less(counted.puts, found.puts)?,
         deletes: less(counted.deletes, found.deletes)?,
@@ -30,7 +31,7 @@ pub(super) fn is_whole(deficit: &Ledger, summed: bool) -> bool {
 /// every kind with no missing record has the right sum. A wrong sum without a missing record means that some record is
 /// not the counted one.
 pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summed: bool) -> bool {
-    let is_of_missing = |lost: &Entry| !summed || lost.count > 0 || lost.sum == 0;
+    let is_of_missing = |lost: &LedgerEntry| !summed || lost.count > 0 || lost.sum == 0;
     is_whole(deficit, summed)
         || has_gaps
             && room.is_none_or(|room| deficit.count() <= room)
@@ -91,7 +92,7 @@ pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<u
 
 /// Returns the only subset with this count and sum. The search covers subsets of at most two terms, and their
 /// complements.
-fn choose(lost: &Entry, terms: &[(usize, u64)]) -> Option<Vec<usize>> {
+fn choose(lost: &LedgerEntry, terms: &[(usize, u64)]) -> Option<Vec<usize>> {
     let wanted = usize::try_from(lost.count).ok().filter(|wanted| *wanted <= terms.len())?;
     let all = terms.iter().fold(0u64, |sum, (_, term)| sum.wrapping_add(*term));
     let left_out = terms.len() - wanted;

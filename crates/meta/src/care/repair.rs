@@ -28,7 +28,7 @@ use waxseal_lsm::planted;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Companions, Protection};
 use waxseal_lsm::sst::Table;
-use waxseal_lsm::values::{Room, ValueFile};
+use waxseal_lsm::values::{BlobBuffer, BlobFile};
 
 mod elsewhere;
 mod fill;
@@ -197,8 +197,8 @@ struct Mending<'a, 'o> {
     collects: BTreeSet<Uid>,
     /// Blob files of records that were found elsewhere, held until the edit, each with true if the new table may point
     /// into it.
-    pointed: BTreeMap<Uid, (Arc<ValueFile>, bool)>,
-    room: Room,
+    pointed: BTreeMap<Uid, (Arc<BlobFile>, bool)>,
+    room: BlobBuffer,
 }
 
 impl<'a, 'o> Mending<'a, 'o> {
@@ -231,7 +231,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             pointers: Vec::new(),
             collects: BTreeSet::new(),
             pointed: BTreeMap::new(),
-            room: Room::default(),
+            room: BlobBuffer::default(),
         };
         mending.walk(&told)?;
         // The remaining findings are fixed by rewriting the table: a filter, properties, or a checksum mismatch of an

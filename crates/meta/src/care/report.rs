@@ -9,7 +9,7 @@ use waxseal_lsm::db::{Family, Remedy, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::key_text::RangeText;
-use waxseal_lsm::ledger::{Entry, Ledger};
+use waxseal_lsm::ledger::{Ledger, LedgerEntry};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
 
@@ -206,7 +206,8 @@ impl Token {
         let mut reader = Reader::new(bytes); // the array has enough bytes for all fields
         let (family, table) = (reader.u32().unwrap_or_default(), reader.u64().unwrap_or_default());
         let (uid, block) = (Uid(reader.array().unwrap_or_default()), reader.u64().unwrap_or_default());
-        let mut entry = || Entry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
+        let mut entry =
+            || LedgerEntry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
         let ledger = Ledger { puts: entry(), deletes: entry(), others: entry() };
         Token { family, table, uid, block, ledger }
     }
@@ -561,7 +562,7 @@ mod tests {
     proptest! {
         #[test]
         fn tokens_come_back(family: u32, table: u64, uid: [u8; 16], block: u64, numbers: [(u64, u64); 3]) {
-            let [puts, deletes, others] = numbers.map(|(count, sum)| Entry { count, sum });
+            let [puts, deletes, others] = numbers.map(|(count, sum)| LedgerEntry { count, sum });
             let token = Token { family, table, uid: Uid(uid), block, ledger: Ledger { puts, deletes, others } };
             prop_assert_eq!(Token::from_bytes(&token.to_bytes()), token);
         }

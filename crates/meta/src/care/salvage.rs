@@ -35,8 +35,8 @@ use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::Found;
-use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
-use waxseal_lsm::version::{self, Contents, State, TableMeta};
+use waxseal_lsm::values::{self, BlobBuffer, BlobFile, BlobFiles};
+use waxseal_lsm::version::{self, Contents, ManifestState, TableMeta};
 
 mod hole;
 mod log;
@@ -144,7 +144,7 @@ pub fn salvage(
         batch: Batch::new(),
         last: 0,
         again: false,
-        values: ValueShelf::new(parts.env.fs.clone(), from, parts.companions.clone()),
+        values: BlobFiles::new(parts.env.fs.clone(), from, parts.companions.clone()),
         held: Vec::new(),
         unclaimed: Vec::new(),
     };
@@ -177,7 +177,7 @@ fn move_up(fs: &dyn Fs, scratch: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Adds the old store's system families to the parts, because they can only be created when the store is opened.
-fn with_system_families(mut parts: Parts, state: Option<&State>) -> Parts {
+fn with_system_families(mut parts: Parts, state: Option<&ManifestState>) -> Parts {
     for stored in state.iter().flat_map(|state| state.families.values()) {
         let is_given = parts.families.iter().any(|(name, _)| *name == stored.name);
         if let (Some(number), false) = (system_number(stored.id), is_given)
@@ -223,7 +223,7 @@ struct Salvage<'a> {
     parts: &'a Parts,
     db: &'a Db,
     accepts: bool,
-    state: Option<State>,
+    state: Option<ManifestState>,
     /// What is not this store's, where no manifest says what is.
     others: Others,
     report: Report,
@@ -253,8 +253,8 @@ struct Salvage<'a> {
     /// True in the second pass, which rewrites the authoritative records inside lost ranges.
     again: bool,
     /// The blob files of the old store, and the handles that hold them.
-    values: Arc<ValueShelf>,
-    held: Vec<Arc<ValueFile>>,
+    values: Arc<BlobFiles>,
+    held: Vec<Arc<BlobFile>>,
     /// Families of the new store that the caller names and no manifest lists, and their lost ranges.
     unclaimed: Vec<(Family, Vec<u64>)>,
 }
@@ -354,7 +354,7 @@ impl Salvage<'_> {
     }
 
     /// Identifies a blob file by its header, whatever the state of the rest: each value has its own checksums.
-    fn identified(&self, name: &str) -> Option<Arc<ValueFile>> {
+    fn identified(&self, name: &str) -> Option<Arc<BlobFile>> {
         let Some(Name::Values(number)) = Name::parse(name) else { return None };
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
         let uid = values::identify(name, &*file).ok()?;
@@ -643,7 +643,7 @@ impl Salvage<'_> {
     /// `is_untold`: no flush has read the record yet, so its event row must still be written.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
         interrupt::check()?;
-        let mut room = Room::default();
+        let mut room = BlobBuffer::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
         let whole = if is_pointer { self.values.resolve(record, true, &mut room) } else { Ok(*record) };
         let whole = match whole {

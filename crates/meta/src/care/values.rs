@@ -14,7 +14,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::sst::{Found, Table};
-use waxseal_lsm::values::Room;
+use waxseal_lsm::values::BlobBuffer;
 
 use super::report::{Finding, Report, is_unread};
 use super::verify::bearable;
@@ -54,7 +54,7 @@ pub(super) fn look_at_values(
         return Ok(());
     }
     let (family, keeper) = (table.family(), db.companions());
-    let mut room = Room::default();
+    let mut room = BlobBuffer::default();
     open.examine(keeper, true, &mut |found| match found {
         Found::Record(record, check, _)
             if record.kind == Kind::BlobPointer && check.serves() && which.takes(record) =>

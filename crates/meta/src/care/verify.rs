@@ -18,7 +18,7 @@ use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Found, Table};
-use waxseal_lsm::values::Room;
+use waxseal_lsm::values::BlobBuffer;
 
 use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
 use super::report::finding_of;
@@ -345,7 +345,7 @@ fn count(
 }
 
 fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
-    let (memory, mut room) = (db.memory(family)?, Room::default());
+    let (memory, mut room) = (db.memory(family)?, BlobBuffer::default());
     memory.visit(&mut |record, check| {
         report.count(check);
         if !check.serves() {

@@ -9,7 +9,7 @@ use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::db::Bounds;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::header::{FileKind, HEADER_BYTES, Header};
+use waxseal_lsm::header::{FileHeader, FileKind, HEADER_BYTES};
 
 use super::{Form, Versions};
 
@@ -71,7 +71,7 @@ const FILE: u64 = 14;
 impl Manifest {
     /// Encodes the whole file.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Header::new(FileKind::Exchange, self.uid).encode().to_vec();
+        let mut out = FileHeader::new(FileKind::Exchange, self.uid).encode().to_vec();
         let mut body = Vec::new();
         let mut put = |tag: u64, fill: &dyn Fn(&mut Vec<u8>)| {
             body.clear();
@@ -115,7 +115,7 @@ impl Manifest {
         let Some(end) = bytes.len().checked_sub(8).filter(|end| *end >= HEADER_BYTES) else {
             return Err(Error::structural("too short to describe an export")).map_err(at(0));
         };
-        let header = Header::decode(&bytes[..HEADER_BYTES], FileKind::Exchange).map_err(at(0))?;
+        let header = FileHeader::decode(&bytes[..HEADER_BYTES], FileKind::Exchange).map_err(at(0))?;
         let (found, expected) = (hash(&bytes[..end]), Reader::starting_at(bytes, end).u64().map_err(at(end))?);
         if found != expected {
             return Err(Error::mismatch(expected, found, "the description of an export")).map_err(at(end));
@@ -285,7 +285,7 @@ mod tests {
         #[test]
         fn any_bytes_describe_an_export_or_are_refused(mut bytes in vec(any::<u8>(), 0..200)) {
             let _ = Manifest::decode(&bytes);
-            let mut whole = Header::new(FileKind::Exchange, Uid::default()).encode().to_vec();
+            let mut whole = FileHeader::new(FileKind::Exchange, Uid::default()).encode().to_vec();
             whole.append(&mut bytes);
             whole.extend_from_slice(&hash(&whole).to_le_bytes());
             let _ = Manifest::decode(&whole);

@@ -17,7 +17,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
-use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, recover};
+use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 
@@ -212,11 +212,11 @@ impl Node {
             let meta = copy_table(&sim, path, &dir, next_file, &order);
             next_file += 1;
             last_seqno = last_seqno.max(meta.greatest_seqno);
-            edit.changes.push(Change::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
+            edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
         }
         sim.sync_dir(&dir).unwrap();
         let next_family = found.state.next_family;
-        edit.changes.push(Change::Counters { next_file: next_file + 1, last_seqno, next_family });
+        edit.changes.push(EditChange::Counters { next_file: next_file + 1, last_seqno, next_family });
         Manifest::resume(&env, &dir, &found, next_file, &edit).unwrap();
         Node::open_ordered(&sim, dir.to_str().unwrap(), keeper, order)
     }

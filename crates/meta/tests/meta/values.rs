@@ -14,7 +14,7 @@ use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::values::{Entry, walk};
+use waxseal_lsm::values::{BlobEntry, walk};
 use waxseal_meta::care::{
     Candidate, Finding, Outcome, Progress, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch, digest, repair, salvage, scrub, verify,
@@ -50,7 +50,7 @@ fn filled(seed: u64) -> (SimFs, Store) {
 }
 
 /// The only value file, and its entries.
-fn entries(store: &Store) -> (PathBuf, Vec<Entry>) {
+fn entries(store: &Store) -> (PathBuf, Vec<BlobEntry>) {
     let file = store.db.value_files(&store.family).unwrap().remove(0);
     let mut entries = Vec::new();
     walk("v", file.file(), None, &mut |entry| {
@@ -61,12 +61,12 @@ fn entries(store: &Store) -> (PathBuf, Vec<Entry>) {
     (Path::new(DIR).join(file.name().to_string()), entries)
 }
 
-fn place_of(entry: &Entry) -> u64 {
+fn place_of(entry: &BlobEntry) -> u64 {
     entry.pointer.offset + 32 + entry.key.len() as u64
 }
 
 /// Hits a value so that no correction helps.
-fn strike(sim: &SimFs, path: &Path, entry: &Entry) {
+fn strike(sim: &SimFs, path: &Path, entry: &BlobEntry) {
     for (at, bit) in [(3, 1), (50, 4), (51, 6), (200, 2)] {
         sim.flip(path, (place_of(entry) + at) * 8 + bit).unwrap();
     }

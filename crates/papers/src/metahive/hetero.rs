@@ -35,7 +35,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table};
-use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, recover};
+use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 use waxseal_meta::Sealer;
 use waxseal_meta::exchange::{Export, Policy, export, import};
 
@@ -313,10 +313,10 @@ fn handed(sim: &SimFs, at: &Path, before: &[(&[u8], &[u8])], files: &[PathBuf]) 
     for path in files {
         let meta = copy(sim, &env, path, at, number)?;
         (number, last_seqno) = (number + 1, last_seqno.max(meta.greatest_seqno));
-        edit.changes.push(Change::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
+        edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
     }
     sim.sync_dir(at)?;
-    edit.changes.push(Change::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
+    edit.changes.push(EditChange::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
     Manifest::resume(&env, at, &found, number, &edit)?;
     Node::open(at, &shape, Arc::new(Plain))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use waxseal::env::{Fs, Open, RealFs};
 use waxseal::registry::{Event, Field, Image, Mode, RegisterOptions, Scope, Values};
 use waxseal::{ColumnFamily, Db, Result};
-use waxseal_lsm::values::{Entry, walk};
+use waxseal_lsm::values::{BlobEntry, walk};
 
 /// Old values are kept with the rows.
 const KEPT: RegisterOptions = RegisterOptions {
@@ -187,7 +187,7 @@ fn spoil(path: &Path, key: &[u8], value: &[u8]) {
         let path = path.join(name);
         let mut of_key = Vec::new();
         let file = RealFs.open(&path, Open::Read).unwrap();
-        let collect = &mut |entry: Entry| {
+        let collect = &mut |entry: BlobEntry| {
             of_key.extend((entry.key == key).then_some(entry.pointer.offset));
             Ok(())
         };

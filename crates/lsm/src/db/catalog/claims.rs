@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::family::Family;
-use crate::compaction::{Plan, Span};
+use crate::compaction::{CompactionPlan, OutputRange};
 use crate::env::work::Signal;
 use crate::planted::{Bug, active};
 
@@ -30,7 +30,7 @@ struct Tables {
     /// Tables rewritten without effect for expired records, which some reader or record still needs.
     keep_expired: HashSet<u64>,
     /// Output spans of the running plans, by family.
-    spans: Vec<(u32, Span)>,
+    spans: Vec<(u32, OutputRange)>,
     /// Incremented when a set of excluded tables changes, except for tables in use.
     changes: u64,
     /// True once the store closes: no plan is made any more.
@@ -58,7 +58,7 @@ const MOST_NANOS: u64 = 60_000_000_000;
 /// A plan that owns its tables until it is dropped.
 pub(crate) struct Picked<'a> {
     pub(crate) family: Family,
-    pub(crate) plan: Plan,
+    pub(crate) plan: CompactionPlan,
     running: &'a TableClaims,
 }
 
@@ -114,7 +114,7 @@ impl Taken<'_> {
     }
 
     /// Returns the output spans of a family's running plans.
-    pub(crate) fn spans(&self, family: u32) -> Vec<Span> {
+    pub(crate) fn spans(&self, family: u32) -> Vec<OutputRange> {
         self.0.spans.iter().filter(|(of, _)| *of == family).map(|(_, span)| span.clone()).collect()
     }
 }
@@ -142,7 +142,7 @@ impl TableClaims {
     pub(crate) fn pick(
         &self,
         now: u64,
-        choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>,
+        choose: impl FnOnce(&Taken<'_>) -> Option<(Family, CompactionPlan)>,
     ) -> Option<Picked<'_>> {
         let mut tables = self.tables.lock();
         if tables.ended {
@@ -157,7 +157,7 @@ impl TableClaims {
     /// Reserves tables for a repair, quarantined ones included. Returns false if one of them is in use. `find` runs
     /// under the lock, so no plan can take the tables meanwhile; the span that it returns counts as a running plan
     /// until `release`.
-    pub(crate) fn hold(&self, numbers: &[u64], find: impl FnOnce() -> Option<(u32, Span)>) -> bool {
+    pub(crate) fn hold(&self, numbers: &[u64], find: impl FnOnce() -> Option<(u32, OutputRange)>) -> bool {
         let mut tables = self.tables.lock();
         if tables.ended || numbers.iter().any(|number| tables.busy.contains(number)) {
             return false;
@@ -170,13 +170,13 @@ impl TableClaims {
     }
 
     /// Releases held tables.
-    pub(crate) fn release(&self, numbers: impl Iterator<Item = u64>, span: Option<(u32, &Span)>) {
+    pub(crate) fn release(&self, numbers: impl Iterator<Item = u64>, span: Option<(u32, &OutputRange)>) {
         if let Some((family, span)) = span {
             self.give_back(numbers, family, span);
         }
     }
 
-    fn give_back(&self, numbers: impl Iterator<Item = u64>, family: u32, span: &Span) {
+    fn give_back(&self, numbers: impl Iterator<Item = u64>, family: u32, span: &OutputRange) {
         let mut tables = self.tables.lock();
         for number in numbers {
             tables.busy.remove(&number);

@@ -13,16 +13,16 @@ use arc_swap::ArcSwap;
 
 use super::view_change::Replaced;
 use crate::seam::{Chronicle, MAX_LINE_BYTES, TableFact, Touched, Work};
-use crate::version::{self, Change, Edit, Lines, State, TableMeta};
+use crate::version::{self, Edit, EditChange, EventLines, ManifestState, TableMeta};
 
 /// The event log implementation, and the entries as readers see them.
 pub(crate) struct EventLog {
     keeper: Option<Arc<dyn Chronicle>>,
-    lines: ArcSwap<Lines>,
+    lines: ArcSwap<EventLines>,
 }
 
 impl EventLog {
-    pub(in crate::db) fn new(keeper: Option<Arc<dyn Chronicle>>, lines: Lines) -> EventLog {
+    pub(in crate::db) fn new(keeper: Option<Arc<dyn Chronicle>>, lines: EventLines) -> EventLog {
         EventLog { keeper, lines: ArcSwap::from_pointee(lines) }
     }
 
@@ -31,12 +31,12 @@ impl EventLog {
     }
 
     /// Returns the entries that the manifest still holds.
-    pub(in crate::db) fn lines(&self) -> arc_swap::Guard<Arc<Lines>> {
+    pub(in crate::db) fn lines(&self) -> arc_swap::Guard<Arc<EventLines>> {
         self.lines.load()
     }
 
     /// Makes the entries of a state visible to readers.
-    pub(in crate::db) fn show(&self, lines: &Lines) {
+    pub(in crate::db) fn show(&self, lines: &EventLines) {
         let shown = self.lines.load();
         if (shown.last(), shown.taken_out()) != (lines.last(), lines.taken_out()) {
             self.lines.store(Arc::new(lines.clone()));
@@ -49,15 +49,15 @@ pub(in crate::db) fn add_event(keeper: &dyn Chronicle, edit: &mut Edit, work: &W
     let line = keeper.line(work);
     debug_assert!(line.as_ref().is_none_or(|line| line.len() <= MAX_LINE_BYTES));
     if let Some(line) = line.filter(|line| line.len() <= MAX_LINE_BYTES) {
-        edit.changes.push(Change::Line { number: 0, bytes: line.into() });
+        edit.changes.push(EditChange::Line { number: 0, bytes: line.into() });
     }
 }
 
 /// Assigns the next numbers to the entries of an edit.
-pub(in crate::db) fn number_events(edit: &mut Edit, state: &State) {
+pub(in crate::db) fn number_events(edit: &mut Edit, state: &ManifestState) {
     let mut last = state.lines.last();
     for change in &mut edit.changes {
-        if let Change::Line { number, .. } = change {
+        if let EditChange::Line { number, .. } = change {
             last += 1;
             *number = last;
         }
@@ -66,7 +66,7 @@ pub(in crate::db) fn number_events(edit: &mut Edit, state: &State) {
 
 /// Moves the entries of an edit to an edit of their own.
 pub(in crate::db) fn split_events(edit: &mut Edit) -> Edit {
-    let is_line = |change: &Change| matches!(change, Change::Line { .. });
+    let is_line = |change: &EditChange| matches!(change, EditChange::Line { .. });
     let (lines, rest) = std::mem::take(&mut edit.changes).into_iter().partition(is_line);
     edit.changes = rest;
     Edit { changes: lines }
@@ -88,10 +88,10 @@ pub(super) fn touched<'a>(part: &Replaced<'a>) -> Touched<'a> {
 }
 
 /// Returns the tables of a whole state, or for each family the tables that `changes` add.
-pub(in crate::db) fn touched_in<'a>(state: &'a State, changes: &[Change], all: bool) -> Vec<Touched<'a>> {
-    let of = |family: &'a version::Family| {
+pub(in crate::db) fn touched_in<'a>(state: &'a ManifestState, changes: &[EditChange], all: bool) -> Vec<Touched<'a>> {
+    let of = |family: &'a version::FamilyState| {
         let added = changes.iter().filter_map(|change| match change {
-            Change::TableAdded { family: id, level, table } if *id == family.id => {
+            EditChange::TableAdded { family: id, level, table } if *id == family.id => {
                 Some(table_fact(*level as usize, table))
             }
             _ => None,

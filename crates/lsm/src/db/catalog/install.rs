@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::inject;
 use crate::names::{Name, system_number};
 use crate::planted::{self, Bug};
-use crate::values::ValueRef;
-use crate::version::{Change, Edit, TableMeta};
+use crate::values::BlobRef;
+use crate::version::{Edit, EditChange, TableMeta};
 
 impl Catalog {
     /// Makes an edit durable, then visible to readers (I04). Edits and views change in the same order. If the edit
@@ -39,10 +39,10 @@ impl Catalog {
         let outcome = outcome.and_then(|()| replaced.iter().try_for_each(fits));
         let outcome = outcome.and_then(|()| {
             let created = edit.changes.iter().filter_map(|change| match change {
-                Change::FamilyCreated { id, .. } if system_number(*id).is_none() => Some(id + 1),
+                EditChange::FamilyCreated { id, .. } if system_number(*id).is_none() => Some(id + 1),
                 _ => None,
             });
-            edit.changes.push(Change::Counters {
+            edit.changes.push(EditChange::Counters {
                 next_family: created.max().unwrap_or(self.families().next_id),
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.store_log().visible(),
@@ -120,7 +120,7 @@ impl Catalog {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
                 let _ = self.context().env.fs.remove(&self.context().path(Name::Table(meta.number)));
                 // Files that other tables name existed before this edit.
-                let is_new = |values: &&ValueRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
+                let is_new = |values: &&BlobRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
                 for values in meta.values.iter().filter(is_new) {
                     let _ = self.context().env.fs.remove(&self.context().path(Name::Values(values.file.number)));
                 }

@@ -1,6 +1,6 @@
 //! Obsolete files: frees their memory, and removes the files or keeps them for a while.
 //!
-//! In:    tables and blob files that no reader can reach any more (`version::dead`, I06); files that an open found and
+//! In:    tables and blob files that no reader can reach any more (`version::obsolete_files`, I06); files that an open found and
 //!        that no version names after it (I16), such as the old log.
 //! Out:   released memory and disk space. Replaced tables stay as `000012.trash`, the newest ones up to a budget, so
 //!        that a repair can find records that their successors have lost.
@@ -19,11 +19,11 @@ use super::super::context::{Access, StoreContext};
 use crate::env::work::lock;
 use crate::env::{Fs, Open};
 use crate::names::Name;
-use crate::version::{self, Dead, DeadFiles};
+use crate::version::{self, ObsoleteList, ObsoleteObject};
 
 /// The files of a store that wait for their removal.
 pub(in crate::db) struct ObsoleteFiles {
-    dead: Arc<DeadFiles>,
+    dead: Arc<ObsoleteList>,
     /// Held while a file is freed or removed.
     removing: Mutex<()>,
     leftovers: Leftovers,
@@ -31,14 +31,14 @@ pub(in crate::db) struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
-    pub(in crate::db) fn new(context: &StoreContext, dead: Arc<DeadFiles>, leftovers: Vec<Name>) -> ObsoleteFiles {
+    pub(in crate::db) fn new(context: &StoreContext, dead: Arc<ObsoleteList>, leftovers: Vec<Name>) -> ObsoleteFiles {
         let budget = if context.access == Access::Write { context.settings.trash_bytes } else { 0 };
         let trash = Trash::open(budget, &*context.env.fs, &context.dir);
         ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash }
     }
 
     /// Returns the list that tables and blob files enter when their last reader is gone.
-    pub(in crate::db) fn dead(&self) -> &Arc<DeadFiles> {
+    pub(in crate::db) fn dead(&self) -> &Arc<ObsoleteList> {
         &self.dead
     }
 
@@ -47,10 +47,12 @@ impl ObsoleteFiles {
     pub(in crate::db) fn remove_one(&self, context: &StoreContext) -> bool {
         let _one_at_a_time = lock(&self.removing);
         match self.dead.take() {
-            Some(Dead::Memory(late)) => drop(late),
-            Some(Dead::Table(_) | Dead::Values(_)) if context.access != Access::Write => {}
-            Some(Dead::Table(table)) => self.trash.take(&*context.env.fs, &context.dir, table.number, table.size),
-            Some(Dead::Values(number)) => {
+            Some(ObsoleteObject::Memory(late)) => drop(late),
+            Some(ObsoleteObject::Table(_) | ObsoleteObject::Values(_)) if context.access != Access::Write => {}
+            Some(ObsoleteObject::Table(table)) => {
+                self.trash.take(&*context.env.fs, &context.dir, table.number, table.size)
+            }
+            Some(ObsoleteObject::Values(number)) => {
                 let _ = context.env.fs.remove(&context.path(Name::Values(number)));
             }
             None => return false,

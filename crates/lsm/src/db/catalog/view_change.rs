@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::family::Family;
 use crate::fence::Fence;
 use crate::record::Seqno;
-use crate::version::{Change, TableMeta};
+use crate::version::{EditChange, TableMeta};
 
 /// The changes that an edit makes to one family's view.
 pub(in crate::db) struct Replaced<'a> {
@@ -39,18 +39,18 @@ impl<'a> Replaced<'a> {
     }
 
     /// Returns the same changes for the manifest. `flushed` is added by the caller, which knows the log's position.
-    pub(in crate::db) fn changes(&self) -> Vec<Change> {
+    pub(in crate::db) fn changes(&self) -> Vec<EditChange> {
         let family = self.family.id();
         let removed =
-            |(level, number): &(usize, u64)| Change::TableRemoved { family, level: *level as u8, number: *number };
+            |(level, number): &(usize, u64)| EditChange::TableRemoved { family, level: *level as u8, number: *number };
         let added = |(level, meta): &(usize, Arc<TableMeta>)| added_to(self.family, *level, meta);
-        let lifted = |id: &u64| Change::FenceLifted { family, id: *id };
-        let fenced = |(id, fence): &(u64, Arc<Fence>)| Change::FenceAdded { family, id: *id, fence: fence.clone() };
+        let lifted = |id: &u64| EditChange::FenceLifted { family, id: *id };
+        let fenced = |(id, fence): &(u64, Arc<Fence>)| EditChange::FenceAdded { family, id: *id, fence: fence.clone() };
         let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
         tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
     }
 }
 
-pub(in crate::db) fn added_to(family: &Family, level: usize, meta: &Arc<TableMeta>) -> Change {
-    Change::TableAdded { family: family.id(), level: level as u8, table: meta.clone() }
+pub(in crate::db) fn added_to(family: &Family, level: usize, meta: &Arc<TableMeta>) -> EditChange {
+    EditChange::TableAdded { family: family.id(), level: level as u8, table: meta.clone() }
 }

@@ -10,14 +10,14 @@ use super::{ReadPoint, Reads};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
-use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
+use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};
 use crate::options::{Reading, Verify};
 use crate::order::Order;
-use crate::read::{Bounds, UserCursor, Values};
+use crate::read::{BlobReader, Bounds, UserCursor};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::Protection;
 use crate::sst::TableCursor;
-use crate::values::Room;
+use crate::values::BlobBuffer;
 use crate::version::LEVELS;
 
 /// Typical stores have at most this many memtables, levels and level-0 tables.
@@ -51,16 +51,16 @@ impl Reads {
         for generation in view.memtables() {
             if !generation.memtable.is_empty() {
                 let memtable = generation.memtable.cursor_checked(&self.companions, reading.verify);
-                sources.push(Walk::Memtable(Box::new(memtable)));
+                sources.push(MergeSource::Memtable(Box::new(memtable)));
             }
         }
         if !view.fences.is_empty() {
-            sources.push(Walk::Other(Box::new(FenceCursor::new(order.clone(), view.fences.clone()))));
+            sources.push(MergeSource::Other(Box::new(LostRangeCursor::new(order.clone(), view.fences.clone()))));
         }
         let level0 = view.levels.level(0).tables().len();
         let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
         for tier in (0..level0).chain(deeper.map(|level| level0 + level - 1)) {
-            sources.push(Walk::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
+            sources.push(MergeSource::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
         }
         (MergeCursor::of(order.clone(), sources), tables)
     }
@@ -77,8 +77,8 @@ struct ViewTables {
     notifier: Arc<Notifier>,
 }
 
-impl Values for ViewTables {
-    fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()> {
+impl BlobReader for ViewTables {
+    fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()> {
         read_value((&self.family, &self.view), &self.notifier, record, self.asks_values, room)
     }
 
@@ -121,10 +121,10 @@ impl Tiers for ViewTables {
         }
     }
 
-    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened> {
+    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<PartCursor> {
         let handle = &self.tier(tier).1[part];
         match handle.table() {
-            Ok(table) => Ok(Opened::Table(match spare {
+            Ok(table) => Ok(PartCursor::Table(match spare {
                 Some(spare) => spare.moved_to(table),
                 None => Box::new(table.cursor_checked(self.reading)),
             })),
@@ -141,7 +141,10 @@ impl Tiers for ViewTables {
                         offset: damage.offset,
                         verdict: damage.verdict,
                     };
-                    Ok(Opened::Other(Box::new(FenceCursor::new(self.family.order().clone(), Arc::new(vec![fence])))))
+                    Ok(PartCursor::Other(Box::new(LostRangeCursor::new(
+                        self.family.order().clone(),
+                        Arc::new(vec![fence]),
+                    ))))
                 }
             },
         }
@@ -177,7 +180,7 @@ struct LevelPart {
     fill_cache: bool,
 }
 
-impl Part for LevelPart {
+impl MergePart for LevelPart {
     fn smallest(&self) -> &[u8] {
         &self.table.meta().smallest
     }
@@ -186,7 +189,7 @@ impl Part for LevelPart {
         &self.table.meta().largest
     }
 
-    fn open(&self) -> Result<Opened> {
-        Ok(Opened::Table(Box::new(self.table.table()?.cursor(self.fill_cache))))
+    fn open(&self) -> Result<PartCursor> {
+        Ok(PartCursor::Table(Box::new(self.table.table()?.cursor(self.fill_cache))))
     }
 }

@@ -20,17 +20,17 @@ use crate::options::KIB;
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::sst::Checks;
-use crate::values::{Fetch, Room, ValueShelf};
+use crate::values::{BlobBuffer, BlobFiles, Fetch};
 
 /// Size up to which a thread keeps its value buffer; a larger buffer is freed.
 const KEPT_ROOM_BYTES: usize = 1024 * KIB;
 
 thread_local! {
-    static ROOM: RefCell<Room> = RefCell::default();
+    static ROOM: RefCell<BlobBuffer> = RefCell::default();
 }
 
 /// Calls `f` with this thread's buffer, or with a fresh one if that is in use or the thread is ending.
-fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
+fn with_room<R>(f: impl FnOnce(&mut BlobBuffer) -> R) -> R {
     let mut room = ROOM.try_with(RefCell::take).unwrap_or_default();
     let out = f(&mut room);
     room.let_go();
@@ -40,7 +40,7 @@ fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
     out
 }
 
-pub(in crate::db) fn shelf_of(view: &View) -> Result<Arc<ValueShelf>> {
+pub(in crate::db) fn shelf_of(view: &View) -> Result<Arc<BlobFiles>> {
     view.values.clone().ok_or_else(|| Error::structural("a family without value files"))
 }
 
@@ -124,7 +124,7 @@ pub(super) fn read_value(
     notifier: &Notifier,
     record: &Record<'_>,
     by_value: bool,
-    room: &mut Room,
+    room: &mut BlobBuffer,
 ) -> Result<()> {
     let read = shelf_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
     read.map_err(|error| unread_value(notifier, family, record, error))

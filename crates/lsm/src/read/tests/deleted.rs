@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cursor::testing::CaseFolded;
-use crate::merge::Walk;
+use crate::merge::MergeSource;
 
 /// Rows are inserted in ascending or random order, and deleted in ascending or random order, some rows later; a few
 /// stay, a few are written twice.
@@ -59,9 +59,9 @@ proptest! {
                 if to < 320 { Bound::Excluded(format!("k{to:04}").into_bytes()) } else { Bound::Unbounded },
             );
             let view = view(&order, &records, seqno, &bounds);
-            let mut sources = vec![Walk::Memtable(Box::new(memtable.cursor()))];
+            let mut sources = vec![MergeSource::Memtable(Box::new(memtable.cursor()))];
             if !older.is_empty() {
-                sources.push(Walk::Other(Box::new(VecCursor::new(&order, older))));
+                sources.push(MergeSource::Other(Box::new(VecCursor::new(&order, older))));
             }
             let merge = MergeCursor::of(order.clone(), sources);
             let mut cursor = UserCursor::over(order.clone(), merge, seqno, bounds);

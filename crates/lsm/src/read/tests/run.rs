@@ -6,7 +6,7 @@ use super::*;
 use crate::checksum::{Uid, hash};
 use crate::env::{File, Fs, MemoryFs, Open};
 use crate::error::Result;
-use crate::merge::{ConcatCursor, Opened, Part, Walk};
+use crate::merge::{ConcatCursor, MergePart, MergeSource, PartCursor};
 use crate::options::{Compression, MIB, Verify};
 use crate::record::companion;
 use crate::seam::{Check, Companions, Protection};
@@ -88,20 +88,20 @@ fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>
 
 struct Only(Arc<Table>, Verify, [Vec<u8>; 2]);
 
-impl Part for Only {
+impl MergePart for Only {
     fn smallest(&self) -> &[u8] {
         &self.2[0]
     }
     fn largest(&self) -> &[u8] {
         &self.2[1]
     }
-    fn open(&self) -> Result<Opened> {
-        Ok(Opened::Table(Box::new(self.0.cursor_checked(self.1))))
+    fn open(&self) -> Result<PartCursor> {
+        Ok(PartCursor::Table(Box::new(self.0.cursor_checked(self.1))))
     }
 }
 
 /// The tables of a level, with boundaries that depend on the keys' numbers.
-fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> Walk {
+fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> MergeSource {
     let records = sorted(order, records);
     let mut parts = Vec::new();
     let mut rest = &records[..];
@@ -115,7 +115,7 @@ fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> Walk
         parts.push(Only(table(order, own, shape), shape.verify, bounds));
         rest = behind;
     }
-    Walk::Tables(ConcatCursor::new(order.clone(), parts.into()))
+    MergeSource::Tables(ConcatCursor::new(order.clone(), parts.into()))
 }
 
 /// Mostly distinct keys of several lengths, mostly values with only a companion word.
@@ -171,7 +171,7 @@ proptest! {
         newest.iter().for_each(|record| memtable.insert(&record.borrow(), 0).unwrap());
         let mut sources = Vec::new();
         if !newest.is_empty() {
-            sources.push(Walk::Memtable(Box::new(memtable.cursor())));
+            sources.push(MergeSource::Memtable(Box::new(memtable.cursor())));
         }
         for (level_of, tables) in [(newer, 1), (older, cuts.2)] {
             if !level_of.is_empty() {
@@ -270,8 +270,8 @@ fn a_seek_beyond_the_bounds_forgets_no_loss_that_the_cursor_stands_in() {
     memtable.insert(&rows(&["e"], 3)[0].borrow(), 0).unwrap();
     let part = Only(table, shape.verify, [b"c".to_vec(), b"f".to_vec()]);
     let sources = vec![
-        Walk::Memtable(Box::new(memtable.cursor())),
-        Walk::Tables(ConcatCursor::new(order.clone(), vec![part].into())),
+        MergeSource::Memtable(Box::new(memtable.cursor())),
+        MergeSource::Tables(ConcatCursor::new(order.clone(), vec![part].into())),
         level(&order, &older, &shape, 1),
     ];
     let bounds = (Bound::Included(b"b".to_vec()), Bound::Included(b"x".to_vec()));
@@ -298,7 +298,7 @@ fn nearly_all_steps_are_steps_of_runs() {
     let shape = Shape { block_bytes: 4000, restart_interval: 16, seal_column: false, verify: Verify::Sampled(64) };
     let everything = || (Bound::Unbounded, Bound::Unbounded);
     let within = || (Bound::Included(b"0".to_vec()), Bound::Excluded(b"1".to_vec()));
-    let over = |sources: Vec<Walk>, bounds| {
+    let over = |sources: Vec<MergeSource>, bounds| {
         UserCursor::over(order.clone(), MergeCursor::of(order.clone(), sources), MAX_SEQNO, bounds)
     };
     let many = numbered(0..10_000, 1);

@@ -2,7 +2,7 @@
 
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::File;
-use crate::header::Header;
+use crate::header::FileHeader;
 use crate::order::Order;
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::Dictionary;
@@ -25,7 +25,7 @@ pub(in crate::sst) fn corrected(
     keeper: &dyn Companions,
 ) -> Option<(Dictionary, u64)> {
     let size = file.len().ok()?;
-    let (Header { uid, .. }, footer) = read_ends(name, file, size, &TableTail::read(file, size)).ok()?;
+    let (FileHeader { uid, .. }, footer) = read_ends(name, file, size, &TableTail::read(file, size)).ok()?;
     let mut framed = read_framed(name, file, &footer.side).ok()?;
     let source = PartitionReader { name, file, uid, order, filtered: false };
     let of = |framed: &[u8]| Dictionary::of(framed.get(..footer.side.stored_len as usize)?).ok();

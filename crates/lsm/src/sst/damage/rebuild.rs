@@ -15,7 +15,7 @@ use super::tolerant_file::TolerantFile;
 use crate::checksum::{Role, Uid};
 use crate::env::File;
 use crate::error::{Error, Result};
-use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header, ZSTD_FRAMES};
+use crate::header::{CUT_INDEX, FileHeader, FileKind, HEADER_BYTES, ZSTD_FRAMES};
 use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{MAX_SEQNO, Seqno};
@@ -158,7 +158,7 @@ impl FoundMetadata {
     fn read(name: &str, given: &TolerantFile<'_>, size: u64, known: &Known, order: &Order) -> Result<FoundMetadata> {
         let mut damaged = Vec::new();
         let header = given.part(0, HEADER_BYTES as u64, size);
-        let header = header.and_then(|bytes| Header::decode(&bytes, FileKind::Table)).ok();
+        let header = header.and_then(|bytes| FileHeader::decode(&bytes, FileKind::Table)).ok();
         if header.as_ref().is_none_or(|header| known.uid.is_some_and(|uid| uid != header.uid)) {
             damaged.push("header");
         }

@@ -3,7 +3,7 @@
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::ledger::{Entry, Ledger};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::record::{Kind, MAX_SEQNO, Seqno};
 use crate::seam::{Companions, Protection};
 
@@ -266,7 +266,7 @@ fn decode_ledger(reader: &mut Reader<'_>) -> Result<Ledger> {
     let mut ledger = Ledger::default();
     while !reader.is_empty() {
         let kind = reader.u8()?;
-        let entry = Entry { count: reader.varint()?, sum: reader.u64()? };
+        let entry = LedgerEntry { count: reader.varint()?, sum: reader.u64()? };
         let slot = match kind {
             OTHERS => &mut ledger.others,
             kind if kind == Kind::Put as u8 => &mut ledger.puts,
@@ -297,7 +297,7 @@ mod tests {
             values: Vec<([u8; 16], u64, u64)>,
             store: Option<[u8; 16]>,
         ) {
-            let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
+            let entry = |n: usize| LedgerEntry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
                 family,
                 comparator: names.0,

@@ -18,7 +18,7 @@ use super::properties::Properties;
 use crate::checksum::{Role, Uid};
 use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result};
-use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header};
+use crate::header::{CUT_INDEX, FileHeader, FileKind, HEADER_BYTES};
 use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::record::Seqno;
@@ -91,12 +91,13 @@ pub(in crate::sst) fn read_ends(
     file: &dyn File,
     size: u64,
     tail: &TableTail,
-) -> Result<(Header, TableFooter)> {
+) -> Result<(FileHeader, TableFooter)> {
     let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
         return Err(Error::structural("the file is too short for a table").in_file(name, 0));
     };
     let read = |offset, length| tail.or_read(file, offset, length).map_err(|error| read_error(name, offset, error));
-    let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
+    let header =
+        FileHeader::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
     let footer = TableFooter::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
     Ok((header, footer.map_err(|error| error.in_file(name, footer_at))?))
 }
@@ -105,7 +106,7 @@ pub(in crate::sst) fn read_ends(
 pub(in crate::sst) fn read_properties(name: &str, file: &dyn File) -> Result<Properties> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
     let tail = TableTail::read(file, size);
-    let (Header { uid, .. }, footer) = read_ends(name, file, size, &tail)?;
+    let (FileHeader { uid, .. }, footer) = read_ends(name, file, size, &tail)?;
     let blocks = MetadataReader { name, file, uid, end: size - FOOTER_BYTES as u64, tail: &tail };
     blocks.read(&footer.properties, Role::Properties, Properties::decode)
 }
@@ -124,7 +125,7 @@ pub(in crate::sst) fn read_parts(
         return Err(Error::corruption(Damage::default(), message).in_file(name, size.min(expected.size)));
     }
     let tail = TableTail::read(file, size);
-    let (Header { uid, incompatible, .. }, footer) = read_ends(name, file, size, &tail)?;
+    let (FileHeader { uid, incompatible, .. }, footer) = read_ends(name, file, size, &tail)?;
     let footer_at = size - FOOTER_BYTES as u64;
     if uid != expected.uid {
         return Err(misplaced("another file stands under this name").in_file(name, 0));

@@ -21,8 +21,8 @@ use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::expiry::Expiries;
-use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header};
-use crate::ledger::{Entry, Ledger};
+use crate::header::{CUT_INDEX, FileHeader, FileKind, HEADER_BYTES};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{Compression, KIB, PART_BLOCKS};
 use crate::order::Order;
 use crate::planted::{Bug, active};
@@ -171,7 +171,7 @@ impl Writer {
     pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         let packer = Packer::new(settings.compression);
-        out.extend_from_slice(&Header::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
+        out.extend_from_slice(&FileHeader::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
         let policy_filter = settings.filter_policy.clone().map(PolicyFilterBuilder::new);
         let hashes = policy_filter.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
         let hashes = hashes.then(KeyHashes::default);
@@ -463,8 +463,8 @@ impl Writer {
 
     /// Sets the flag for a partitioned index in the header, which was written before this was known.
     fn say_cut(&mut self) -> Result<()> {
-        let header = Header::packed(FileKind::Table, self.uid, self.packer.uses_zstd());
-        let header = Header { incompatible: header.incompatible | CUT_INDEX, ..header }.encode();
+        let header = FileHeader::packed(FileKind::Table, self.uid, self.packer.uses_zstd());
+        let header = FileHeader { incompatible: header.incompatible | CUT_INDEX, ..header }.encode();
         match self.written {
             0 => self.out[..HEADER_BYTES].copy_from_slice(&header),
             _ => self.file.write_at(&header, 0).during(|| "writing a table")?,
@@ -500,7 +500,8 @@ impl Writer {
     /// bounds. The manifest takes the bounds, and a read outside of them accesses no block. They were in memory while
     /// the table was written, so two copies must agree.
     fn check_counts(&self) -> Result<()> {
-        let count = |ledger: &Ledger| [ledger.puts, ledger.deletes, ledger.others].map(|entry: Entry| entry.count);
+        let count =
+            |ledger: &Ledger| [ledger.puts, ledger.deletes, ledger.others].map(|entry: LedgerEntry| entry.count);
         if count(&self.added) != count(&self.checked.ledger) {
             return Err(internal("a table holds other records than reached it"));
         }

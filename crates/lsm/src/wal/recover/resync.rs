@@ -13,9 +13,9 @@ use std::path::Path;
 
 use super::super::scan::read_body;
 use super::super::segment::PAGE;
-use super::super::source::{Look, Source};
-use super::super::{LogStart, Place};
-use super::{Facts, LogEnd, Reading, Stop, Tolerates, Visit};
+use super::super::source::{FrameLookup, FrameSource};
+use super::super::{LogPlace, LogStart};
+use super::{LogEnd, LogProofs, LogReading, Stop, Tolerates, Visit};
 use crate::batch::Operations;
 use crate::env::{Env, Machine};
 use crate::error::{Error, Result};
@@ -48,12 +48,12 @@ pub fn recover_behind_gaps(
     env: &Env,
     dir: &Path,
     from: &LogStart,
-    facts: &Facts,
+    facts: &LogProofs,
     machine: Machine,
     gaps: &mut Vec<Gap>,
     visit: &mut Visit<'_>,
 ) -> Result<LogEnd> {
-    let mut reading = Reading::begin((env, dir), from, facts, machine, false)?;
+    let mut reading = LogReading::begin((env, dir), from, facts, machine, false)?;
     reading.gives_up_unread = true;
     reading.run(env, dir, visit)?;
     while let Some(gap) = reading.pass_gap((env, dir), visit)? {
@@ -63,7 +63,7 @@ pub fn recover_behind_gaps(
     reading.judge(true)
 }
 
-impl Reading<'_> {
+impl LogReading<'_> {
     /// Moves behind the damage at the current place, if there is damage and a frame behind it.
     fn pass_gap(&mut self, of: (&Env, &Path), visit: &mut Visit<'_>) -> Result<Option<Gap>> {
         let Some(fault) = self.damage_here() else { return Ok(None) };
@@ -104,8 +104,8 @@ impl Reading<'_> {
             if !is_expected || header.kind == FrameKind::Turnover {
                 continue;
             }
-            self.place = Place { offset: before.offset + header.extent(), link: header.link, ..before };
-            if let (Look::Whole(next), _) = self.next_frame() {
+            self.place = LogPlace { offset: before.offset + header.extent(), link: header.link, ..before };
+            if let (FrameLookup::Whole(next), _) = self.next_frame() {
                 self.expected = Some(next.seqno);
                 return Some(next.seqno);
             }
@@ -183,16 +183,16 @@ impl Reading<'_> {
             FrameKind::Turnover => return false, // its successor begins another segment
         };
         let before = self.place;
-        self.place = Place { offset: offset + header.extent(), link: header.link, ..before };
+        self.place = LogPlace { offset: offset + header.extent(), link: header.link, ..before };
         let next = self.next_frame().0;
         self.place = before;
-        matches!(next, Look::Whole(next) if next.seqno == header.seqno + taken)
+        matches!(next, FrameLookup::Whole(next) if next.seqno == header.seqno + taken)
     }
 
     /// Takes the first frame behind a gap. Returns its seqno.
     fn begin_with(&mut self, frame: Unlinked, of: (&Env, &Path), visit: &mut Visit<'_>) -> Result<Seqno> {
         let Unlinked { offset, header, body } = frame;
-        self.place = Place { offset, ..self.place };
+        self.place = LogPlace { offset, ..self.place };
         (self.body, self.expected) = (body, Some(header.seqno));
         let tolerates = Tolerates { damaged: true, unread: true };
         match self.take(of, &header, tolerates, visit) {
@@ -204,11 +204,11 @@ impl Reading<'_> {
         Ok(header.seqno)
     }
 
-    fn source_mut(&mut self, in_ring: bool) -> Option<&mut dyn Source> {
+    fn source_mut(&mut self, in_ring: bool) -> Option<&mut dyn FrameSource> {
         match &mut self.ring {
             Ok(ring) if in_ring => Some(ring),
             _ if in_ring => None,
-            _ => self.segments.last_mut().map(|segment| segment as &mut dyn Source),
+            _ => self.segments.last_mut().map(|segment| segment as &mut dyn FrameSource),
         }
     }
 }

@@ -17,7 +17,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
-use waxseal_lsm::values::Room;
+use waxseal_lsm::values::BlobBuffer;
 
 use super::super::plan::{self, Piece, Place};
 use super::Mending;
@@ -46,7 +46,7 @@ impl Mending<'_, '_> {
     /// the table before. `is_counted`: without sums, a matching number of records is sufficient.
     pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, is_counted: bool) {
         let order = self.table.family().order().clone();
-        let (gaps, mut room) = (self.spans(), Room::default());
+        let (gaps, mut room) = (self.spans(), BlobBuffer::default());
         let in_gaps = |record: &OwnedRecord| gaps.around(&order, &record.key, record.seqno).next().is_some();
         let found = found.into_iter().filter(in_gaps);
         let mut found: Vec<Had> = found.filter_map(|record| self.have(record, &mut room)).collect();
@@ -87,7 +87,7 @@ impl Mending<'_, '_> {
     /// Returns a record if its value is readable. A pointer stays a pointer, so that at most one value is in memory,
     /// and its blob file is held until the edit. If the new table must not reference the file, or the blob entry is
     /// damaged, the value is copied when the table is written.
-    fn have(&mut self, record: OwnedRecord, room: &mut Room) -> Option<Had> {
+    fn have(&mut self, record: OwnedRecord, room: &mut BlobBuffer) -> Option<Had> {
         if record.kind != Kind::BlobPointer {
             return Some(Had { record, leaves: None });
         }

@@ -12,8 +12,8 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::interrupt;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
-use waxseal_lsm::values::{LoggedValues, Losses};
-use waxseal_lsm::wal::{self, Facts, Gap, Headless, Replayed, Stop, Tolerates};
+use waxseal_lsm::values::{LoggedValues, LostValues};
+use waxseal_lsm::wal::{self, Gap, HeadlessSegment, LogProofs, Replayed, Stop, Tolerates};
 
 use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
@@ -52,7 +52,7 @@ impl Salvage<'_> {
         let env = &self.parts.env;
         let (facts, named) = match &self.state {
             Some(state) => (facts_of(state), state.log),
-            None => (Facts::default(), None),
+            None => (LogProofs::default(), None),
         };
         if self.state.is_some() && named.is_none() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Salvage<'_> {
             }
             let seqno = before.as_ref().and_then(|before| before.next);
             let seqno = seqno.unwrap_or_else(|| facts.seqno.max(self.least_seqno_of(start.place.segment)));
-            let facts = Facts { seqno, ..facts.clone() };
+            let facts = LogProofs { seqno, ..facts.clone() };
             let stretch = self.stretch(&start, &facts, &mut read)?;
             begins = begins.or(stretch.first);
             let gap = match (&before, stretch.first) {
@@ -114,7 +114,7 @@ impl Salvage<'_> {
 
     /// Handles a segment without a readable header. It may be unused, unless it has data behind the header, or no other
     /// segment has a frame, or the first commit of the log (`begins`) does not follow the tables' seqnos.
-    fn hidden(&mut self, Headless { error, is_used }: &Headless, begins: Option<Seqno>) {
+    fn hidden(&mut self, HeadlessSegment { error, is_used }: &HeadlessSegment, begins: Option<Seqno>) {
         match begins {
             Some(first) if !is_used && first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
             Some(_) if !is_used => {}
@@ -144,7 +144,7 @@ impl Salvage<'_> {
     }
 
     /// Reads the log from one position, as far as the segments link up.
-    fn stretch(&mut self, start: &wal::LogStart, facts: &Facts, read: &mut Vec<u64>) -> Result<Stretch> {
+    fn stretch(&mut self, start: &wal::LogStart, facts: &LogProofs, read: &mut Vec<u64>) -> Result<Stretch> {
         let Parts { env, companions, .. } = self.parts;
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
         let values = LoggedValues::new(env.fs.clone(), self.from, companions.clone());
@@ -184,7 +184,7 @@ impl Salvage<'_> {
         // lost, which is the safe side.
         let damaged = frame.tolerates.damaged || frame.seqno <= self.in_tables;
         // A read failure is no evidence against the frame, nor against later ones.
-        let mut losses = Losses::of(Tolerates { damaged, unread: true });
+        let mut losses = LostValues::of(Tolerates { damaged, unread: true });
         let body = match reading.values.expand(frame.body, &mut is_wanted, &mut losses) {
             Err(Stop::Refused(error)) if is_unread(&error) => frame.body,
             Ok(_) if !losses.is_empty() => frame.body,

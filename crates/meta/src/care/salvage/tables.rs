@@ -30,7 +30,7 @@ impl Salvage<'_> {
     pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
             Some(state) => {
-                let of = |family: &Arc<version::Family>| {
+                let of = |family: &Arc<version::FamilyState>| {
                     let id = family.id;
                     family
                         .tables

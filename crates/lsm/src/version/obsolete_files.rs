@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use super::edit::TableMeta;
 use crate::env::work::lock;
-use crate::values::DeadValues;
+use crate::values::ObsoleteBlobs;
 
 /// An object whose memory takes long to free.
 pub type Late = Arc<dyn Send + Sync>;
 
 /// An obsolete object.
-pub enum Dead {
+pub enum ObsoleteObject {
     /// Dropping it frees it.
     Memory(Late),
     /// The file of a table that no version names.
@@ -27,27 +27,27 @@ pub enum Dead {
 
 /// The list of tables and value files that no reader can reach any more, and whose files or memory still exist.
 #[derive(Default)]
-pub struct DeadFiles {
-    tables: Mutex<Tables>,
-    values: Arc<DeadValues>,
+pub struct ObsoleteList {
+    tables: Mutex<ObsoleteQueue>,
+    values: Arc<ObsoleteBlobs>,
 }
 
 #[derive(Default)]
-struct Tables {
-    dead: VecDeque<Dead>,
+struct ObsoleteQueue {
+    dead: VecDeque<ObsoleteObject>,
     /// True once no background thread works through the list any more.
     is_closed: bool,
 }
 
-impl DeadFiles {
+impl ObsoleteList {
     /// Registers the callback for new obsolete objects.
-    pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
-        self.values.heard_by(hears);
+    pub fn on_new(&self, hears: impl Fn() + Send + Sync + 'static) {
+        self.values.on_new(hears);
     }
 
     /// Adds an obsolete object to the list, and notifies the callback. After the store is closed, memory is freed
     /// immediately, and files are left to the next open.
-    pub(super) fn bury(&self, dead: Dead) {
+    pub(super) fn bury(&self, dead: ObsoleteObject) {
         let mut tables = lock(&self.tables);
         if tables.is_closed {
             drop(tables); // freeing may call this function again
@@ -69,13 +69,13 @@ impl DeadFiles {
     }
 
     /// Takes an object to be freed or removed: tables in the order in which they became obsolete, then value files.
-    pub fn take(&self) -> Option<Dead> {
+    pub fn take(&self) -> Option<ObsoleteObject> {
         let first = lock(&self.tables).dead.pop_front();
-        first.or_else(|| self.values.take().map(Dead::Values))
+        first.or_else(|| self.values.take().map(ObsoleteObject::Values))
     }
 
     /// Returns the list of obsolete value files.
-    pub fn values(&self) -> &Arc<DeadValues> {
+    pub fn values(&self) -> &Arc<ObsoleteBlobs> {
         &self.values
     }
 }

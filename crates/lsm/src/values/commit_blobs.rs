@@ -4,7 +4,7 @@
 //! In:     a key, its value and its record's ledger term, on the committing thread. Out: a pointer, and the file, held.
 //! Holds:  a value has reached the operating system before a frame that points to it is ordered, so after a kill every
 //!         frame in the log finds its values. A value is durable before that frame is reported as durable (I15): a log
-//!         sync calls `Unsynced::sync` first. The name of a file is durable before the first pointer into it exists. A
+//!         sync calls `UnsyncedBlobs::sync` first. The name of a file is durable before the first pointer into it exists. A
 //!         file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that
 //!         writes the table.
 //! Life:   the file is held by the committing thread, then by the memtable of the record, then by tables. Values whose
@@ -21,8 +21,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::shelf::{ValueFile, ValueShelf};
-use super::writer::{Mark, ValueWriter};
+use super::blob_files::{BlobFile, BlobFiles};
+use super::writer::{BlobWriter, WriterMark};
 use crate::env::work::lock;
 use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
@@ -34,7 +34,7 @@ use crate::sst::{Charge, LargeValues};
 
 /// The parameters with which an intake creates a file.
 #[derive(Clone, Copy)]
-pub struct Making<'a> {
+pub struct BlobSetup<'a> {
     /// Files and randomness.
     pub env: &'a Env,
     /// The store's directory.
@@ -46,47 +46,47 @@ pub struct Making<'a> {
     /// Syncs the directory, so that the names in it are durable.
     pub sync_names: &'a dyn Fn() -> Result<()>,
     /// Registry of files with bytes that are not durable.
-    pub unsynced: &'a Unsynced,
+    pub unsynced: &'a UnsyncedBlobs,
 }
 
 /// The value file that the commits of one family write into.
 #[derive(Debug, Default)]
-pub struct Intake {
-    state: Mutex<State>,
+pub struct CommitBlobs {
+    state: Mutex<CommitState>,
     is_open: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    open: Option<Open>,
+struct CommitState {
+    open: Option<OpenBlob>,
     /// True if no flush will finish a file begun from now on.
     is_over: bool,
 }
 
 #[derive(Debug)]
-struct Open {
-    writer: ValueWriter,
-    file: Arc<ValueFile>,
+struct OpenBlob {
+    writer: BlobWriter,
+    file: Arc<BlobFile>,
     /// Budget charge for the buffers that the writer keeps between values; `None` without a budget.
     room: Option<Charge>,
 }
 
 /// Consecutive values just added to a file. Keep it until a memtable or table that stores the pointers holds the file.
 #[derive(Debug)]
-pub struct Added {
-    file: Arc<ValueFile>,
-    before: Mark,
-    after: Mark,
+pub struct AddedValue {
+    file: Arc<BlobFile>,
+    before: WriterMark,
+    after: WriterMark,
 }
 
-impl Added {
+impl AddedValue {
     /// Returns the file of the values.
-    pub fn file(&self) -> &Arc<ValueFile> {
+    pub fn file(&self) -> &Arc<BlobFile> {
         &self.file
     }
 
     /// Merges values that were added directly after these. Returns `next` unchanged if they are elsewhere.
-    pub fn join(&mut self, next: Added) -> std::result::Result<(), Added> {
+    pub fn join(&mut self, next: AddedValue) -> std::result::Result<(), AddedValue> {
         if self.after != next.before || !Arc::ptr_eq(&self.file, &next.file) {
             return Err(next);
         }
@@ -95,25 +95,25 @@ impl Added {
     }
 }
 
-impl Intake {
+impl CommitBlobs {
     /// Adds a value. On return it has reached the operating system but is not durable. Returns `Io`, or `Invalid` once
     /// the intake is abandoned; then nothing was changed.
     pub fn add(
         &self,
-        making: Making<'_>,
-        shelf: &Arc<ValueShelf>,
+        making: BlobSetup<'_>,
+        shelf: &Arc<BlobFiles>,
         (key, value, term): (&[u8], &[u8], u64),
-    ) -> Result<(Pointer, Added)> {
-        let State { open, is_over } = &mut *lock(&self.state);
-        let Open { writer, file, room } = match open {
+    ) -> Result<(Pointer, AddedValue)> {
+        let CommitState { open, is_over } = &mut *lock(&self.state);
+        let OpenBlob { writer, file, room } = match open {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
-                let Making { env, dir, compression, new_number, sync_names, .. } = making;
-                let writer = ValueWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
+                let BlobSetup { env, dir, compression, new_number, sync_names, .. } = making;
+                let writer = BlobWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
                 let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
-                open.insert(Open { writer, file, room: shelf.values().map(LargeValues::charge) })
+                open.insert(OpenBlob { writer, file, room: shelf.values().map(LargeValues::charge) })
             }
         };
         let before = writer.mark();
@@ -122,7 +122,7 @@ impl Intake {
             room.set(writer.kept_bytes());
         }
         making.unsynced.note(file.name(), writer.file());
-        Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
+        Ok((pointer, AddedValue { file: file.clone(), before, after: writer.mark() }))
     }
 
     /// Returns true if a file is open and not finished.
@@ -132,8 +132,8 @@ impl Intake {
 
     /// Removes values that no frame points to; the next values take their place. If other values follow them, they stay
     /// as garbage.
-    pub fn take_back(&self, added: &Added) {
-        if let Some(Open { writer, file, .. }) = &mut lock(&self.state).open
+    pub fn take_back(&self, added: &AddedValue) {
+        if let Some(OpenBlob { writer, file, .. }) = &mut lock(&self.state).open
             && Arc::ptr_eq(file, &added.file)
             && writer.mark() == added.after
         {
@@ -143,21 +143,21 @@ impl Intake {
 
     /// Writes the footer of the open file; later values go into another file. Returns `None` if no file is open. On
     /// `Io` the file stays open.
-    pub fn end(&self) -> Result<Option<Ended>> {
+    pub fn end(&self) -> Result<Option<EndedBlob>> {
         let open = &mut lock(&self.state).open;
-        if let Some(Open { writer, .. }) = open {
+        if let Some(OpenBlob { writer, .. }) = open {
             writer.end()?;
         }
         self.is_open.store(false, Ordering::Release);
-        Ok(open.take().map(Ended))
+        Ok(open.take().map(EndedBlob))
     }
 
     /// Releases the open file and begins no other: its family was durably dropped.
-    pub fn abandon(&self, unsynced: &Unsynced) {
-        let State { open, is_over } = &mut *lock(&self.state);
+    pub fn abandon(&self, unsynced: &UnsyncedBlobs) {
+        let CommitState { open, is_over } = &mut *lock(&self.state);
         *is_over = true;
         self.is_open.store(false, Ordering::Release);
-        if let Some(Open { file, .. }) = open.take() {
+        if let Some(OpenBlob { file, .. }) = open.take() {
             unsynced.forget(file.name());
         }
     }
@@ -165,12 +165,12 @@ impl Intake {
 
 /// A finished file, with footer, that must be synced.
 #[derive(Debug)]
-pub struct Ended(Open);
+pub struct EndedBlob(OpenBlob);
 
-impl Ended {
+impl EndedBlob {
     /// Makes the file durable, so that tables may name it. After an error the state of its bytes is unknown (I09).
-    pub fn sync(self, unsynced: &Unsynced) -> Result<()> {
-        let Open { writer, file, .. } = self.0;
+    pub fn sync(self, unsynced: &UnsyncedBlobs) -> Result<()> {
+        let OpenBlob { writer, file, .. } = self.0;
         unsynced.one_at_a_time(|| {
             file.finish(writer.sync()?);
             unsynced.forget(file.name());
@@ -181,14 +181,14 @@ impl Ended {
 
 /// The value files of a store with bytes that are not durable.
 #[derive(Debug, Default)]
-pub struct Unsynced {
+pub struct UnsyncedBlobs {
     files: Mutex<Vec<(Name, Arc<dyn File>)>>,
     /// Held during a sync, because a concurrent caller needs the same files synced. Holds the first sync error: the
     /// system reports lost pages once, so a later sync would wrongly treat them as durable.
     syncing: Mutex<Option<Error>>,
 }
 
-impl Unsynced {
+impl UnsyncedBlobs {
     fn note(&self, name: Name, file: &Arc<dyn File>) {
         let mut files = lock(&self.files);
         if !files.iter().any(|(known, _)| *known == name) {

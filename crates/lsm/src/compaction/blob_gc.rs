@@ -20,24 +20,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pick::pick_level0;
-pub use super::plan::Thrift;
-use super::plan::{Action, MERGE_TABLES, Picture, Plan, Reason, Span, is_free};
+pub use super::plan::GcPolicy;
+use super::plan::{CompactionPlan, LevelSummary, MERGE_TABLES, OutputRange, PlanAction, Reason, is_free};
 use crate::checksum::Uid;
-use crate::values::ValueMeta;
+use crate::values::BlobMeta;
 use crate::version::TableMeta;
 
 /// The live part of a value file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Living {
+pub struct LiveValues {
     /// The file.
-    pub file: Arc<ValueMeta>,
+    pub file: Arc<BlobMeta>,
     /// Number of pointers into it.
     pub count: u64,
     /// Total length of the entries that they point to, in bytes.
     pub bytes: u64,
 }
 
-impl Living {
+impl LiveValues {
     /// Returns the bytes of entries without a pointer.
     pub fn garbage(&self) -> u64 {
         self.file.entry_bytes().saturating_sub(self.bytes)
@@ -56,10 +56,11 @@ impl Living {
 }
 
 /// Returns the value files that tables point into, and the live part of each.
-pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, Living> {
-    let mut files: BTreeMap<Uid, Living> = BTreeMap::new();
+pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, LiveValues> {
+    let mut files: BTreeMap<Uid, LiveValues> = BTreeMap::new();
     for of in tables.flat_map(|table| &table.values) {
-        let living = files.entry(of.file.uid).or_insert_with(|| Living { file: of.file.clone(), count: 0, bytes: 0 });
+        let living =
+            files.entry(of.file.uid).or_insert_with(|| LiveValues { file: of.file.clone(), count: 0, bytes: 0 });
         living.count += of.count;
         living.bytes = living.bytes.saturating_add(of.bytes);
     }
@@ -70,19 +71,19 @@ pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, 
 const LEAN_PART: u128 = 8;
 
 /// Returns the files to be collected.
-pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
+pub fn stale(files: &BTreeMap<Uid, LiveValues>, thrift: GcPolicy) -> BTreeSet<Uid> {
     let (mut garbage, all) = files.values().fold((0u128, 0u128), |(garbage, all), living| {
         (garbage + u128::from(living.garbage()), all + u128::from(living.file.entry_bytes()))
     });
     let alive = all.saturating_sub(garbage);
     match thrift {
-        Thrift::Usual if garbage * 5 < all * 2 => BTreeSet::new(),
-        Thrift::Usual | Thrift::Mostly => {
+        GcPolicy::Usual if garbage * 5 < all * 2 => BTreeSet::new(),
+        GcPolicy::Usual | GcPolicy::Mostly => {
             files.iter().filter(|(_, living)| living.is_stale()).map(|(uid, _)| *uid).collect()
         }
-        Thrift::Lean => {
+        GcPolicy::Lean => {
             let worst = worst_first(files.iter().filter(|(_, living)| living.garbage() > 0));
-            let is_too_much = |(_, living): &(&Uid, &Living)| {
+            let is_too_much = |(_, living): &(&Uid, &LiveValues)| {
                 let is_too_much = garbage * LEAN_PART > alive;
                 garbage -= u128::from(living.garbage());
                 is_too_much
@@ -92,7 +93,7 @@ pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
     }
 }
 
-fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a Living)>) -> Vec<(&'a Uid, &'a Living)> {
+fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a LiveValues)>) -> Vec<(&'a Uid, &'a LiveValues)> {
     let mut worst: Vec<_> = files.collect();
     worst.sort_by_key(|(_, living)| Reverse(living.garbage_in(1 << 32)));
     worst
@@ -110,13 +111,13 @@ pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
 /// each file, the bytes referenced by tables that can be rewritten now. Without this limit, files referenced by other
 /// tables would block the rest forever.
 pub fn in_turn(
-    files: &BTreeMap<Uid, Living>,
+    files: &BTreeMap<Uid, LiveValues>,
     stale: BTreeSet<Uid>,
-    movable: &BTreeMap<Uid, Living>,
+    movable: &BTreeMap<Uid, LiveValues>,
     most_bytes: u64,
 ) -> BTreeSet<Uid> {
     let mut bytes = 0u64;
-    let has_room = |(uid, _): &(&Uid, &Living)| {
+    let has_room = |(uid, _): &(&Uid, &LiveValues)| {
         let has_room = bytes < most_bytes;
         bytes = bytes.saturating_add(movable.get(*uid).map_or(0, |living| living.bytes));
         has_room
@@ -127,26 +128,26 @@ pub fn in_turn(
 
 /// Returns the plan that rewrites a table, for `reason`, because of the values that it points to in stale files;
 /// `stale` returns how many bytes of them a table has.
-pub fn pick_stale(picture: &Picture<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
+pub fn pick_stale(picture: &LevelSummary<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<CompactionPlan> {
     if reason == Reason::Space
         && picture.levels[0].iter().any(|table| stale(table.number) > 0)
         && let Some(plan) = pick_level0(picture, picture.targets().base, reason)
     {
         return Some(plan);
     }
-    let mut found: Option<(u64, Plan)> = None;
+    let mut found: Option<(u64, CompactionPlan)> = None;
     for (level, tables) in picture.levels.iter().enumerate().skip(1) {
         for table in tables.iter().filter(|table| !table.is_busy) {
             let bytes = stale(table.number);
             if bytes == 0 || found.as_ref().is_some_and(|(most, _)| *most >= bytes) {
                 continue;
             }
-            let span = Span { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
+            let span = OutputRange { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
             if is_free(picture, &span) {
-                let plan = Plan {
+                let plan = CompactionPlan {
                     inputs: vec![(level, vec![table.number])],
                     output_level: level,
-                    action: Action::Merge,
+                    action: PlanAction::Merge,
                     reason,
                     score: 0,
                     span,
@@ -162,16 +163,16 @@ pub fn pick_stale(picture: &Picture<'_>, reason: Reason, stale: &dyn Fn(u64) -> 
 mod tests {
     use super::*;
     use crate::order::Order;
-    use crate::values::ValueRef;
-    use crate::version::{Handle, Levels, Shelf};
+    use crate::values::BlobRef;
+    use crate::version::{LazyTable, Levels, TableCache};
 
-    fn file(number: u64, entry_bytes: u64) -> Arc<ValueMeta> {
+    fn file(number: u64, entry_bytes: u64) -> Arc<BlobMeta> {
         let size = entry_bytes + 64 + 40; // header and footer
-        Arc::new(ValueMeta { number, uid: Uid([number as u8; 16]), size, count: 9, digest: 0 })
+        Arc::new(BlobMeta { number, uid: Uid([number as u8; 16]), size, count: 9, digest: 0 })
     }
 
-    fn table(number: u64, keys: [&[u8]; 2], values: &[(&Arc<ValueMeta>, u64)]) -> TableMeta {
-        let values = values.iter().map(|(file, bytes)| ValueRef { file: (*file).clone(), count: 1, bytes: *bytes });
+    fn table(number: u64, keys: [&[u8]; 2], values: &[(&Arc<BlobMeta>, u64)]) -> TableMeta {
+        let values = values.iter().map(|(file, bytes)| BlobRef { file: (*file).clone(), count: 1, bytes: *bytes });
         let (smallest, largest) = (keys[0].to_vec(), keys[1].to_vec());
         TableMeta { number, size: 10, smallest, largest, values: values.collect(), ..TableMeta::default() }
     }
@@ -182,10 +183,10 @@ mod tests {
         let tables = [table(1, [b"a", b"b"], &[(&a, 30), (&b, 60)]), table(2, [b"c", b"d"], &[(&a, 20)])];
         let living = living(tables.iter());
         assert_eq!(a.entry_bytes(), 100);
-        let of = |file: &Arc<ValueMeta>| &living[&file.uid];
+        let of = |file: &Arc<BlobMeta>| &living[&file.uid];
         assert_eq!((of(&a).bytes, of(&a).count, of(&a).garbage(), of(&a).is_stale()), (50, 2, 50, true));
         assert_eq!((of(&b).bytes, of(&b).garbage(), of(&b).is_stale()), (60, 40, false));
-        let whole = Living { file: file(9, 0), count: 0, bytes: 0 };
+        let whole = LiveValues { file: file(9, 0), count: 0, bytes: 0 };
         assert!(!whole.is_stale());
     }
 
@@ -196,7 +197,7 @@ mod tests {
             let tables = [table(1, [b"a", b"b"], &[(&a, alive[0]), (&b, alive[1])])];
             stale(&living(tables.iter()), thrift).into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
         };
-        use Thrift::{Lean, Mostly, Usual};
+        use GcPolicy::{Lean, Mostly, Usual};
         assert_eq!((stale_of([40, 81], Usual), stale_of([40, 81], Mostly)), (vec![], vec![7]));
         assert_eq!((stale_of([40, 80], Usual), stale_of([40, 80], Mostly)), (vec![7], vec![7]));
         assert_eq!((stale_of([50, 50], Usual), stale_of([51, 51], Usual)), (vec![7, 8], vec![]));
@@ -214,7 +215,7 @@ mod tests {
         let tables = [table(1, [b"a", b"b"], &[(&a, 100), (&b, 200)]), table(2, [b"c", b"d"], &[(&b, 100), (&c, 400)])];
         let files = living(tables.iter());
         let turn = |movable: &[TableMeta], most: u64| {
-            let stale = stale(&files, Thrift::Mostly);
+            let stale = stale(&files, GcPolicy::Mostly);
             assert_eq!(stale.len(), 3);
             let turn = in_turn(&files, stale, &living(movable.iter()), most);
             turn.into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
@@ -236,24 +237,24 @@ mod tests {
 
     #[test]
     fn the_table_with_most_is_written_anew_in_its_place_but_never_in_level_0_or_beside_a_job() {
-        let shelf = Shelf::<()>::new("f", Arc::default(), |_| Ok(()));
+        let shelf = TableCache::<()>::new("f", Arc::default(), |_| Ok(()));
         let a = file(7, 1000);
         let tables = [(0, 1, [b"a", b"b"], 500), (1, 2, [b"a", b"b"], 20), (1, 3, [b"c", b"d"], 30)];
         let handles = tables.map(|(level, number, [low, high], bytes)| {
-            (level, Handle::new(Arc::new(table(number, [low, high], &[(&a, bytes)])), shelf.clone()))
+            (level, LazyTable::new(Arc::new(table(number, [low, high], &[(&a, bytes)])), shelf.clone()))
         });
         let levels = Levels::new(Order::bytewise(), handles).unwrap();
-        let shape = super::super::Shape::new(&crate::options::CfOptions::default(), 2);
+        let shape = super::super::LevelShape::new(&crate::options::CfOptions::default(), 2);
         let stale = |number: u64| tables.iter().find(|table| table.1 == number).map_or(0, |table| table.3);
-        let plan = |running: &[Span], busy: u64| {
-            let picture = Picture::new(&levels, shape, running, None, |number| number == busy);
+        let plan = |running: &[OutputRange], busy: u64| {
+            let picture = LevelSummary::new(&levels, shape, running, None, |number| number == busy);
             pick_stale(&picture, Reason::Values, &stale).map(|plan| (plan.inputs, plan.output_level))
         };
         assert_eq!(plan(&[], 0), Some((vec![(1, vec![3])], 1)));
         assert_eq!(plan(&[], 3), Some((vec![(1, vec![2])], 1)));
-        let running = [Span { level: 1, smallest: b"a".to_vec(), largest: b"z".to_vec() }];
+        let running = [OutputRange { level: 1, smallest: b"a".to_vec(), largest: b"z".to_vec() }];
         assert_eq!(plan(&running, 0), None);
-        let picture = Picture::new(&levels, shape, &[], None, |_| false);
+        let picture = LevelSummary::new(&levels, shape, &[], None, |_| false);
         assert_eq!(pick_stale(&picture, Reason::Values, &|_| 0), None);
     }
 }

@@ -17,7 +17,7 @@ use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 
 /// A cursor over fences.
-pub struct FenceCursor {
+pub struct LostRangeCursor {
     order: Order,
     fences: Arc<Vec<Fence>>,
     /// The fences that the walk has yet to enter, or is inside of, in walk order, and the place where it enters each.
@@ -31,10 +31,10 @@ pub struct FenceCursor {
 /// The place where a walk enters a range.
 type Entered = (Vec<u8>, Seqno);
 
-impl FenceCursor {
+impl LostRangeCursor {
     /// Creates a cursor over fences in any order. It starts invalid.
-    pub fn new(order: Order, fences: Arc<Vec<Fence>>) -> FenceCursor {
-        FenceCursor { order, fences, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
+    pub fn new(order: Order, fences: Arc<Vec<Fence>>) -> LostRangeCursor {
+        LostRangeCursor { order, fences, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
     }
 
     /// Queues the fences that a walk from `start` encounters; `None` starts from the end. `but` is a fence to leave
@@ -89,7 +89,7 @@ fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &Fenc
     if order.compare_internal(behind, (&fence.to.0, fence.to.1)).is_le() { behind } else { (key, seqno) }
 }
 
-impl Cursor for FenceCursor {
+impl Cursor for LostRangeCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.line_up(Some((key, seqno)), true, None);
         Ok(())
@@ -150,7 +150,7 @@ mod tests {
         Fence { from: place(from), to: place(to), bound: 9, file: "f".into(), offset: 0, verdict: Verdict::Seal }
     }
 
-    fn met(cursor: &mut FenceCursor, forward: bool) -> Vec<String> {
+    fn met(cursor: &mut LostRangeCursor, forward: bool) -> Vec<String> {
         let mut met = Vec::new();
         while cursor.valid() {
             met.push(String::from_utf8(cursor.record().key.to_vec()).unwrap());
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn fences_are_met_where_the_walk_comes_to_them() {
         let fences = Arc::new(vec![fence("m", "p"), fence("b", "d"), fence("n", "z")]);
-        let mut cursor = FenceCursor::new(Order::bytewise(), fences);
+        let mut cursor = LostRangeCursor::new(Order::bytewise(), fences);
         assert!(!cursor.valid());
         cursor.first().unwrap();
         assert_eq!(met(&mut cursor, true), ["b", "m", "n"]);

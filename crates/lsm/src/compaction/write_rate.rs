@@ -22,7 +22,7 @@ const SECOND_NANOS: u64 = 1_000_000_000;
 
 /// The priority of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum IoPriority {
     /// A flush: memtables become tables.
     Flush,
     /// A compaction: tables are merged into others.
@@ -31,7 +31,7 @@ pub enum Turn {
 
 /// The rate limiter's rate and state.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct WriteRate {
     /// Bytes per second; 0 for no limit.
     rate: u64,
     state: Signal<Allowance>,
@@ -64,9 +64,9 @@ impl Allowance {
     }
 
     /// Takes bytes if it is this job's turn and the balance is positive; the balance may become negative.
-    fn take(&mut self, bytes: u64, turn: Turn) -> bool {
+    fn take(&mut self, bytes: u64, turn: IoPriority) -> bool {
         let is_turn = match turn {
-            Turn::Compaction => self.flushes == 0 || self.taken >= TURNS,
+            IoPriority::Compaction => self.flushes == 0 || self.taken >= TURNS,
             _ => self.compactions == 0 || self.taken < TURNS,
         };
         if self.bytes <= 0 || !is_turn {
@@ -74,7 +74,7 @@ impl Allowance {
         }
         self.bytes = self.bytes.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
         match turn {
-            Turn::Compaction => self.taken = 0,
+            IoPriority::Compaction => self.taken = 0,
             _ if self.compactions > 0 => self.taken += 1,
             _ => {}
         }
@@ -88,15 +88,15 @@ impl Allowance {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).clamp(Duration::from_micros(100), LONGEST)
     }
 
-    fn waiting(&mut self, turn: Turn) -> &mut u32 {
-        if turn == Turn::Compaction { &mut self.compactions } else { &mut self.flushes }
+    fn waiting(&mut self, turn: IoPriority) -> &mut u32 {
+        if turn == IoPriority::Compaction { &mut self.compactions } else { &mut self.flushes }
     }
 }
 
-impl Pace {
+impl WriteRate {
     /// Creates a limiter of `rate` bytes per second; 0 for no limit.
-    pub fn new(rate: u64) -> Pace {
-        Pace { rate, ..Pace::default() }
+    pub fn new(rate: u64) -> WriteRate {
+        WriteRate { rate, ..WriteRate::default() }
     }
 
     /// Returns the total time that jobs have waited.
@@ -113,7 +113,7 @@ impl Pace {
     }
 
     /// Charges bytes of a job and waits as the rate requires, until `stop` returns true.
-    pub fn keep(&self, bytes: u64, turn: Turn, env: &Env, stop: impl Fn() -> bool) {
+    pub fn keep(&self, bytes: u64, turn: IoPriority, env: &Env, stop: impl Fn() -> bool) {
         if self.rate == 0 || bytes == 0 || env.work == Mode::Stepped {
             return;
         }
@@ -148,7 +148,7 @@ mod tests {
         let (mut allowance, mut written) = (Allowance::default(), 0);
         for millisecond in 1..=10_000u64 {
             allowance.reckon(millisecond * 1_000_000, RATE);
-            while allowance.take(30, Turn::Compaction) {
+            while allowance.take(30, IoPriority::Compaction) {
                 written += 30;
             }
             let most = millisecond * RATE / 1000 + RATE / 10 + 30;
@@ -185,17 +185,21 @@ mod tests {
         let mut allowance = Allowance { flushes: 1, compactions: 1, bytes: i64::MAX, ..Allowance::default() };
         let mut turns = String::new();
         for _ in 0..10 {
-            match allowance.take(1, Turn::Compaction) {
+            match allowance.take(1, IoPriority::Compaction) {
                 true => turns.push('c'),
                 false => {
-                    assert!(allowance.take(1, Turn::Flush));
+                    assert!(allowance.take(1, IoPriority::Flush));
                     turns.push('f');
                 }
             }
         }
         assert_eq!(turns, "ffffcffffc");
         let mut alone = Allowance { bytes: 10, ..Allowance::default() };
-        assert!(alone.take(4, Turn::Compaction) && alone.take(400, Turn::Compaction) && !alone.take(1, Turn::Flush));
+        assert!(
+            alone.take(4, IoPriority::Compaction)
+                && alone.take(400, IoPriority::Compaction)
+                && !alone.take(1, IoPriority::Flush)
+        );
         assert_eq!(alone.wait(RATE), LONGEST);
     }
 }

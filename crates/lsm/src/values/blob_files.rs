@@ -1,7 +1,7 @@
 //! The value files (blob files) of a family, and reads from them.
 //!
 //! Life:   a file is held by the handles of the tables that point into it; before such tables exist, by the committing
-//!         thread and by the memtables that point into it (`intake`). Each table counts as naming the file until it is
+//!         thread and by the memtables that point into it (`commit_blobs`). Each table counts as naming the file until it is
 //!         retired, when an edit that removes the table is durable. The last holder of a file that no table names puts
 //!         its number on a list, and a background thread deletes the files on that list (I06). Dropping a handle does
 //!         no I/O. A file is opened on first read, and closed when too many are open (`descriptors`).
@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use super::format::Head;
-use super::{ValueMeta, ValueRef, walk};
+use super::format::BlobHeader;
+use super::{BlobMeta, BlobRef, walk};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
@@ -34,21 +34,21 @@ use crate::sst::{Cache, LargeValue, LargeValues, Watch, unpack_block};
 
 /// Numbers of obsolete value files that still exist.
 #[derive(Default)]
-pub struct DeadValues {
+pub struct ObsoleteBlobs {
     numbers: Mutex<Vec<u64>>,
     /// Called when a file becomes obsolete.
-    heard_by: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    on_new: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl DeadValues {
+impl ObsoleteBlobs {
     /// Registers the callback for a file that becomes obsolete. Its last holder does not wait for the deletion.
-    pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
-        let _ = self.heard_by.set(Box::new(hears));
+    pub fn on_new(&self, hears: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_new.set(Box::new(hears));
     }
 
     /// Notifies the callback of a new obsolete file, on this list or on the list of tables.
     pub fn tell(&self) {
-        if let Some(hears) = self.heard_by.get() {
+        if let Some(hears) = self.on_new.get() {
             hears();
         }
     }
@@ -65,11 +65,11 @@ impl DeadValues {
 }
 
 /// The value files that the tables of one family point into.
-pub struct ValueShelf {
+pub struct BlobFiles {
     keeper: Arc<dyn Companions>,
-    dead: Arc<DeadValues>,
+    dead: Arc<ObsoleteBlobs>,
     open: Arc<Descriptors>,
-    files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
+    files: Mutex<HashMap<Uid, Weak<BlobFile>>>,
     /// The cache of values, if there is one, and the listener for damaged cached values.
     cached: Option<(LargeValues, Arc<dyn Watch>)>,
 }
@@ -98,22 +98,22 @@ pub struct Fetch {
     pub keep: bool,
 }
 
-impl ValueShelf {
+impl BlobFiles {
     /// Creates an empty shelf over the files of a directory, without a value cache and with few open files.
-    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<ValueShelf> {
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<BlobFiles> {
         let (dead, open) = (Arc::default(), Arc::new(Descriptors::bounded(fs, dir, FEW)));
-        Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached: None })
+        Arc::new(BlobFiles { keeper, dead, open, files: Mutex::default(), cached: None })
     }
 
     /// Creates an empty shelf of a store. Values that users read are cached in `cache`; `watch` is notified of damaged
     /// cached values.
     pub fn cached(
         keeper: Arc<dyn Companions>,
-        (dead, open): (Arc<DeadValues>, Arc<Descriptors>),
+        (dead, open): (Arc<ObsoleteBlobs>, Arc<Descriptors>),
         (cache, watch): (Arc<Cache>, Arc<dyn Watch>),
-    ) -> Arc<ValueShelf> {
+    ) -> Arc<BlobFiles> {
         let cached = Some((LargeValues::of(cache), watch));
-        Arc::new(ValueShelf { keeper, dead, open, files: Mutex::default(), cached })
+        Arc::new(BlobFiles { keeper, dead, open, files: Mutex::default(), cached })
     }
 
     /// Returns the cached values; `None` without a cache.
@@ -122,17 +122,17 @@ impl ValueShelf {
     }
 
     /// Returns the obsolete files of this shelf and of others.
-    pub fn dead(&self) -> &Arc<DeadValues> {
+    pub fn dead(&self) -> &Arc<ObsoleteBlobs> {
         &self.dead
     }
 
-    /// Holds a file for a table that names it, until `ValueFile::unname`.
-    pub fn hold(self: &Arc<Self>, of: &ValueRef) -> Arc<ValueFile> {
+    /// Holds a file for a table that names it, until `BlobFile::unname`.
+    pub fn hold(self: &Arc<Self>, of: &BlobRef) -> Arc<BlobFile> {
         let mut files = lock(&self.files);
         let known = files.get(&of.file.uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
             forget_gone(&mut files);
-            let file = Arc::new(ValueFile::of(self, of.file.number, OnceLock::from(of.file.clone())));
+            let file = Arc::new(BlobFile::of(self, of.file.number, OnceLock::from(of.file.clone())));
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
         });
@@ -141,12 +141,12 @@ impl ValueShelf {
     }
 
     /// Holds an unfinished file, which no table can name yet. `open` is its file, if it is open.
-    pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<ValueFile> {
+    pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<BlobFile> {
         let mut files = lock(&self.files);
         let known = files.get(&uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
             forget_gone(&mut files);
-            let file = Arc::new(ValueFile::of(self, number, OnceLock::new()));
+            let file = Arc::new(BlobFile::of(self, number, OnceLock::new()));
             files.insert(uid, Arc::downgrade(&file));
             file
         });
@@ -158,14 +158,14 @@ impl ValueShelf {
     }
 
     /// Returns the file with this id, if it is held by a table that points into it.
-    pub fn find(&self, uid: &Uid) -> Option<Arc<ValueFile>> {
+    pub fn find(&self, uid: &Uid) -> Option<Arc<BlobFile>> {
         lock(&self.files).get(uid).and_then(Weak::upgrade)
     }
 
     /// Returns the record with its original value: the value of a pointer is read from its file. The caller holds the
     /// record's table. `checked`: by V, otherwise by the CRC alone. Returns `Corruption` with file, position and key,
     /// or `Io`.
-    pub fn resolve<'a>(&self, record: &Record<'a>, checked: bool, room: &'a mut Room) -> Result<Record<'a>> {
+    pub fn resolve<'a>(&self, record: &Record<'a>, checked: bool, room: &'a mut BlobBuffer) -> Result<Record<'a>> {
         if record.kind != Kind::BlobPointer {
             return Ok(*record);
         }
@@ -174,7 +174,7 @@ impl ValueShelf {
     }
 
     /// Reads the value that a record points to into `room`.
-    pub fn read(&self, record: &Record<'_>, checked: bool, room: &mut Room) -> Result<()> {
+    pub fn read(&self, record: &Record<'_>, checked: bool, room: &mut BlobBuffer) -> Result<()> {
         room.let_go();
         let pointed = self.pointed(record);
         let read = pointed.and_then(|(file, pointer)| file.read(record.key.len(), &pointer, (checked, true), room));
@@ -182,17 +182,17 @@ impl ValueShelf {
     }
 
     /// Reads the value for a user: from the cache if it is there and passes its check, otherwise from the file.
-    pub fn fetch(&self, record: &Record<'_>, how: Fetch, room: &mut Room) -> Result<()> {
+    pub fn fetch(&self, record: &Record<'_>, how: Fetch, room: &mut BlobBuffer) -> Result<()> {
         let sight = self.sight(record, how.by_value, room);
         if sight == Sight::There {
             return Ok(());
         }
         let read = self.pointed(record).and_then(|(file, pointer)| {
-            let from_file = |room: &mut Room| file.read(record.key.len(), &pointer, (how.by_value, true), room);
+            let from_file = |room: &mut BlobBuffer| file.read(record.key.len(), &pointer, (how.by_value, true), room);
             match &self.cached {
                 Some((values, watch)) => {
                     if how.keep && values.invites(&pointer) {
-                        let mut own = Room::within(values, &pointer);
+                        let mut own = BlobBuffer::within(values, &pointer);
                         from_file(&mut own)?;
                         room.cached = Some(values.keep(own.into_value(pointer)));
                     } else {
@@ -211,11 +211,11 @@ impl ValueShelf {
 
     /// Returns true if the value that a record points to is cached and passes its check; it is then in `room`. No file
     /// is touched.
-    pub fn finds(&self, record: &Record<'_>, by_value: bool, room: &mut Room) -> bool {
+    pub fn finds(&self, record: &Record<'_>, by_value: bool, room: &mut BlobBuffer) -> bool {
         self.sight(record, by_value, room) == Sight::There
     }
 
-    fn sight(&self, record: &Record<'_>, by_value: bool, room: &mut Room) -> Sight {
+    fn sight(&self, record: &Record<'_>, by_value: bool, room: &mut BlobBuffer) -> Sight {
         room.let_go();
         let Some((values, watch)) = &self.cached else { return Sight::Absent };
         let Ok(pointer) = Pointer::decode(record.value) else { return Sight::Absent };
@@ -232,7 +232,7 @@ impl ValueShelf {
 
     /// Checks the value that a record points to, and the rest of its entry in the file. `None`: all of it is undamaged.
     /// `Some`: the value can be read, but its entry is damaged. An error means that the value cannot be read.
-    pub fn look_at(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+    pub fn look_at(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
         room.let_go();
         let mut look = || {
             let (file, pointer) = self.pointed(record)?;
@@ -247,7 +247,7 @@ impl ValueShelf {
         found.map(|hit| hit.map(|error| error.in_key(record.key))).map_err(|error| error.in_key(record.key))
     }
 
-    fn pointed(&self, record: &Record<'_>) -> Result<(Arc<ValueFile>, Pointer)> {
+    fn pointed(&self, record: &Record<'_>) -> Result<(Arc<BlobFile>, Pointer)> {
         let pointer = Pointer::decode(record.value)?;
         let file = self.find(&pointer.uid);
         let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
@@ -255,15 +255,15 @@ impl ValueShelf {
     }
 }
 
-impl fmt::Debug for ValueShelf {
+impl fmt::Debug for BlobFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ValueShelf").field("files", &lock(&self.files).len()).finish_non_exhaustive()
+        f.debug_struct("BlobFiles").field("files", &lock(&self.files).len()).finish_non_exhaustive()
     }
 }
 
 /// A reusable buffer for values.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct BlobBuffer {
     framed: Vec<u8>,
     unpacked: Vec<u8>,
     /// Length of the last value, if it is in `framed`.
@@ -272,13 +272,13 @@ pub struct Room {
     cached: Option<Arc<LargeValue>>,
 }
 
-impl Room {
+impl BlobBuffer {
     /// Creates a buffer for a value that will be cached.
-    fn within(values: &LargeValues, pointer: &Pointer) -> Room {
+    fn within(values: &LargeValues, pointer: &Pointer) -> BlobBuffer {
         let framed = pointer.stored_len as usize + FRAME_BYTES;
         match pointer.codec {
-            0 => Room { framed: values.buffer(framed), ..Room::default() },
-            _ => Room { unpacked: values.buffer(pointer.raw_len as usize), ..Room::default() },
+            0 => BlobBuffer { framed: values.buffer(framed), ..BlobBuffer::default() },
+            _ => BlobBuffer { unpacked: values.buffer(pointer.raw_len as usize), ..BlobBuffer::default() },
         }
     }
 
@@ -316,19 +316,19 @@ impl Room {
 }
 
 /// One value file.
-pub struct ValueFile {
+pub struct BlobFile {
     number: u64,
     /// Empty until the file is finished.
-    meta: OnceLock<Arc<ValueMeta>>,
-    shelf: Arc<ValueShelf>,
+    meta: OnceLock<Arc<BlobMeta>>,
+    shelf: Arc<BlobFiles>,
     file: CachedFile,
     /// Number of tables that name it, in the newest version or in one being built.
     named: AtomicUsize,
 }
 
-impl ValueFile {
+impl BlobFile {
     /// Returns the shelf that holds this file, and all other files of a table that points into it.
-    pub(crate) fn shelf(&self) -> &ValueShelf {
+    pub(crate) fn shelf(&self) -> &BlobFiles {
         &self.shelf
     }
 
@@ -338,8 +338,8 @@ impl ValueFile {
         self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))
     }
 
-    fn of(shelf: &Arc<ValueShelf>, number: u64, meta: OnceLock<Arc<ValueMeta>>) -> ValueFile {
-        ValueFile {
+    fn of(shelf: &Arc<BlobFiles>, number: u64, meta: OnceLock<Arc<BlobMeta>>) -> BlobFile {
+        BlobFile {
             number,
             meta,
             shelf: shelf.clone(),
@@ -349,12 +349,12 @@ impl ValueFile {
     }
 
     /// Returns its description in the manifest; `None` if the file is not finished, so that no table names it.
-    pub fn meta(&self) -> Option<&Arc<ValueMeta>> {
+    pub fn meta(&self) -> Option<&Arc<BlobMeta>> {
         self.meta.get()
     }
 
     /// Marks the file as finished and durable.
-    pub(super) fn finish(&self, meta: ValueMeta) {
+    pub(super) fn finish(&self, meta: BlobMeta) {
         let _ = self.meta.set(Arc::new(meta));
     }
 
@@ -411,11 +411,11 @@ impl ValueFile {
         let bytes = read_exact(self.file(), pointer.offset, length).during(|| format!("reading {}", name()))?;
         let (head, found) = bytes.split_at(HEAD_BYTES);
         let Pointer { stored_len, raw_len, value_hash, .. } = *pointer;
-        let is_of_it = |(head, sum): (Head, u32)| {
-            let right = Head { key_len: key.len() as u16, stored_len, raw_len, value_hash, term: head.term };
+        let is_of_it = |(head, sum): (BlobHeader, u32)| {
+            let right = BlobHeader { key_len: key.len() as u16, stored_len, raw_len, value_hash, term: head.term };
             head == right && found == key && right.encode(&pointer.uid, pointer.offset, key).1 == sum
         };
-        match Head::decode(head).is_ok_and(is_of_it) {
+        match BlobHeader::decode(head).is_ok_and(is_of_it) {
             true => Ok(()),
             false => Err(Error::structural("the head of a value is damaged").in_file(&name(), pointer.offset)),
         }
@@ -423,7 +423,13 @@ impl ValueFile {
 
     /// Reads the original value for a pointer of a record with a key of this length. `checked`: by V, otherwise by the
     /// CRC alone. `mends`: try to correct a value that fails its check.
-    fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
+    fn read(
+        &self,
+        key_len: usize,
+        pointer: &Pointer,
+        (checked, mends): (bool, bool),
+        room: &mut BlobBuffer,
+    ) -> Result<()> {
         let name = || self.name().to_string();
         let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
         if self.meta().is_some_and(|meta| end > meta.size) {
@@ -443,7 +449,7 @@ impl ValueFile {
             }
             room.framed.resize(length, 0);
         }
-        let Room { framed, unpacked, plain, .. } = room;
+        let BlobBuffer { framed, unpacked, plain, .. } = room;
         *plain = Some(0);
         let framed = &mut framed[..length];
         let seed = block_seed(&pointer.uid, at, Role::Value);
@@ -479,7 +485,7 @@ impl ValueFile {
 
 /// Removes entries of files that are gone, when the map is full: scanning it forevery new file would take quadratic
 /// time.
-fn forget_gone(files: &mut HashMap<Uid, Weak<ValueFile>>) {
+fn forget_gone(files: &mut HashMap<Uid, Weak<BlobFile>>) {
     if files.len() == files.capacity() {
         files.retain(|_, file| file.strong_count() > 0);
         files.reserve(files.len());
@@ -524,7 +530,7 @@ fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: 
     Ok(())
 }
 
-impl Drop for ValueFile {
+impl Drop for BlobFile {
     fn drop(&mut self) {
         if *self.named.get_mut() == 0 {
             self.shelf.dead.bury(self.number);
@@ -532,7 +538,7 @@ impl Drop for ValueFile {
     }
 }
 
-impl fmt::Debug for ValueFile {
+impl fmt::Debug for BlobFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "values {:06}", self.number)
     }

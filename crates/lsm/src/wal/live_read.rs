@@ -1,6 +1,6 @@
 //! Reads the log while another process writes it: takes no lock, writes nothing, cuts nothing.
 //!
-//! `read_marks` comes first. The caller then reads the manifest, and `recover_beside` reads the ring, then the
+//! `read_marks` comes first. The caller then reads the manifest, and `recover_live` reads the ring, then the
 //! segments. A frame below the first mark is either in the copy of the ring, or it was drained before the ring was
 //! overwritten and is in the segment read afterwards. The log ends at that mark. Finally the nonces of everything read
 //! and the marks are read again. If a segment was recycled meanwhile, or the ring was replaced, the caller starts over
@@ -20,14 +20,14 @@ use crate::error::Result;
 use crate::frame::PAGE_BYTES;
 use crate::planted::{Bug, active};
 
-use super::recover::{Facts, LogEnd, Reading, Visit};
+use super::recover::{LogEnd, LogProofs, LogReading, Visit};
 use super::ring::{Marks, RingHeader};
 use super::segment::{LogStart, SegmentHeader};
 use super::source::RingSource;
 
 /// Result of reading the log while it may be written.
 #[derive(Debug)]
-pub enum Beside {
+pub enum LiveRead {
     /// The log was read, up to the first mark or else to the end that recovery would find.
     Read {
         /// Where it ends.
@@ -49,7 +49,7 @@ pub fn read_marks(env: &Env, dir: &Path, from: &LogStart) -> Result<Marks> {
 
 /// Where reading the log ends.
 #[derive(Clone, Copy, Debug)]
-pub enum Until {
+pub enum ReadUntil {
     /// At these marks, which the calling process writes itself.
     Own(Marks),
     /// At these marks, as long as their writer may be active; otherwise, or if there are none, at the end that recovery
@@ -58,41 +58,41 @@ pub enum Until {
 }
 
 /// Reads the log up to `until`, without excluding a writer.
-pub fn recover_beside(
+pub fn recover_live(
     env: &Env,
     dir: &Path,
     from: &LogStart,
-    facts: &Facts,
+    facts: &LogProofs,
     machine: Machine,
-    until: Until,
+    until: ReadUntil,
     visit: &mut Visit<'_>,
-) -> Result<Beside> {
-    let mut reading = Reading::begin((env, dir), from, facts, machine, true)?;
+) -> Result<LiveRead> {
+    let mut reading = LogReading::begin((env, dir), from, facts, machine, true)?;
     reading.gives_up_unread = true; // reading without writing loses no value for good
     let is_here = reading.ring.as_ref().is_ok_and(|ring| machine.is_same_kernel(&ring.header.machine));
     let marks = match until {
-        Until::Own(marks) => Some(marks),
-        Until::Theirs(marks) => marks.filter(|_| is_here || active(Bug::MarksBelievedAfterACrash)),
+        ReadUntil::Own(marks) => Some(marks),
+        ReadUntil::Theirs(marks) => marks.filter(|_| is_here || active(Bug::MarksBelievedAfterACrash)),
     };
     if let Some(first) = marks {
         // The manifest may be newer than the marks; a log that was started meanwhile has nothing to read yet.
         reading.stop = Some(first.acknowledged.max(from.place.offset));
         // Tables contain operations that the log is not read for: a batch over two families would appear in part.
         if facts.permanent > first.acknowledged.max(from.place.offset) {
-            return Ok(Beside::Moved);
+            return Ok(LiveRead::Moved);
         }
     }
     reading.run(env, dir, visit)?;
     if has_moved(&reading) {
-        return Ok(Beside::Moved);
+        return Ok(LiveRead::Moved);
     }
     let (is_gone, by_marks) = (reading.is_file_gone(), marks.is_some());
     let end = reading.judge(false);
-    if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(|end| Beside::Read { end, by_marks }) }
+    if is_gone { Ok(LiveRead::Gone(Box::new(end))) } else { end.map(|end| LiveRead::Read { end, by_marks }) }
 }
 
 /// True if a file that was read has changed since.
-fn has_moved(reading: &Reading<'_>) -> bool {
+fn has_moved(reading: &LogReading<'_>) -> bool {
     let changed = |segment: &super::source::SegmentSource| {
         read_exact(&*segment.file, 0, PAGE_BYTES).is_ok_and(|page| {
             SegmentHeader::decode(&page)

@@ -7,7 +7,7 @@ use crate::seam::Source;
 use crate::sst::TableCursor;
 
 /// The cursor of a part.
-pub enum Opened {
+pub enum PartCursor {
     /// A table's cursor.
     Table(Box<TableCursor>),
     /// Any other cursor.
@@ -16,12 +16,12 @@ pub enum Opened {
     Lent,
 }
 
-impl Opened {
+impl PartCursor {
     /// Returns the table's cursor, for reuse with another table.
     pub(super) fn into_spare(self) -> Option<Box<TableCursor>> {
         match self {
-            Opened::Table(table) => Some(table),
-            Opened::Other(_) | Opened::Lent => None,
+            PartCursor::Table(table) => Some(table),
+            PartCursor::Other(_) | PartCursor::Lent => None,
         }
     }
 }
@@ -30,14 +30,14 @@ impl Opened {
 macro_rules! opened {
     ($self:ident, $cursor:ident => $call:expr, $lent:expr) => {
         match $self {
-            Opened::Table($cursor) => $call,
-            Opened::Other($cursor) => $call,
-            Opened::Lent => $lent,
+            PartCursor::Table($cursor) => $call,
+            PartCursor::Other($cursor) => $call,
+            PartCursor::Lent => $lent,
         }
     };
 }
 
-impl Cursor for Opened {
+impl Cursor for PartCursor {
     #[inline]
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         opened!(self, cursor => cursor.seek(key, seqno), Ok(()))

@@ -18,28 +18,28 @@ use crate::names::Name;
 use crate::planted::{self, Bug};
 use crate::pointer::{POINTER_BYTES, Pointer};
 use crate::record::{Kind, Record};
-use crate::values::{Room, ValueMeta, ValueRef, ValueWriter};
+use crate::values::{BlobBuffer, BlobMeta, BlobRef, BlobWriter};
 use crate::version::TableMeta;
 
 /// A value file ends at this multiple of the target table size.
 const TABLES: u64 = 4;
 
 /// Number of pointers and length of the entries that they point to, by file.
-pub(super) type Refs = BTreeMap<Uid, (u64, u64)>;
+pub(super) type BlobRefs = BTreeMap<Uid, (u64, u64)>;
 
 /// The value files that were written.
-pub(super) type Made = BTreeMap<Uid, Arc<ValueMeta>>;
+pub(super) type NewBlobFiles = BTreeMap<Uid, Arc<BlobMeta>>;
 
 /// The separated values of one pass, or of a part of it.
-pub(super) struct Separating<'a> {
+pub(super) struct BlobSeparation<'a> {
     /// Minimum length of a separated value; `None` keeps all values inline.
     from_bytes: Option<usize>,
     /// Files whose values are moved.
     collects: &'a BTreeSet<Uid>,
-    open: Option<ValueWriter>,
+    open: Option<BlobWriter>,
     /// Finished files of this pass.
-    made: Made,
-    room: Room,
+    made: NewBlobFiles,
+    room: BlobBuffer,
     before: Option<Pointer>,
     /// Bytes of values moved since the last call of `take_moved`.
     moved_bytes: usize,
@@ -48,16 +48,16 @@ pub(super) struct Separating<'a> {
     pub(super) unreadable: u64,
 }
 
-impl<'a> Separating<'a> {
-    pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> Separating<'a> {
+impl<'a> BlobSeparation<'a> {
+    pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> BlobSeparation<'a> {
         // The protector's own rows are paired with the records as stored.
         let stay = job.values.is_none() || job.companions.has_rows();
-        Separating {
+        BlobSeparation {
             from_bytes: job.options.separates_from().filter(|_| !stay),
             collects,
             open: None,
-            made: Made::new(),
-            room: Room::default(),
+            made: NewBlobFiles::new(),
+            room: BlobBuffer::default(),
             before: None,
             moved_bytes: 0,
             moved: 0,
@@ -130,7 +130,7 @@ impl<'a> Separating<'a> {
             None => {
                 let number = (job.next_file)();
                 names.push(Name::Values(number));
-                self.open.insert(ValueWriter::create(job.env, job.dir, number, job.options.compression)?)
+                self.open.insert(BlobWriter::create(job.env, job.dir, number, job.options.compression)?)
             }
         };
         let mut pointer = open.add(key, value, term)?;
@@ -152,7 +152,7 @@ impl<'a> Separating<'a> {
     }
 
     /// Returns the finished files.
-    pub(super) fn into_made(self) -> Made {
+    pub(super) fn into_made(self) -> NewBlobFiles {
         self.made
     }
 
@@ -169,8 +169,13 @@ impl<'a> Separating<'a> {
 
 /// Records for each table of a pass which value files it points into, and balances the ledger over the files that the
 /// pass wrote.
-pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], refs: &[Refs]) -> Result<()> {
-    let mut pointed: Refs = Refs::new();
+pub(super) fn record_blob_refs(
+    job: &Job<'_>,
+    made: &NewBlobFiles,
+    tables: &mut [TableMeta],
+    refs: &[BlobRefs],
+) -> Result<()> {
+    let mut pointed: BlobRefs = BlobRefs::new();
     for (table, refs) in tables.iter_mut().zip(refs) {
         for (uid, (count, bytes)) in refs {
             let known = || job.values.and_then(|shelf| shelf.find(uid)).and_then(|file| file.meta().cloned());
@@ -178,13 +183,13 @@ pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], re
             let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
             let all = pointed.entry(*uid).or_default();
             (all.0, all.1) = (all.0 + count, all.1 + bytes);
-            table.values.push(ValueRef { file, count: *count, bytes: *bytes });
+            table.values.push(BlobRef { file, count: *count, bytes: *bytes });
         }
         if planted::active(Bug::ValueRefForgotten) {
             table.values.truncate(table.values.len().saturating_sub(1));
         }
     }
-    let closes = |meta: &Arc<ValueMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
+    let closes = |meta: &Arc<BlobMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
     if made.values().all(closes) || planted::active(Bug::ValueOfAnotherKey) {
         return Ok(());
     }

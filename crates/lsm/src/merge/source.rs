@@ -12,7 +12,7 @@ use crate::seam::Source;
 use crate::sst::TableCursor;
 
 /// One source of a merge.
-pub enum Walk {
+pub enum MergeSource {
     /// Tables that follow one another.
     Tables(ConcatCursor),
     /// A memtable.
@@ -21,7 +21,7 @@ pub enum Walk {
     Other(Box<dyn Cursor>),
 }
 
-impl Walk {
+impl MergeSource {
     /// Returns key and seqno of the current record.
     #[inline]
     pub(super) fn place(&self) -> (&[u8], Seqno) {
@@ -36,8 +36,8 @@ impl Walk {
     #[inline]
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match self {
-            Walk::Tables(tables) => tables.table(),
-            Walk::Memtable(_) | Walk::Other(_) => None,
+            MergeSource::Tables(tables) => tables.table(),
+            MergeSource::Memtable(_) | MergeSource::Other(_) => None,
         }
     }
 
@@ -45,20 +45,20 @@ impl Walk {
     #[inline]
     pub(super) fn tables(&mut self) -> Option<&mut ConcatCursor> {
         match self {
-            Walk::Tables(tables) => Some(tables),
-            Walk::Memtable(_) | Walk::Other(_) => None,
+            MergeSource::Tables(tables) => Some(tables),
+            MergeSource::Memtable(_) | MergeSource::Other(_) => None,
         }
     }
 
     pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
         match self {
-            Walk::Tables(tables) => tables.lend(),
-            Walk::Memtable(_) | Walk::Other(_) => None,
+            MergeSource::Tables(tables) => tables.lend(),
+            MergeSource::Memtable(_) | MergeSource::Other(_) => None,
         }
     }
 
     pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
-        if let Walk::Tables(tables) = self {
+        if let MergeSource::Tables(tables) = self {
             tables.take_back(table);
         }
     }
@@ -68,14 +68,14 @@ impl Walk {
 macro_rules! each {
     ($self:ident, $cursor:ident => $call:expr) => {
         match $self {
-            Walk::Tables($cursor) => $call,
-            Walk::Memtable($cursor) => $call,
-            Walk::Other($cursor) => $call,
+            MergeSource::Tables($cursor) => $call,
+            MergeSource::Memtable($cursor) => $call,
+            MergeSource::Other($cursor) => $call,
         }
     };
 }
 
-impl Cursor for Walk {
+impl Cursor for MergeSource {
     #[inline]
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         each!(self, cursor => cursor.seek(key, seqno))

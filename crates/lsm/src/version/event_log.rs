@@ -9,17 +9,17 @@ use std::sync::Arc;
 const RUN: usize = 64;
 
 /// One entry, with its number.
-pub type Line = (u64, Arc<[u8]>);
+pub type EventLine = (u64, Arc<[u8]>);
 
 /// The entries that the manifest still holds, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Lines {
-    runs: Vec<Arc<Vec<Line>>>,
+pub struct EventLines {
+    runs: Vec<Arc<Vec<EventLine>>>,
     /// The highest number ever assigned; 0 if there was none.
     last: u64,
 }
 
-impl Lines {
+impl EventLines {
     /// Adds an entry. Returns false if its number was already assigned.
     pub fn add(&mut self, number: u64, bytes: Arc<[u8]>) -> bool {
         if number <= self.last {
@@ -46,7 +46,7 @@ impl Lines {
     }
 
     /// Returns the entries, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Line> {
+    pub fn iter(&self) -> impl Iterator<Item = &EventLine> {
         self.runs.iter().flat_map(|run| run.iter())
     }
 
@@ -71,13 +71,13 @@ impl Lines {
     }
 }
 
-impl PartialEq for Lines {
-    fn eq(&self, other: &Lines) -> bool {
+impl PartialEq for EventLines {
+    fn eq(&self, other: &EventLines) -> bool {
         self.last == other.last && self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Lines {}
+impl Eq for EventLines {}
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +89,7 @@ mod tests {
         /// Agrees with a map; and a state copied earlier is unchanged.
         #[test]
         fn lines_come_at_the_end_and_go_from_the_front(steps in vec((0u64..4, 0u64..90, any::<u8>()), 0..200)) {
-            let (mut lines, mut last) = (Lines::default(), 0u64);
+            let (mut lines, mut last) = (EventLines::default(), 0u64);
             let mut model = std::collections::BTreeMap::new();
             for (what, n, byte) in steps {
                 let (before, held) = (lines.clone(), model.clone());

@@ -12,8 +12,8 @@
 use std::cmp::Ordering;
 
 use super::Memtable;
-use super::cursor::Judge;
-use super::walk::Walk;
+use super::cursor::CursorCheck;
+use super::walk::LeafWalk;
 use crate::checksum::hash_key;
 use crate::error::Verdict;
 use crate::fence::Fence;
@@ -24,19 +24,19 @@ use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 const MOST_NEIGHBOURS: usize = 256;
 
 /// A place in internal order.
-type Place = (Vec<u8>, Seqno);
+type InternalPlace = (Vec<u8>, Seqno);
 
 /// The places where a damaged record may belong.
-pub(super) struct Doubt {
+pub(super) struct SuspectRange {
     /// Its `offset` is the seqno of the stored record, to distinguish it from others.
     pub(super) fence: Fence,
     /// True if the key is undamaged and the record is in its place.
     is_in_place: bool,
 }
 
-impl Walk {
+impl LeafWalk {
     /// Returns the findings about the damaged record here; `None` if there is no record.
-    pub(super) fn doubt(&self, table: &Memtable, judge: Option<&Judge>) -> Option<Doubt> {
+    pub(super) fn suspect(&self, table: &Memtable, judge: Option<&CursorCheck>) -> Option<SuspectRange> {
         let record = self.record(&table.tree)?;
         let (before, behind) = (self.sound_beside(table, judge, false), self.sound_beside(table, judge, true));
         let order = &table.order;
@@ -54,25 +54,30 @@ impl Walk {
         }
         let bound = table.greatest_seqno().unwrap_or(record.seqno);
         let fence = Fence { from, to, bound, file: String::new(), offset: record.seqno, verdict: Verdict::Seal };
-        Some(Doubt { fence, is_in_place })
+        Some(SuspectRange { fence, is_in_place })
     }
 
     /// Returns the fence for a group of the leaf in which a corrupted record may have changed the order; `None` if
     /// there is no such record.
-    pub(super) fn doubt_of_group(&self, table: &Memtable, judge: Option<&Judge>, at: usize) -> Option<Fence> {
+    pub(super) fn suspect_of_group(&self, table: &Memtable, judge: Option<&CursorCheck>, at: usize) -> Option<Fence> {
         self.group(at).find_map(|at| {
             let other = self.moved(at);
             let record = other.record(&table.tree)?;
             if judge.is_none_or(|judge| judge.serves(table, &record)) {
                 return None;
             }
-            other.doubt(table, judge).filter(|doubt| !doubt.is_in_place).map(|doubt| doubt.fence)
+            other.suspect(table, judge).filter(|suspect| !suspect.is_in_place).map(|suspect| suspect.fence)
         })
     }
 
     /// Returns the range between the nearest undamaged records of other groups than this record's. The order of keys
     /// within a group depends on their bytes.
-    fn around_group(&self, table: &Memtable, judge: Option<&Judge>, key: &[u8]) -> (Place, Place) {
+    fn around_group(
+        &self,
+        table: &Memtable,
+        judge: Option<&CursorCheck>,
+        key: &[u8],
+    ) -> (InternalPlace, InternalPlace) {
         let group = self.group(self.at());
         let (first, last) = (self.moved(group.start), self.moved(group.end.saturating_sub(1)));
         let (before, behind) = (first.sound_beside(table, judge, false), last.sound_beside(table, judge, true));
@@ -80,7 +85,7 @@ impl Walk {
     }
 
     /// Returns the place of the nearest undamaged record in a direction.
-    fn sound_beside(&self, table: &Memtable, judge: Option<&Judge>, forward: bool) -> Option<Place> {
+    fn sound_beside(&self, table: &Memtable, judge: Option<&CursorCheck>, forward: bool) -> Option<InternalPlace> {
         let mut at = self.clone();
         for _ in 0..MOST_NEIGHBOURS {
             at.step(&table.tree, forward);
@@ -94,23 +99,23 @@ impl Walk {
 
     /// Returns where a search must end, by examining every record: at the first undamaged record at or after `place` in
     /// the direction, or at an earlier damaged record that may have been at or after `place`.
-    pub(super) fn found(table: &Memtable, judge: &Judge, place: (&[u8], Seqno), forward: bool) -> Walk {
+    pub(super) fn found(table: &Memtable, judge: &CursorCheck, place: (&[u8], Seqno), forward: bool) -> LeafWalk {
         let order = &table.order;
         // At or after `place`, in the direction.
         let is_reached = |other: (&[u8], Seqno)| {
             let compared = order.compare_internal(other, place);
             compared != if forward { Ordering::Less } else { Ordering::Greater }
         };
-        let mut at = Walk::new();
+        let mut at = LeafWalk::new();
         at.end(&table.tree, !forward);
-        let mut doubtful: Option<Walk> = None;
+        let mut doubtful: Option<LeafWalk> = None;
         while let Some(record) = at.record(&table.tree) {
             if judge.serves(table, &record) {
                 if is_reached((record.key, record.seqno)) {
                     break;
                 }
             } else if doubtful.is_none()
-                && let Some(Doubt { fence, .. }) = at.doubt(table, Some(judge))
+                && let Some(SuspectRange { fence, .. }) = at.suspect(table, Some(judge))
             {
                 let far_end = if forward { &fence.to } else { &fence.from };
                 doubtful = is_reached((&far_end.0, far_end.1)).then(|| at.clone());
@@ -122,7 +127,7 @@ impl Walk {
 }
 
 /// Returns the first possible place of a damaged record, after `before`. `key` is its current key.
-fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
+fn begin(before: Option<InternalPlace>, order: &Order, key: &[u8]) -> InternalPlace {
     match before {
         // Versions of a key are ordered by their seqnos, one of which may be corrupted.
         Some((before, _)) if order.compare(&before, key).is_eq() => (before, MAX_SEQNO),
@@ -133,7 +138,7 @@ fn begin(before: Option<Place>, order: &Order, key: &[u8]) -> Place {
 }
 
 /// Returns the last possible place of the damaged record, before `behind`.
-fn end(behind: Option<Place>, order: &Order, key: &[u8]) -> Place {
+fn end(behind: Option<InternalPlace>, order: &Order, key: &[u8]) -> InternalPlace {
     match behind {
         Some((behind, _)) if order.compare(&behind, key).is_eq() => (behind, 0),
         Some((behind, seqno)) => (behind, (seqno + 1).min(MAX_SEQNO)),

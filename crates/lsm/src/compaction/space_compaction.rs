@@ -18,32 +18,32 @@
 use std::cmp::Reverse;
 
 use super::pick::{pick_level, pick_level0};
-use super::plan::{BOTTOM, Picture, Plan, Reason};
+use super::plan::{BOTTOM, CompactionPlan, LevelSummary, Reason};
 use crate::version::LEVELS;
 
 /// True if little data is above the lowest non-empty level.
-pub fn is_lean(picture: &Picture<'_>) -> bool {
+pub fn is_compact(picture: &LevelSummary<'_>) -> bool {
     stands_at_most(picture, |lowest| lowest / picture.shape.fanout.saturating_sub(2).max(1))
 }
 
 /// True if no data is above the lowest non-empty level.
-pub fn is_bare(picture: &Picture<'_>) -> bool {
+pub fn is_single_level(picture: &LevelSummary<'_>) -> bool {
     stands_at_most(picture, |_| 0)
 }
 
 /// Returns the next merge towards a lean family, when nothing is due.
-pub fn pick_lean(picture: &Picture<'_>) -> Option<Plan> {
-    if is_lean(picture) { None } else { pick_fullest(picture) }
+pub fn pick_compact(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    if is_compact(picture) { None } else { pick_fullest(picture) }
 }
 
 /// Returns the next merge towards a bare family, when nothing is due.
-pub fn pick_bare(picture: &Picture<'_>) -> Option<Plan> {
-    if is_bare(picture) { None } else { pick_fullest(picture) }
+pub fn pick_single_level(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    if is_single_level(picture) { None } else { pick_fullest(picture) }
 }
 
 /// Returns whether the data above the lowest non-empty level is within the limit that `allowed` computes from that
 /// level's size.
-fn stands_at_most(picture: &Picture<'_>, allowed: impl Fn(u64) -> u64) -> bool {
+fn stands_at_most(picture: &LevelSummary<'_>, allowed: impl Fn(u64) -> u64) -> bool {
     let sizes = picture.sizes();
     let Some(lowest) = (1..LEVELS).rev().find(|level| sizes[*level] > 0) else { return picture.levels[0].len() <= 1 };
     let above = sizes[..lowest].iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
@@ -51,7 +51,7 @@ fn stands_at_most(picture: &Picture<'_>, allowed: impl Fn(u64) -> u64) -> bool {
 }
 
 /// Picks level 0 first, then the largest level.
-fn pick_fullest(picture: &Picture<'_>) -> Option<Plan> {
+fn pick_fullest(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     if !picture.running.is_empty() {
         return None;
     }
