@@ -368,7 +368,7 @@ fn read(sim: &SimFs, dir: &str, name: &str) -> Vec<u8> {
     sim.read_all(Path::new(dir).join(name)).unwrap()
 }
 
-/// Alone in its process: `cargo test -p waxseal-meta --features planted --test salvage_stores planted`.
+/// Alone in its process: `cargo test -p waxseal-meta --features planted --test meta planted`.
 #[cfg(feature = "planted")]
 #[test]
 fn planted_bugs_are_found() {
