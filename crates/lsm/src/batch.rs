@@ -9,7 +9,7 @@ pub use self::operations::{Operation, Operations};
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::{LOGGED_BYTES, unlogged};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, Draft, Protection};
@@ -365,9 +365,8 @@ impl<'a> Part<'a> {
 impl Drop for Part<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !planted::active(Bug::PanickedOperationStays) {
-            self.bytes.truncate(self.whole);
-        }
+        planted!(PanickedOperationStays => return);
+        self.bytes.truncate(self.whole);
     }
 }
 
@@ -540,7 +539,7 @@ impl Binding {
         back: u64,
         keeper: &dyn Companions,
     ) -> Result<Record<'a>> {
-        let back = if planted::active(Bug::KeyBoundToAnotherOperation) { 0 } else { back };
+        planted!(KeyBoundToAnotherOperation => let back = 0);
         if back > at {
             return Err(Error::structural("a key ends in the seqno of an operation in front of its batch"));
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::env::Clock;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::Record;
 use crate::seam::{Check, Companions, Life, life_of};
 
@@ -46,7 +46,7 @@ impl ExpiryClock {
     /// Returns microseconds since 1970.
     #[inline]
     pub fn now(&self) -> u64 {
-        let latest = if active(Bug::ExpiryClockRunsBack) { 0 } else { self.latest.load(Ordering::Relaxed) };
+        let latest = planted!(ExpiryClockRunsBack, 0, self.latest.load(Ordering::Relaxed));
         self.clock.wall_micros().max(latest)
     }
 

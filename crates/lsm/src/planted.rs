@@ -362,10 +362,3 @@ pub fn plant(bug: Option<Bug>) {
 pub fn active(bug: Bug) -> bool {
     PLANTED.load(std::sync::atomic::Ordering::Relaxed) == bug as u8
 }
-
-/// Returns false: this build has no planted bugs.
-#[cfg(not(feature = "planted"))]
-#[inline(always)]
-pub const fn active(_bug: Bug) -> bool {
-    false
-}

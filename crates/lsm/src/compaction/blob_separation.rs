@@ -15,7 +15,7 @@ use super::job::Job;
 use crate::checksum::Uid;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::{POINTER_BYTES, Pointer};
 use crate::record::{Kind, Record};
 use crate::values::{BlobBuffer, BlobMeta, BlobRef, BlobWriter};
@@ -40,6 +40,7 @@ pub(super) struct BlobSeparation<'a> {
     /// Finished files of this pass.
     made: NewBlobFiles,
     room: BlobBuffer,
+    #[cfg(feature = "planted")]
     before: Option<Pointer>,
     /// Bytes of values moved since the last call of `take_moved`.
     moved_bytes: usize,
@@ -58,6 +59,7 @@ impl<'a> BlobSeparation<'a> {
             open: None,
             made: NewBlobFiles::new(),
             room: BlobBuffer::default(),
+            #[cfg(feature = "planted")]
             before: None,
             moved_bytes: 0,
             moved: 0,
@@ -102,7 +104,7 @@ impl<'a> BlobSeparation<'a> {
                 self.moved += 1;
                 self.moved_bytes += whole.value.len();
                 let written = self.write(job, record.key, whole.value, job.companions.term(record), names);
-                written.map(|pointer| (!planted::active(Bug::MovedValueKeepsItsPlace)).then_some(pointer))
+                planted!(MovedValueKeepsItsPlace, written.map(|_| None), written.map(Some))
             }
             Err(error) if matches!(error.kind(), ErrorKind::Corruption(_) | ErrorKind::Io(_)) => {
                 self.unreadable += 1;
@@ -133,12 +135,8 @@ impl<'a> BlobSeparation<'a> {
                 self.open.insert(BlobWriter::create(job.env, job.dir, number, job.options.compression)?)
             }
         };
-        let mut pointer = open.add(key, value, term)?;
-        if planted::active(Bug::ValueOfAnotherKey)
-            && let Some(Pointer { offset, stored_len, raw_len, crc, codec, .. }) = self.before.replace(pointer)
-        {
-            pointer = Pointer { offset, stored_len, raw_len, crc, codec, ..pointer };
-        }
+        let pointer = open.add(key, value, term)?;
+        planted!(ValueOfAnotherKey => let pointer = match self.before.replace(pointer) { Some(Pointer { offset, stored_len, raw_len, crc, codec, .. }) => Pointer { offset, stored_len, raw_len, crc, codec, ..pointer }, None => pointer });
         Ok(pointer.encode())
     }
 
@@ -185,12 +183,10 @@ pub(super) fn record_blob_refs(
             (all.0, all.1) = (all.0 + count, all.1 + bytes);
             table.values.push(BlobRef { file, count: *count, bytes: *bytes });
         }
-        if planted::active(Bug::ValueRefForgotten) {
-            table.values.truncate(table.values.len().saturating_sub(1));
-        }
+        planted!(ValueRefForgotten => { table.values.truncate(table.values.len().saturating_sub(1)); });
     }
     let closes = |meta: &Arc<BlobMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
-    if made.values().all(closes) || planted::active(Bug::ValueOfAnotherKey) {
+    if planted!(ValueOfAnotherKey, true, made.values().all(closes)) {
         return Ok(());
     }
     let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };

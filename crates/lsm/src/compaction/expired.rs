@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use super::plan::{BOTTOM, CompactionPlan, LevelSummary, OutputRange, PlanAction, Reason, TableFacts};
 use super::plan::{is_cheap, is_free, order_max, order_min, plan_level0, sink};
 use crate::expiry::Expiries;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::version::LEVELS;
 
 /// A table is dense with expired records if at least every fourth has expired.
@@ -96,7 +96,7 @@ fn drop_of(
 
 /// True if all records of a table have expired forevery reader.
 fn has_gone(picture: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
-    let all = |count| count == table.entries || active(Bug::LiveRecordsGoWithTheirTable);
+    let all = |count| planted!(LiveRecordsGoWithTheirTable, true, count == table.entries);
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced
 }
 
@@ -108,7 +108,7 @@ fn stands_alone(picture: &LevelSummary<'_>, level: usize, at: usize) -> bool {
             && order.compare(other.smallest, table.largest).is_le()
             && order.compare(table.smallest, other.largest).is_le()
     };
-    let others = if active(Bug::ExpiredTableUncoversOlder) { 0..=level.saturating_sub(1) } else { 0..=BOTTOM };
+    let others = planted!(ExpiredTableUncoversOlder, 0..=level.saturating_sub(1), 0..=BOTTOM);
     !table.is_in_memory && !picture.levels[others].iter().flatten().any(meets)
 }
 

@@ -32,7 +32,7 @@ use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::KIB;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
@@ -278,10 +278,8 @@ fn balance(
     expected.merge(derived);
     let is_strange = pass.carried.as_ref().is_some_and(|carried| carried.is_strange_to(&**job.companions));
     let summed = job.summed && !is_strange && job.companions.protection() != Protection::None;
-    if planted::active(Bug::LedgerIgnored)
-        || accounted == expected
-        || (!summed && accounted.counts() == expected.counts())
-    {
+    planted!(LedgerIgnored => return Ok(()));
+    if accounted == expected || (!summed && accounted.counts() == expected.counts()) {
         return Ok(());
     }
     let damage = Damage {
@@ -396,7 +394,7 @@ impl Outputs<'_> {
                 && let Some(ExpiryRule { now, is_hidden }) = self.pass.expires
                 && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
-                && (planted::active(Bug::HiddenValueExpires) || !is_hidden(record.key))
+                && planted!(HiddenValueExpires, true, !is_hidden(record.key))
             {
                 decision = RecordDecision::Hold(DropReason::Expired);
             }
@@ -404,7 +402,7 @@ impl Outputs<'_> {
                 RecordDecision::Hold(reason) if own.is_some() => decision = RecordDecision::Drop(reason),
                 _ if rules.is_first_of_key() => self.let_go(&mut held),
                 RecordDecision::Drop(_) | RecordDecision::Disordered => {}
-                _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held),
+                _ if planted!(HeldTombstoneDropped, true, false) => self.let_go(&mut held),
                 RecordDecision::Keep | RecordDecision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
@@ -479,7 +477,7 @@ impl Outputs<'_> {
     /// True if a key is beyond this part's range.
     fn is_behind(&self, key: &[u8], to: &[u8]) -> bool {
         let compared = self.job.options.order.compare(key, to);
-        if planted::active(Bug::PartTakesItsEnd) { compared.is_gt() } else { compared.is_ge() }
+        planted!(PartTakesItsEnd, compared.is_gt(), compared.is_ge())
     }
 
     /// Returns the source of a record; without protection if the protector cannot judge its companions.
@@ -633,11 +631,10 @@ impl Outputs<'_> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let name = Name::Table(open.number);
         let finished: Finished = open.writer.finish()?;
-        if !planted::active(Bug::EditBeforeTableSync) {
-            match self.job.unsynced {
-                Some(unsynced) => unsynced.add(name, open.file, finished.size),
-                None => open.file.sync_data().during(|| format!("syncing {name}"))?,
-            }
+        match self.job.unsynced {
+            _ if planted!(EditBeforeTableSync, true, false) => {}
+            Some(unsynced) => unsynced.add(name, open.file, finished.size),
+            None => open.file.sync_data().during(|| format!("syncing {name}"))?,
         }
         self.written.tables.push(TableMeta {
             number: open.number,

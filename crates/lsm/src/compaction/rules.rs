@@ -15,7 +15,7 @@
 use std::cmp::Ordering;
 
 use crate::order::Order;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::{Kind, Seqno};
 use crate::seam::DropReason;
 
@@ -59,7 +59,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     /// output may hold the key, and no data older than the inputs is in the levels between. A flush passes `|_| false`.
     pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
         debug_assert!(snapshots.is_sorted());
-        let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
+        planted!(SnapshotIgnoredByCompaction => let snapshots = Vec::new());
         let (key, seqno, stripe, has_key) = (Vec::new(), 0, None, false);
         let (retains, stays, keeps_all, is_first) = (false, false, false, false);
         Rules { order, snapshots, is_bottom, key, seqno, stripe, has_key, retains, stays, keeps_all, is_first }
@@ -92,8 +92,8 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         if self.keeps_all || matches!(kind, Kind::RangeDelete | Kind::Fence) {
             return RecordDecision::Keep;
         }
-        let is_below = std::mem::replace(&mut self.retains, retains && !active(Bug::VersionBelowRetainedDropped));
-        self.stays = is_below || (retains && !active(Bug::RetainedVersionDropped));
+        let is_below = std::mem::replace(&mut self.retains, planted!(VersionBelowRetainedDropped, false, retains));
+        self.stays = is_below || planted!(RetainedVersionDropped, false, retains);
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
         // A merge operand, or a tombstone for exactly one put, needs the older versions.
         let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
@@ -104,11 +104,11 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
             }
         }
         // A tombstone below a retaining record may still be dropped: its absence has the same meaning.
-        let is_needed = retains && !active(Bug::RetainingTombstoneDropped);
+        let is_needed = planted!(RetainingTombstoneDropped, false, retains);
         if kind == Kind::Delete
             && stripe == 0
             && !is_needed
-            && (active(Bug::TombstoneDroppedEarly) || (self.is_bottom)(key))
+            && planted!(TombstoneDroppedEarly, true, (self.is_bottom)(key))
         {
             return RecordDecision::Hold(DropReason::Tombstone);
         }

@@ -33,7 +33,7 @@ use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
 use crate::names::system_number;
 use crate::options::Durability;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::version::{Edit, EditChange};
@@ -196,7 +196,7 @@ impl WritePath {
         }
         // An operation that seems to have no companion may have a damaged length, so that its value includes the
         // companion's bytes.
-        let promised = if planted::active(Bug::SwallowedSealTaken) { Protection::Partial } else { keeper.written() };
+        let promised = planted!(SwallowedSealTaken, Protection::Partial, keeper.written());
         let (mut room, mut long) = ([0; 64], Vec::new());
         for (operation, known_hash) in Operations::new(sum.bytes)?.zip(batch.key_hashes()) {
             let Operation { family, kind, key, value, companion } = operation?;
@@ -319,13 +319,13 @@ impl WritePath {
                 apply.target = None;
                 freeze_named(&self.catalog().families(), operation.key, seqno);
             }
-            if planted::active(Bug::BatchTornApart) {
+            planted!(BatchTornApart => {
                 self.store_log().visible.store(seqno, Ordering::Release);
                 if whole.count > 2 {
                     apply.last_seqno = whole.seqno + whole.count - 1;
                     return Ok(()); // only the first operation takes effect
                 }
-            }
+            });
             at += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
@@ -430,7 +430,7 @@ fn check_families(families: &Families, batch: &Batch) -> Result<()> {
             Some(family) if !family.is_dropped() => any_ends_in_seqno |= family.options().key_ends_in_seqno,
             _ => return Err(Error::invalid("the batch names a family that was dropped")),
         }
-        if system_number(*id).is_some() && !batch.is_granted() && !planted::active(Bug::SystemFamilyWritable) {
+        if planted!(SystemFamilyWritable, false, system_number(*id).is_some() && !batch.is_granted()) {
             return Err(Error::invalid("the batch writes a system family"));
         }
     }

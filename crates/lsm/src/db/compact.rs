@@ -44,7 +44,7 @@ use crate::ledger::Ledger;
 use crate::merge::{self, ConcatCursor, merged};
 use crate::names::Name;
 use crate::options::Compression;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::read::Bounds;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
@@ -465,7 +465,11 @@ impl Compactor {
         // A repair may later replace a lost range by the records lost in it; a tombstone must still hide them then.
         let order = family.order();
         let is_fenced = |key: &[u8]| {
-            !active(Bug::TombstoneDroppedUnderFence) && fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+            planted!(
+                TombstoneDroppedUnderFence,
+                false,
+                fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+            )
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };

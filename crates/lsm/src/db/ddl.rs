@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::names::system_id;
 use crate::options::CfOptions;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::seam::{Deed, Emitted};
 use crate::version::{self, Edit, EditChange};
@@ -99,7 +99,7 @@ pub(super) fn drop_family(flusher: &Flusher, name: &str, rows: &mut dyn FnMut(Se
     // Marked first: a compaction that finishes now finds the mark under the manifest's lock and installs no table.
     family.set_dropped(true);
     if let Err(error) = or_undo(|| drop_marked(flusher, &family, rows), || family.set_dropped(false)) {
-        family.set_dropped(planted::active(Bug::MarkOfADropStays));
+        family.set_dropped(planted!(MarkOfADropStays, true, false));
         return Err(error);
     }
     let mut families = (**flusher.catalog().families()).clone();
@@ -116,7 +116,7 @@ pub(super) fn drop_family(flusher: &Flusher, name: &str, rows: &mut dyn FnMut(Se
 
 /// Ends the history of a family that is marked as dropped, and makes the drop durable.
 fn drop_marked(flusher: &Flusher, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
-    let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { EpochChange::Stay } else { EpochChange::NextHigh };
+    let then = planted!(RulesStayWhenAFamilyGoes, EpochChange::Stay, EpochChange::NextHigh);
     let started = flusher.context().now_nanos();
     let mut added = Vec::new();
     let seqno = flusher.write_path().take_seqno(family, then, |seqno| added = rows(seqno))?;
@@ -125,7 +125,7 @@ fn drop_marked(flusher: &Flusher, family: &Family, rows: &mut dyn FnMut(Seqno) -
     let level0 = Level0::of_store(flusher.catalog(), &families, &next_file);
     let memtables: Vec<Arc<Memtable>> =
         family.view().frozen.iter().map(|generation| generation.memtable.clone()).collect();
-    let memtables = if planted::active(Bug::EventsLostWithTheirFamily) { Vec::new() } else { memtables };
+    planted!(EventsLostWithTheirFamily => let memtables = Vec::new());
     let mut given = match emit_alone(&level0, family, &memtables) {
         Err(error) if error.is_corruption() => {
             let (fresh, start) = records_from_log(flusher.catalog(), family, &memtables, (seqno, moment), error)?;

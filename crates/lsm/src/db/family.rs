@@ -17,7 +17,7 @@ use crate::fence::Fence;
 use crate::memtable::Memtable;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::Pointer;
 use crate::record::{Record, Seqno};
 use crate::sst::Table;
@@ -102,7 +102,7 @@ impl Generation {
         let file = shelf.and_then(|shelf| shelf.find(&pointer.uid));
         let file = file.ok_or_else(|| Error::structural("a commit points to a value that nobody holds"))?;
         let mut files = lock(&self.values);
-        if !files.iter().any(|known| Arc::ptr_eq(known, &file)) && !planted::active(Bug::ValuesGoneUnderMemtable) {
+        if planted!(ValuesGoneUnderMemtable, false, !files.iter().any(|known| Arc::ptr_eq(known, &file))) {
             files.push(file);
         }
         Ok(())

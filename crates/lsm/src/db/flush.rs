@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::seam::Deed;
 use crate::version::{Edit, EditChange, TableMeta};
@@ -166,10 +166,11 @@ impl Flusher {
         group.iter().try_for_each(|frozen| {
             self.write_path().separation.finish_values(self.catalog(), frozen.family, &frozen.generations)
         })?;
-        let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
-            false => self.write_path().sync_log()?, // I15
-            true => LogPosition { offset: 0, seqno: 0 },
-        };
+        let moment = planted!(
+            LogNotSyncedBeforeEdit,
+            LogPosition { offset: 0, seqno: 0 },
+            self.write_path().sync_log()? // I15
+        );
         self.store_log().check_halted()?; // a halted store may pass `sync_log`, but no edit could name its tables
         let (families, next_file) = (self.catalog().families(), || self.catalog().new_file_number());
         let unsynced = UnsyncedTables::default();
@@ -212,7 +213,7 @@ impl Flusher {
         for of in group {
             let (started, memtables) = (self.context().now_nanos(), of.memtables());
             let flushed = match write_level0(level0, of.family, &memtables) {
-                Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
+                Err(error) if planted!(FlushNotRedone, false, error.is_corruption()) => {
                     flush_from_log(self.catalog(), level0, of.family, &memtables, (of.through, moment), error)?
                 }
                 outcome => outcome?,
@@ -238,12 +239,9 @@ impl Flusher {
             self.context().counters.built(&flushed.written);
             let mut own: Vec<Replaced<'_>> = flushed.parts(of.family).collect();
             own[0].flushed = Some(of.through);
-            if planted::active(Bug::EmittedRowsInOtherEdit) {
-                later.extend(own.split_off(1));
-            }
+            later.extend(planted!(EmittedRowsInOtherEdit, own.split_off(1), Vec::new()));
             edit.changes.extend(own.iter().flat_map(Replaced::changes));
-            let through =
-                if planted::active(Bug::FlushedSeqnoTooHigh) { self.store_log().visible() } else { of.through };
+            let through = planted!(FlushedSeqnoTooHigh, self.store_log().visible(), of.through);
             edit.changes.push(EditChange::Flushed { family: of.family.id(), seqno: through });
             let first = of.first_offset().unwrap_or(moment.offset).min(moment.offset);
             self.catalog().log_event(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
@@ -265,9 +263,7 @@ impl Flusher {
     /// Removes event log entries from the manifest in the edit that names their rows.
     fn take_lines_out(&self, edit: &mut Edit, due: &DueEvents) -> Result<()> {
         let gone = EditChange::LinesTakenOut { through: due.through };
-        if planted::active(Bug::LinesGoneBeforeRows) {
-            return self.catalog().install(Edit::from(vec![gone]), None);
-        }
+        planted!(LinesGoneBeforeRows => return self.catalog().install(Edit::from(vec![gone]), None));
         edit.changes.push(gone);
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::compaction::debt::LOG_DELAY_FROM;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::options::Settings;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::version::{Edit, EditChange};
 use crate::wal::{LogPlace, Retirable};
@@ -107,10 +107,7 @@ impl WritePath {
             ring_nonce: retirable.start.ring_nonce,
         });
         edit.changes.extend(retirable.segments.iter().map(|segment| EditChange::SegmentRetired { segment: *segment }));
-        if planted::active(Bug::SegmentRecycledEarly) {
-            log.wal().recycle(&retirable.segments);
-            let _ = log.wal().prepare();
-        }
+        planted!(SegmentRecycledEarly => { log.wal().recycle(&retirable.segments); let _ = log.wal().prepare(); });
         LogEdit { sealed, retirable: Some(retirable) }
     }
 
@@ -212,11 +209,8 @@ impl WritePath {
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
         let said = self.log_changes_with(log, &mut edit, moment, log.wal().retirable(below));
-        if let Some(retirable) = &said.retirable {
-            if planted::active(Bug::LogGoneBeforeEdit) {
-                log.wal().recycle(&retirable.segments);
-                log.wal().give_back();
-            }
+        if said.retirable.is_some() {
+            planted!(LogGoneBeforeEdit => if let Some(retirable) = &said.retirable { log.wal().recycle(&retirable.segments); log.wal().give_back(); });
             self.catalog().install(edit, None)?;
             self.end_log_edit(said);
         }
@@ -233,7 +227,7 @@ impl WritePath {
     /// Returns an offset below which the log is durable and unneeded, if all memtables are empty.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&self.applier.apply);
-        let is_held = self.held_from(&[], u64::MAX) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
+        let is_held = planted!(LogTrimmedWhileNeeded, false, self.held_from(&[], u64::MAX) < u64::MAX);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
     }
 }

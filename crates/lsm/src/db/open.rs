@@ -41,7 +41,7 @@ use crate::error::{Error, Result};
 use crate::expiry::ExpiryClock;
 use crate::names::{Name, is_system_name};
 use crate::options::Settings;
-use crate::planted::{Bug, active};
+use crate::planted;
 
 /// Implements `Db::open`.
 pub(super) fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
@@ -142,7 +142,7 @@ pub(super) fn start(
     let recovered = Event::Recovered { commits: opened.report.commits, cut_bytes: opened.report.cut_bytes };
     let (is_writer, shares_cache) = (access == Access::Write, parts.cache.is_some());
     let memory = MemoryBudget::new(&opened.cache, if is_writer { settings.ring_bytes } else { 0 }, &settings);
-    let expired_through = if active(Bug::ExpiryClockForgetsRestart) { 0 } else { opened.expired_through };
+    let expired_through = planted!(ExpiryClockForgetsRestart, 0, opened.expired_through);
     let expiry_clock = Arc::new(ExpiryClock::new(parts.env.clock.clone(), expired_through));
     let context = StoreContext {
         lanes: Arc::new(LaneSignals::new(parts.env.work)),

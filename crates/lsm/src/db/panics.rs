@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::lanes::Lane;
 use super::store_log::StoreLog;
 use crate::error::{Error, ErrorKind, Result};
-use crate::planted::{self, Bug};
+use crate::planted;
 
 impl StoreLog {
     /// Performs a step of a lane; a panic halts the store.
@@ -39,9 +39,8 @@ impl StoreLog {
     /// instead.
     #[cold]
     pub(super) fn halt_unwound(&self, doing: &str) {
-        if let Some(log) = self.log()
-            && !planted::active(Bug::PanickedCommitForgotten)
-        {
+        planted!(PanickedCommitForgotten => return);
+        if let Some(log) = self.log() {
             log.wal().halt(unwound(doing, ""));
         }
     }

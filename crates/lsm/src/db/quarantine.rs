@@ -21,7 +21,7 @@ use crate::compaction::output::EmittedRows;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::fence::Fence;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::seam::{Deed, Emitted, Quarantine, Withheld};
 use crate::version::{Edit, EditChange, LEVELS};
 
@@ -61,7 +61,7 @@ pub(super) fn quarantine_ends(catalog: &Catalog, family: &Family, how: &'static 
 
 /// Writes rows to tables of their families; returns none if they cannot be written now.
 pub(super) fn write_quarantine(catalog: &Catalog, rows: Vec<Emitted>) -> Received {
-    if rows.is_empty() || planted::active(Bug::QuarantineNotTold) {
+    if planted!(QuarantineNotTold, true, rows.is_empty()) {
         return Vec::new();
     }
     try_write(catalog, rows).unwrap_or_default()

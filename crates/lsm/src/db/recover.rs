@@ -31,7 +31,7 @@ use crate::fence::Fence;
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::seam::{Deed, Work};
 use crate::sst::Cache;
@@ -318,6 +318,7 @@ impl Opening<'_> {
 
     /// Writes everything that the new manifest will name: tables with the log's records, a fresh log, and the cut
     /// bytes. After an error some of these files exist.
+    #[cfg_attr(not(feature = "planted"), expect(unused_variables, reason = "only a planted bug takes the names"))]
     fn prepare<'a>(&'a self, found: &RecoveredManifest, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
@@ -337,9 +338,7 @@ impl Opening<'_> {
         let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
         let report = RecoveryReport { lost_values: replay.lost.len() as u64, ..report };
         let offset = end.as_ref().map_or(0, |end| end.next_start);
-        if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
-            self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
-        }
+        planted!(RecoveryRecyclesBeforeEdit => { self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_))); });
         // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
         let log = Log::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
@@ -376,9 +375,7 @@ impl Opening<'_> {
         let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
         let Some(end) = end else { return Ok(report) };
         report.of_end(end);
-        if let Some(cut) = &end.cut
-            && !planted::active(Bug::TornTailNotReported)
-        {
+        if let Some(cut) = planted!(TornTailNotReported, &None, &end.cut) {
             let number = new_number();
             let name = Name::Cut(number);
             let file = self.env().fs.open(&self.dir.join(name.to_string()), Open::Create);
@@ -487,7 +484,7 @@ impl Opening<'_> {
             let levels = Arc::new(levels);
             let shape = Shape::of(self.settings);
             let family = Family::new(stored.id, &stored.name, options, shape, shelf.clone(), levels.clone());
-            if !stored.fences.is_empty() && !planted::active(Bug::FenceForgottenAfterReopen) {
+            if planted!(FenceForgottenAfterReopen, false, !stored.fences.is_empty()) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
             }
@@ -596,7 +593,7 @@ fn moved() -> Error {
 /// Returns the quarantined tables.
 fn barred_of(state: &ManifestState) -> Vec<u64> {
     let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
-    if planted::active(Bug::BarForgotten) { Vec::new() } else { barred.collect() }
+    planted!(BarForgotten, Vec::new(), barred.collect())
 }
 
 /// Returns the files of a store, except those that its log will create.

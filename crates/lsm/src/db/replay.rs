@@ -21,7 +21,7 @@ use crate::checksum::Uid;
 use crate::compaction::UnsyncedTables;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
@@ -84,17 +84,18 @@ impl Replay<'_> {
         };
         for (at, operation) in (0..).zip(Operations::new(body)?) {
             let operation = operation?;
-            let keeps = |target: &Target| {
-                planted::active(Bug::ReplayKeepsItsMemtable) && target.family.id() == operation.family
+            let is_right = |target: &Target| {
+                planted!(ReplayKeepsItsMemtable => if target.family.id() == operation.family { return true; });
+                target.is_that_of(operation.family)
             };
-            if !self.target.as_ref().is_some_and(|target| target.is_that_of(operation.family) || keeps(target)) {
+            if !self.target.as_ref().is_some_and(is_right) {
                 self.target = self.families.by_id.get(&operation.family).map(Family::target);
             }
             if let Some(Target { family, generation: active, .. }) = &self.target
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
                 let ends = family.options().key_ends_in_seqno;
-                let unbound = planted::active(Bug::SealNotBoundAfterReplay);
+                let unbound = planted!(SealNotBoundAfterReplay, true, false);
                 let place = if unbound { (0, 0) } else { (frame.seqno, at) };
                 let record = self.binding.record(&operation, place, ends, companions)?;
                 let record = Record { seqno, ..record };
@@ -167,9 +168,8 @@ impl Replay<'_> {
 
     fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
         let Some(new_number) = self.new_number else { return Ok(()) };
-        if !planted::active(Bug::ReplayKeepsItsMemtable) {
-            self.target = None; // only its flush may reference a frozen memtable
-        }
+        planted!(ReplayKeepsItsMemtable, (), self.target = None); // only its flush may reference a frozen memtable
+
         family.freeze(through);
         let view = family.pinned_view();
         if view.frozen.is_empty() {
@@ -196,7 +196,7 @@ impl Replay<'_> {
         }
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         // Later flushes look up keys in these tables.
-        let blind = planted::active(Bug::RecoveryLooksPastItsTables);
+        let blind = planted!(RecoveryLooksPastItsTables, true, false);
         for part in flushed.parts(family) {
             let handle = |(level, meta): &(usize, Arc<TableMeta>)| {
                 (*level, TableHandle::new(meta.clone(), part.family.shelf().clone()))

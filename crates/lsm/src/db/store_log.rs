@@ -18,7 +18,7 @@ use crate::identity::StoreIdentity;
 use crate::interrupt;
 use crate::names::check_place;
 use crate::options::Settings;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::wal::{LogStart, Numbers, Wal};
 
@@ -165,9 +165,7 @@ impl StoreLog {
     }
 
     pub(super) fn sync_dir_before_edit(&self) -> Result<()> {
-        if planted::active(Bug::EditBeforeDirectorySync) {
-            return Ok(());
-        }
+        planted!(EditBeforeDirectorySync => return Ok(()));
         self.sync_names()
     }
 

@@ -18,7 +18,7 @@ use super::node::{Leaf, NONE};
 use super::sorted::SortedLeaf;
 use super::sync::LEAF;
 use super::tree::RecordTree;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 
 /// States that all keys of the first `count` records of a leaf are deleted.
@@ -80,7 +80,7 @@ impl DeletedLeaf {
             begins_inside: flag(0),
             ends_inside: flag(1),
         };
-        (word != 0 && (told.count == count || active(Bug::DeletedLeafGrewUnseen))).then_some(told)
+        (word != 0 && planted!(DeletedLeafGrewUnseen, true, told.count == count)).then_some(told)
     }
 
     /// True if a reader at a seqno sees no key in the leaf. `before`: the statement about the previous leaf if the
@@ -88,6 +88,6 @@ impl DeletedLeaf {
     #[inline]
     pub(super) fn hides_from(self, seqno: Seqno, before: Option<DeletedLeaf>) -> bool {
         let is_begun = !self.begins_inside || before.is_none_or(|before| before.ends_inside);
-        (self.newest <= seqno || active(Bug::DeletedLeafIgnoresItsSeqno)) && is_begun
+        planted!(DeletedLeafIgnoresItsSeqno, true, self.newest <= seqno) && is_begun
     }
 }

@@ -48,7 +48,7 @@ use crate::inject::{Fate, Passing, Strike};
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{MIB, Verify};
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection};
 
@@ -112,7 +112,7 @@ impl Memtable {
         if record.companion.is_empty() {
             self.totals.unsealed(); // before a reader can find the record and report its companion as missing
         }
-        let forgets = planted::active(Bug::MemtableFilterForgetsTombstones) && record.kind == Kind::Delete;
+        let forgets = planted!(MemtableFilterForgetsTombstones, record.kind == Kind::Delete, false);
         let page = self.filter.as_ref().filter(|_| !forgets).map_or(0, |filter| filter.add(key_hash()));
         let mut is_taken = true;
         let bytes = self.tree.insert(record).unwrap_or_else(|| {

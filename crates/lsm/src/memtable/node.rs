@@ -23,7 +23,7 @@ use std::cmp::Ordering::{self, Greater};
 
 use super::sync::{AtomicU32, AtomicU64, INNER, LEAF, Ordering::*};
 use crate::order::head;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::prefetch::{LINE, prefetch};
 
 /// Marks the absence of a record or node: an open end.
@@ -347,7 +347,7 @@ impl InnerNode {
     pub(super) fn find(&self, half: u32, compare: impl Fn(u32) -> Ordering) -> usize {
         let at = self.last_below(word(half, 0));
         match self.words.get(at + 1).map(|next| next.load(Acquire)) {
-            Some(_) if planted::active(Bug::SameHalvesNotCompared) => at,
+            Some(_) if planted!(SameHalvesNotCompared, true, false) => at,
             Some(next) if half_of(next) == half && next != UNUSED => self.find_among_same(at, half, &compare),
             _ => at,
         }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use super::node::{Leaf, before, half_of, of};
 use super::placed::{PlacedRecords, Probe};
 use super::sync::LEAF;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 /// The capacity of a leaf, plus one.
 const ROOM: usize = LEAF + 1;
@@ -103,7 +103,7 @@ impl SortedLeaf {
     fn arrange(&mut self, records: &PlacedRecords, sorted: usize, skip: usize) {
         let SortedLeaf { words, len, tail } = self;
         let (words, tail) = (&mut words[..*len], &mut tail[..*len - sorted]);
-        if tail.is_empty() || planted::active(Bug::LeafTailLeftUnsorted) {
+        if planted!(LeafTailLeftUnsorted, true, tail.is_empty()) {
             return;
         }
         tail.copy_from_slice(&words[sorted..]);

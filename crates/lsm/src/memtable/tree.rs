@@ -33,7 +33,7 @@ use super::placed::{PlacedRecords, Probe};
 use super::sorted::SortedLeaf;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, INNER, LEAF, Ordering::*, fence, look_again};
 use crate::order::{Order, common_prefix};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Record, Seqno};
 
 /// Maximum number of levels: with half-full nodes, 2^32 leaves need seven.
@@ -202,7 +202,7 @@ impl RecordTree {
         let mut newest = None;
         // The version inserted last is the newest of its key, unless seqnos arrived out of order; and unsorted records
         // are newer than sorted ones.
-        let is_shuffled = self.shuffled.load(Acquire) || planted::active(Bug::NewestVersionInLeafPassedOver);
+        let is_shuffled = planted!(NewestVersionInLeafPassedOver, true, self.shuffled.load(Acquire));
         for at in (sorted..len).rev() {
             let word = leaf.slot(at);
             if half_of(word) == half {
@@ -233,7 +233,7 @@ impl RecordTree {
     #[inline]
     fn take_newer(&self, probe: &Probe<'_>, place: u32, newest: &mut Option<(Seqno, u32)>) {
         let Some((key, seqno)) = self.records.arena.placed(place) else { return };
-        let passed_over = planted::active(Bug::NewestVersionInLeafPassedOver);
+        let passed_over = planted!(NewestVersionInLeafPassedOver, true, false);
         let is_newer = seqno <= probe.seqno && newest.is_none_or(|(newest, _)| (newest < seqno) != passed_over);
         if is_newer && self.records.order.compare(key, probe.key).is_eq() {
             *newest = Some((seqno, place));
@@ -361,7 +361,7 @@ impl RecordTree {
         let middle = all.place(cut);
         let ((left_id, left), (right_id, right)) = (self.new_leaf(made)?, self.new_leaf(made)?);
         self.fill(left, NodeRange { low, high: middle, skip }, &all.words()[..cut]);
-        let from = if planted::active(Bug::DividedLeafLosesItsMiddle) { cut + 1 } else { cut };
+        let from = planted!(DividedLeafLosesItsMiddle, cut + 1, cut);
         self.fill(right, NodeRange { low: middle, high, skip }, &all.words()[from..]);
         left.prev.store(prev, Relaxed);
         left.next.store(right_id, Relaxed);
@@ -371,7 +371,7 @@ impl RecordTree {
         self.turns.store(turn + 1, Relaxed);
         fence(Release);
         match self.leaves.get(next) {
-            Some(_) if planted::active(Bug::LeafLinkForgotten) => {}
+            Some(_) if planted!(LeafLinkForgotten, true, false) => {}
             Some(next) => next.prev.store(right_id, Release),
             None => self.last.store(right_id, Release),
         }

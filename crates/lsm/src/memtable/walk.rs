@@ -13,7 +13,7 @@ use super::placed::Probe;
 use super::sorted::SortedLeaf;
 use super::sync::Ordering::Acquire;
 use super::tree::RecordTree;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::{Record, Seqno};
 
 /// Records are prefetched this many steps in advance.
@@ -151,7 +151,7 @@ impl LeafWalk {
         let Some(mut leaf) = tree.leaf(self.leaf).filter(|_| self.may_pass()) else { return false };
         self.was_tried = true;
         let ends_before = |leaf: &Leaf| match until {
-            Some(_) if active(Bug::DeletedLeafIgnoresItsRival) => true,
+            Some(_) if planted!(DeletedLeafIgnoresItsRival, true, false) => true,
             Some(until) => leaf.high() != NONE && tree.records.compare(&until, leaf.high()).is_ge(),
             None => true,
         };

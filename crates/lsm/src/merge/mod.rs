@@ -32,7 +32,7 @@ pub use self::source::MergeSource;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
@@ -202,7 +202,7 @@ impl MergeCursor {
                     let place = self.sources[top.source].place();
                     self.order.compare_internal(place, (key, seqno)) != Ordering::Greater
                 });
-            self.approach((key, seqno), true, stays || planted::active(Bug::SourceNotSoughtAgain))?;
+            self.approach((key, seqno), true, planted!(SourceNotSoughtAgain, true, stays))?;
         }
         self.gather(true, |source| source.seek(key, seqno))
     }

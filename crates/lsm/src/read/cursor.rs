@@ -31,7 +31,7 @@ use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
 use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Life, Protection, Source};
 use crate::values::BlobBuffer;
@@ -491,7 +491,7 @@ impl UserCursor {
             }
             // Versions above the seqno are skipped up to the end of the key: a damaged version with a corrupted seqno
             // may be among them.
-            if record.seqno <= self.seqno && !planted::active(Bug::ReverseCursorSkipsVersion) {
+            if planted!(ReverseCursorSkipsVersion, false, record.seqno <= self.seqno) {
                 self.saved.set(&record);
             }
             passed += 1;
@@ -803,9 +803,7 @@ fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 #[cold]
 #[inline(never)]
 fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
-    if planted::active(Bug::OlderVersionShownUnderFence) {
-        return false;
-    }
+    planted!(OlderVersionShownUnderFence => return false);
     fences.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
     fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
 }

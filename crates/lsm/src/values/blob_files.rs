@@ -26,7 +26,7 @@ use crate::env::work::lock;
 use crate::env::{File, Fs, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{Kind, Record};
 use crate::seam::Companions;
@@ -220,7 +220,7 @@ impl BlobFiles {
         let Some((values, watch)) = &self.cached else { return Sight::Absent };
         let Ok(pointer) = Pointer::decode(record.value) else { return Sight::Absent };
         let Some(large) = values.find(&pointer) else { return Sight::Absent };
-        let is_believed = !by_value || planted::active(Bug::CachedValueNotVerified);
+        let is_believed = planted!(CachedValueNotVerified, true, !by_value);
         if !is_believed && hash(large.value()) != pointer.value_hash {
             values.remove(&large);
             watch.doubted();
@@ -375,9 +375,8 @@ impl BlobFile {
 
     /// Removes one table's reference. Call it only after the edit that removes the table is durable.
     pub fn unname(&self) {
-        if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {
-            self.shelf.dead.bury(self.number);
-        }
+        let _before = self.named.fetch_sub(1, Ordering::AcqRel);
+        planted!(ValuesGoneUnderSnapshot => if _before == 1 { self.shelf.dead.bury(self.number); });
     }
 
     /// Returns the file, for reading.
@@ -496,9 +495,7 @@ fn forget_gone(files: &mut HashMap<Uid, Weak<BlobFile>>) {
 fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: &mut Vec<u8>) -> Result<()> {
     let (covered, _) = framed.split_at(pointer.stored_len as usize + 1);
     let (stored, codec) = covered.split_at(pointer.stored_len as usize);
-    if planted::active(Bug::ValueNotChecked) && pointer.codec == 0 {
-        return Ok(());
-    }
+    planted!(ValueNotChecked => if pointer.codec == 0 { return Ok(()); });
     if codec[0] != pointer.codec {
         return Err(Error::structural("a value is packed in another way than its pointer says"));
     }

@@ -28,7 +28,7 @@ use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::options::Compression;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::Pointer;
 use crate::sst::{Charge, LargeValues};
 
@@ -207,7 +207,7 @@ impl UnsyncedBlobs {
     pub fn sync(&self) -> Result<()> {
         self.one_at_a_time(|| {
             let files = std::mem::take(&mut *lock(&self.files));
-            if files.is_empty() || planted::active(Bug::LogSyncedBeforeItsValues) {
+            if planted!(LogSyncedBeforeItsValues, true, files.is_empty()) {
                 return Ok(());
             }
             files.iter().try_for_each(|(name, file)| file.sync_data().during(|| format!("syncing {name}")))

@@ -19,7 +19,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::header::{FileHeader, FileKind};
 use crate::names::Name;
 use crate::options::{Compression, KIB, MIB};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::sst::{Packer, put_packed, unpack_block};
@@ -92,10 +92,7 @@ impl BlobWriter {
         sync_names: &dyn Fn() -> Result<()>,
     ) -> Result<BlobWriter> {
         let mut writer = BlobWriter::create(env, dir, number, compression)?;
-        let named = || match planted::active(Bug::NameOfValuesNotSynced) {
-            true => Ok(()),
-            false => sync_names(),
-        };
+        let named = || planted!(NameOfValuesNotSynced, Ok(()), sync_names());
         match writer.write_out().and_then(|()| named()) {
             Ok(()) => Ok(writer),
             Err(error) => {
@@ -204,9 +201,8 @@ impl BlobWriter {
 
     /// Syncs a file that has its footer.
     pub(super) fn sync(self) -> Result<BlobMeta> {
-        if !planted::active(Bug::PointerBeforeValueSync) {
-            self.file.sync_data().during(|| format!("syncing {}", Name::Values(self.number)))?;
-        }
+        planted!(PointerBeforeValueSync, Ok(()), self.file.sync_data())
+            .during(|| format!("syncing {}", Name::Values(self.number)))?;
         let Self { number, uid, count, digest, written, .. } = self;
         Ok(BlobMeta { number, uid, size: written, count, digest })
     }

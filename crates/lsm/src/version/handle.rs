@@ -27,7 +27,7 @@ use crate::env::work::lock;
 use crate::env::{File, Mapped};
 use crate::error::Result;
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::values::{BlobFile, BlobFiles};
 
 /// State shared by the tables of one family: the function that opens tables, and the list of obsolete tables.
@@ -331,10 +331,8 @@ impl<T> LazyTable<T> {
     /// Creates a new, unopened handle of the same table.
     pub fn anew(&self) -> Arc<LazyTable<T>> {
         let (meta, shelf) = (Arc::clone(&self.meta), Arc::clone(&self.shelf));
-        match planted::active(Bug::TablePutBackForgetsItsLife) {
-            true => LazyTable::new(meta, shelf),
-            false => LazyTable::living(meta, shelf, Arc::clone(&self.life)),
-        }
+        planted!(TablePutBackForgetsItsLife => return LazyTable::new(meta, shelf));
+        LazyTable::living(meta, shelf, Arc::clone(&self.life))
     }
 
     /// Returns the table's description in the manifest.

@@ -17,7 +17,7 @@ use super::edit::TableMeta;
 use super::handle::LazyTable;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::{Order, begins_with, common_prefix, head};
-use crate::planted::{Bug, active};
+use crate::planted;
 
 /// All levels of one family.
 pub struct Levels<T> {
@@ -300,9 +300,7 @@ impl<T> Level<T> {
         if level == 0 {
             let age = |handle: &Arc<LazyTable<T>>| (handle.meta().newest_seqno(), handle.meta().number);
             tables.sort_by_key(|handle| std::cmp::Reverse(age(handle)));
-            if active(Bug::LevelOutOfOrder) {
-                tables.reverse();
-            }
+            planted!(LevelOutOfOrder => { tables.reverse(); });
             let heads = order.is_bytewise().then(|| Arc::new(Heads::new(&tables)));
             return Ok(Level { tables, heads, bytes });
         }
@@ -382,7 +380,7 @@ impl Heads {
         match (smallest.cmp(&wanted), wanted.cmp(largest)) {
             (Ordering::Less, Ordering::Less) => Some(true),
             (Ordering::Greater, _) | (_, Ordering::Greater) => Some(false),
-            _ if active(Bug::LevelBoundLeftOut) => Some(false),
+            _ if planted!(LevelBoundLeftOut, true, false) => Some(false),
             _ => None,
         }
     }

@@ -32,7 +32,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES}
 use crate::header::{FileHeader, FileKind};
 use crate::identity::StoreIdentity;
 use crate::names::{Name, check_place};
-use crate::planted::{Bug, active};
+use crate::planted;
 
 /// The open manifest of a store.
 #[derive(Debug)]
@@ -277,7 +277,7 @@ fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: 
     let published = fill(env, Arc::clone(&file), number, identity, state).and_then(|chain| {
         // Manifest first: CURRENT must not name what a crash could take away.
         let sync = || file.sync_data().during(|| format!("sync {name}")).map_err(fatal);
-        let early = active(Bug::CurrentBeforeManifestSync);
+        let early = planted!(CurrentBeforeManifestSync, true, false);
         if !early {
             sync()?;
         }

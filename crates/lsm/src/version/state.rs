@@ -13,7 +13,7 @@ use super::event_log::{EventLine, EventLines};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::names::system_number;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::Seqno;
 use crate::wal::{LogPlace, LogStart};
 
@@ -142,9 +142,7 @@ impl ManifestState {
             changes.push(EditChange::LinesTakenOut { through: self.lines.taken_out() });
         }
         let line = |(number, bytes): &EventLine| EditChange::Line { number: *number, bytes: Arc::clone(bytes) };
-        if !active(Bug::LinesLostAtRotation) {
-            changes.extend(self.lines.iter().map(line));
-        }
+        planted!(LinesLostAtRotation, (), changes.extend(self.lines.iter().map(line)));
         Edit { changes }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::planted::{self, Bug};
+use crate::planted;
 
 /// Preconditions for ordering a batch, in terms of the log's configuration epoch (the word of rules). The default
 /// accepts every epoch and leaves it unchanged.
@@ -64,10 +64,9 @@ impl Epoch {
     /// later time was already ordered. The caller holds the order lock.
     #[inline]
     pub(super) fn rejects(&self, under: &OrderCondition) -> bool {
-        let is_late =
-            || under.time <= self.last_time.load(Ordering::Relaxed) && !planted::active(Bug::TimesNotCompared);
+        let is_late = || planted!(TimesNotCompared, false, under.time <= self.last_time.load(Ordering::Relaxed));
         let changed = (self.word.0.load(Ordering::Relaxed) ^ under.word) & under.mask;
-        changed != 0 && !planted::active(Bug::RulesNotCompared) || under.time != 0 && is_late()
+        planted!(RulesNotCompared, false, changed != 0) || under.time != 0 && is_late()
     }
 
     /// Applies the change of a batch that is ordered now, and publishes its time. The caller holds the order lock.

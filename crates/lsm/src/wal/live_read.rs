@@ -18,7 +18,7 @@ use std::path::Path;
 use crate::env::{Env, Machine, read_exact};
 use crate::error::Result;
 use crate::frame::PAGE_BYTES;
-use crate::planted::{Bug, active};
+use crate::planted;
 
 use super::recover::{LogEnd, LogProofs, LogReading, Visit};
 use super::ring::{Marks, RingHeader};
@@ -72,7 +72,7 @@ pub fn recover_live(
     let is_here = reading.ring.as_ref().is_ok_and(|ring| machine.is_same_kernel(&ring.header.machine));
     let marks = match until {
         ReadUntil::Own(marks) => Some(marks),
-        ReadUntil::Theirs(marks) => marks.filter(|_| is_here || active(Bug::MarksBelievedAfterACrash)),
+        ReadUntil::Theirs(marks) => marks.filter(|_| planted!(MarksBelievedAfterACrash, true, is_here)),
     };
     if let Some(first) = marks {
         // The manifest may be newer than the marks; a log that was started meanwhile has nothing to read yet.

@@ -24,7 +24,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::frame::{FrameHeader, FrameKind};
 use crate::identity::StoreIdentity;
 use crate::options::Settings;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 
 use super::blocks::first_bytes;
@@ -287,9 +287,7 @@ impl<T> Wal<T> {
         let placement = order.place(kind, body.count, length as u32, body.hash, payload, stream.limits);
         self.epoch.pass(under);
         let end = order.end;
-        if planted::active(Bug::MarkBeforeFrame) {
-            let _ = stream.ring.acknowledge(end);
-        }
+        planted!(MarkBeforeFrame => { let _ = stream.ring.acknowledge(end); });
         self.count_frame(kind, &placement.header);
         if !stream.is_mapped() {
             self.supply.check_progress(stream, &order, placement.offset);
@@ -331,9 +329,7 @@ impl<T> Wal<T> {
         let (header, offset) = order.place_fast(sum.count, length as u32, sum.hash);
         self.epoch.pass(under);
         let end = order.end;
-        if planted::active(Bug::AloneMarkedBeforeStored) {
-            let _ = stream.ring.acknowledge(end);
-        }
+        planted!(AloneMarkedBeforeStored => { let _ = stream.ring.acknowledge(end); });
         stream.ring.store_frame(offset, &header.encode(), sum.bytes);
         stream.publish_whole(end);
         self.count_frame(FrameKind::Batch, &header);
@@ -441,7 +437,7 @@ impl<T> Wal<T> {
     pub fn retirable(&self, below: u64) -> Option<Retirable> {
         let mut order = self.stream.order.lock();
         self.stream.advance(&mut order);
-        let below = if planted::active(Bug::RetiredBeforeDrained) { below } else { below.min(order.drained) };
+        let below = planted!(RetiredBeforeDrained, below, below.min(order.drained));
         let is_over = |segment: &&Arc<Segment>| segment.closed.get().is_some_and(|(end, _)| *end <= below);
         let segments: Vec<u64> = order.live.iter().take_while(is_over).map(|segment| segment.number).collect();
         let place = order.live.get(segments.len())?.start();
@@ -454,7 +450,7 @@ impl<T> Wal<T> {
         let mut order = self.stream.order.lock();
         self.stream.advance(&mut order);
         let (end, _) = *order.live.front()?.closed.get()?;
-        (end <= order.drained || planted::active(Bug::RetiredBeforeDrained)).then_some(end)
+        planted!(RetiredBeforeDrained, true, end <= order.drained).then_some(end)
     }
 
     /// Releases retired segments. The manifest must have durably dropped them.

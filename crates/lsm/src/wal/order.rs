@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use crate::checksum::hash;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, extent};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 
 use super::blocks::{BEHIND, PADDING_BYTES, ReservedBlocks};
@@ -211,7 +211,7 @@ impl PlacementState {
     /// Returns `step` if blocks are reserved up to `end`, otherwise the wait for them.
     #[inline]
     fn with_blocks(&self, end: u64, step: OrderStep) -> OrderStep {
-        if end <= self.reserved || planted::active(Bug::BlocksNotReserved) { step } else { OrderStep::AwaitBlocks(end) }
+        if planted!(BlocksNotReserved, true, end <= self.reserved) { step } else { OrderStep::AwaitBlocks(end) }
     }
 
     /// Returns `step` if the ring has room up to `end` without overwriting bytes it must keep, otherwise the wait for a
@@ -219,7 +219,7 @@ impl PlacementState {
     #[inline]
     fn with_room(&self, end: u64, step: OrderStep) -> OrderStep {
         let ring = self.limits.ring_bytes;
-        if ring == 0 || end <= self.kept + ring || planted::active(Bug::RingOverwritten) {
+        if planted!(RingOverwritten, true, ring == 0 || end <= self.kept + ring) {
             return step;
         }
         OrderStep::AwaitDrain(end - ring)
@@ -489,7 +489,7 @@ impl<T> FrameOrder<T> {
     /// has stored it under the lock it already holds, so no other record of it is needed.
     #[inline]
     pub(super) fn place_fast(&mut self, count: u64, length: u32, body_hash: u64) -> (FrameHeader, u64) {
-        debug_assert!(self.taken == self.ordered || planted::active(Bug::AlonePassesOthers));
+        debug_assert!(planted!(AlonePassesOthers, true, self.taken == self.ordered));
         let (header, offset, after) = self.chain(FrameKind::Batch, count, length, body_hash, false);
         self.whole_count += 1;
         self.taken += 1;
@@ -539,7 +539,7 @@ impl<T> FrameOrder<T> {
         if self.taken < self.ordered {
             self.take_fillers(is_copied);
         }
-        self.taken == self.ordered || planted::active(Bug::AlonePassesOthers)
+        planted!(AlonePassesOthers, true, self.taken == self.ordered)
     }
 
     #[inline(never)]

@@ -27,7 +27,7 @@ use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FrameHeader, FrameKind, Mark};
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 
 use super::scan;
@@ -548,7 +548,7 @@ impl<'a> LogReading<'a> {
         let (reach, _) = self.proof();
         let lost = acknowledged.max(signs.end).max(if fault.is_some() { reach } else { 0 });
         let is_cut = !closed && !beside && (lost > at || fault.is_some());
-        let cut = (is_cut && !planted::active(Bug::TornTailNotReported)).then(|| {
+        let cut = planted!(TornTailNotReported, false, is_cut).then(|| {
             let source = self.source(in_ring);
             let capacity = self.ring.as_ref().map_or(0, |ring| ring.header.capacity);
             LogCut {

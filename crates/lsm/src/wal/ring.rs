@@ -17,7 +17,7 @@ use crate::frame::{FRAME_HEADER_BYTES, Mark, PAGE_BYTES};
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::Name;
-use crate::planted::{Bug, active};
+use crate::planted;
 
 use super::segment::{PAGE, decode_machine};
 
@@ -152,10 +152,7 @@ impl TailRing {
         let write = |capacity: u64| {
             let header = RingHeader { number, capacity, machine, nonce };
             file.write_at(&header.encode(uid, store, start), 0).during(|| format!("write {name}"))?;
-            match active(Bug::RingNotSynced) {
-                true => Ok(()),
-                false => file.sync_data().during(|| format!("sync {name}")),
-            }
+            planted!(RingNotSynced, Ok(()), file.sync_data().during(|| format!("sync {name}")))
         };
         let mut mapped = None;
         if capacity > 0 {

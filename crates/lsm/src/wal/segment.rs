@@ -16,7 +16,7 @@ use crate::frame::PAGE_BYTES;
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 /// A page as an offset.
 pub const PAGE: u64 = PAGE_BYTES as u64;
@@ -330,10 +330,10 @@ impl SegmentMaker {
             if filled > before && self.reserves {
                 fill(&*file, before, filled).during(|| format!("write zeros to {name}"))?;
             }
-            let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
+            let nonce = planted!(RecycledFrameReplayed, 0, env.random.next_u64());
             let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
             file.write_at(&header.encode(env.random.uid(), &self.store), 0).during(|| format!("write {name}"))?;
-            match first > 0 && planted::active(Bug::SegmentNotNamed) {
+            match planted!(SegmentNotNamed, first > 0, false) {
                 true => sync(&*file, &name)?,
                 false => sync_named(env, dir, &*file, &name)?,
             }

@@ -8,12 +8,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::checksum::hash;
 use crate::env::{Env, File, Open, check_room, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, PAGE_BYTES};
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 use super::ring::{Marks, RingHeader};
 use super::segment::{LogStart, PAGE, SegmentHeader};
@@ -54,11 +53,11 @@ pub(super) trait FrameSource {
         if let Err(error) = self.read(offset + FRAME_HEADER_BYTES as u64, body) {
             return FrameLookup::Unreadable(self.unreadable(offset, error));
         }
-        let fits = if planted::active(Bug::RecycledFrameReplayed) {
-            header.body_sum == hash(body) as u32
-        } else {
+        let fits = planted!(
+            RecycledFrameReplayed,
+            header.body_sum == crate::checksum::hash(body) as u32,
             header.fits(link, offset, body)
-        };
+        );
         if fits { FrameLookup::Whole(header) } else { FrameLookup::Nothing }
     }
 

@@ -24,7 +24,7 @@ use crate::env::Env;
 use crate::env::work::{Mode, Signal, lock};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::FRAME_HEADER_BYTES;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 use super::group::GroupQueue;
 use super::limits::LogLimits;
@@ -342,7 +342,7 @@ impl<T> FrameStream<T> {
     /// Extends a write by zeros if commits are synced and it reaches blocks that were never written. The caller holds
     /// the order lock.
     fn append_zeros(&self, order: &FrameOrder<T>, write: &mut DrainWrite) {
-        let is_last = order.pieces.len() == 1 || planted::active(Bug::ZerosOverFrames);
+        let is_last = planted!(ZerosOverFrames, true, order.pieces.len() == 1);
         let written = write.segment.written.max(self.ahead.load(Ordering::Relaxed));
         if is_last && write.until > written && self.expects_syncs() {
             // The last run is in the current segment. Zeros in blocks that are reserved later save nothing.

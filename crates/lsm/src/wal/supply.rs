@@ -28,11 +28,11 @@ use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::names::Name;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 use super::blocks::{ahead_bytes, first_bytes};
 use super::order::{FrameOrder, OrderStep};
-use super::preallocation::{LEAST_READY, MOST_READY, PACE_NANOS, PreallocationProgress, ready_wanted};
+use super::preallocation::{LEAST_READY, PACE_NANOS, PreallocationProgress, ready_wanted};
 use super::segment::{PAGE, Segment, SegmentError, SegmentMaker, SegmentResult, UnfinishedSegment, ZERO_BYTES};
 use super::stream::FrameStream;
 
@@ -306,7 +306,7 @@ impl SegmentSupply {
                 return Ok(false);
             }
             // The segments after an extended one would have to begin at other offsets.
-            let keeps = if planted::active(Bug::BehindLongerKept) { MOST_READY } else { 1 };
+            let keeps = planted!(BehindLongerKept, super::preallocation::MOST_READY, 1);
             retired.segments.extend(order.take_next(keeps));
             (order.next.pop_front(), order.current.limit())
         };
@@ -525,7 +525,7 @@ mod tests {
     use crate::record::Kind;
     use crate::seam::Plain;
     use crate::wal::Wal;
-    use crate::wal::preallocation::CROWD;
+    use crate::wal::preallocation::{CROWD, MOST_READY};
 
     /// Runs a log with 4 MiB segments on a simulated disk, and the log lane's work after each commit of 3 kB. Commits
     /// from `synced_from` on are synced, each with `crowd` waiting threads.

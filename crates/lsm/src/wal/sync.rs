@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names;
-use crate::planted::{self, Bug};
+use crate::planted;
 
 use super::group::Joined;
 use super::log::Wal;
@@ -83,7 +83,7 @@ impl<T> Wal<T> {
         let unsealed = order.live.iter().filter(|segment| !segment.sealed.load(Ordering::Relaxed));
         let ends = unsealed.map_while(|segment| {
             let (offset, link) = *segment.closed.get()?;
-            let is_durable = segment.synced.load(Ordering::Acquire) || planted::active(Bug::SealedBeforeSync);
+            let is_durable = planted!(SealedBeforeSync, true, segment.synced.load(Ordering::Acquire));
             is_durable.then_some(LogPlace { segment: segment.number, nonce: segment.nonce, offset, link })
         });
         ends.collect()
@@ -147,16 +147,12 @@ impl<T> Wal<T> {
             return Ok(place);
         };
         self.stream.groups.fix_end(place.offset);
-        if planted::active(Bug::SyncBeforeDrain) {
-            self.sync_segment(&segment, place)?;
-        }
+        planted!(SyncBeforeDrain => self.sync_segment(&segment, place)?);
         if let Some(first) = self.syncs_first.get() {
             first().map_err(|error| self.stream.halt(error))?; // that data was written before its frames were ordered
         }
         self.stream.drain_through(place.offset)?;
-        if !planted::active(Bug::SyncBeforeDrain) {
-            self.sync_segment(&segment, place)?;
-        }
+        planted!(SyncBeforeDrain, Ok(()), self.sync_segment(&segment, place))?;
         self.stream.check()?;
         self.check_place()?;
         self.stream.ring.store_witness(place.offset).map_err(|error| self.stream.halt(error))?;
@@ -176,12 +172,11 @@ impl<T> Wal<T> {
     /// Runs a group's only fdatasync.
     fn sync_segment(&self, segment: &Segment, place: LogPlace) -> Result<()> {
         let is_left = place.segment != segment.number;
-        let forgets = planted::active(Bug::OlderSegmentNotSynced) && is_left;
-        if !forgets && !planted::active(Bug::AcknowledgeBeforeFsync) {
+        let forgets = planted!(AcknowledgeBeforeFsync, true, planted!(OlderSegmentNotSynced, is_left, false));
+        if !forgets {
             self.stream.metrics.syncs.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = segment.file.sync_data().during(|| format!("sync {}", segment.name())) {
-                let forgotten = planted::active(Bug::FsyncFailureForgotten);
-                return Err(if forgotten { error } else { self.stream.halt(error) });
+                return Err(planted!(FsyncFailureForgotten, error, self.stream.halt(error)));
             }
         }
         if is_left {

@@ -20,9 +20,7 @@ mod order {
 mod record {
     pub(crate) use waxseal_lsm::record::*;
 }
-mod planted {
-    pub(crate) use waxseal_lsm::planted::*;
-}
+use waxseal_lsm::planted;
 mod prefetch {
     pub(crate) const LINE: usize = 64;
 

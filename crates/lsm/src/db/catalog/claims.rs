@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::family::Family;
 use crate::compaction::{CompactionPlan, OutputRange};
 use crate::env::work::Signal;
-use crate::planted::{Bug, active};
+use crate::planted;
 
 #[derive(Default)]
 pub(crate) struct TableClaims {
@@ -64,9 +64,7 @@ pub(crate) struct Picked<'a> {
 
 impl Drop for Picked<'_> {
     fn drop(&mut self) {
-        if active(Bug::PanickedPlanKept) && std::thread::panicking() {
-            return;
-        }
+        planted!(PanickedPlanKept => if std::thread::panicking() { return; });
         let numbers = self.plan.inputs.iter().flat_map(|(_, numbers)| numbers.iter().copied());
         self.running.give_back(numbers, self.family.id(), &self.plan.span);
     }

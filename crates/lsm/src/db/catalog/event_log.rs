@@ -65,6 +65,7 @@ pub(in crate::db) fn number_events(edit: &mut Edit, state: &ManifestState) {
 }
 
 /// Moves the entries of an edit to an edit of their own.
+#[cfg(feature = "planted")]
 pub(in crate::db) fn split_events(edit: &mut Edit) -> Edit {
     let is_line = |change: &EditChange| matches!(change, EditChange::Line { .. });
     let (lines, rest) = std::mem::take(&mut edit.changes).into_iter().partition(is_line);

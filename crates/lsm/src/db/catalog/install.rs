@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 
 use super::super::TableHandle;
 use super::Catalog;
-use super::event_log::{number_events, split_events};
+use super::event_log::number_events;
 use super::view_change::Replaced;
 use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
 use crate::inject;
 use crate::names::{Name, system_number};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::values::BlobRef;
 use crate::version::{Edit, EditChange, TableMeta};
 
@@ -48,10 +48,10 @@ impl Catalog {
                 last_seqno: self.store_log().visible(),
             });
             number_events(&mut edit, manifest.state());
-            if planted::active(Bug::LineInOtherEdit) {
-                let lines = split_events(&mut edit);
+            planted!(LineInOtherEdit => {
+                let lines = super::event_log::split_events(&mut edit);
                 return manifest.append(&edit).and_then(|()| manifest.append(&lines));
-            }
+            });
             manifest.append(&edit)
         });
         if let Err(error) = outcome {
@@ -83,7 +83,8 @@ impl Catalog {
     /// Shows the rows first, then removes the memtable of the family that emitted them. A reader that reads that family
     /// and then the rows finds every event, possibly in both places.
     fn show_all(&self, replaced: &[Replaced<'_>]) -> Result<()> {
-        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
+        let is_last =
+            |part: &&Replaced<'_>| planted!(EmittedRowsShownLate, part.flushed.is_none(), part.flushed.is_some());
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
         inject::half_shown();
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))

@@ -29,7 +29,7 @@ use super::snapshot::{At, Snapshot, Snapshots};
 use super::store_log::StoreLog;
 use crate::error::{Error, Result};
 use crate::expiry::AsOf;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 use crate::seam::{Deed, Work};
 use crate::version::{Edit, Manifest, OpenTables};
@@ -142,7 +142,7 @@ impl Catalog {
     #[inline]
     pub(super) fn read_point(&self, at: At<'_>) -> Result<ReadPoint> {
         let as_of = match at {
-            At::Snapshot(snapshot) if !planted::active(Bug::SnapshotReadsByTheClock) => AsOf::micros(snapshot.micros()),
+            At::Snapshot(snapshot) if planted!(SnapshotReadsByTheClock, false, true) => AsOf::micros(snapshot.micros()),
             _ => AsOf::NOW,
         };
         Ok(ReadPoint { seqno: self.seqno(at)?, as_of })

@@ -7,7 +7,7 @@ use super::super::family::{Generation, View};
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::Seqno;
 
 /// One kind of search: how it looks into memtables and tables, and what it makes of a lost range.
@@ -39,7 +39,7 @@ pub(in crate::db) fn newest_version<S: Search>(
     (key, seqno): (&[u8], Seqno),
     search: &mut S,
 ) -> Result<bool, S::Error> {
-    let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
+    let frozen = planted!(FrozenMemtableSkipped, &[][..], &view.frozen[..]);
     for generation in [&view.active].into_iter().chain(frozen) {
         if search.in_memtable(generation)? {
             return Ok(true);

@@ -23,7 +23,7 @@ use super::scan::{KeyBuffer, scan_entries, shares_too_much};
 use crate::codec::Reader;
 use crate::error::Result;
 use crate::order::{Order, begins_with, head};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::prefetch::{LINE, prefetch};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 
@@ -672,7 +672,7 @@ impl Block {
     #[inline]
     pub(in crate::sst) fn is_plain(&self, entry: &BlockEntry, end: usize, seqno: Seqno) -> bool {
         entry.kind == Kind::Put
-            && (self.seqno(entry) <= seqno || planted::active(Bug::ScanStepIgnoresItsSeqno))
+            && planted!(ScanStepIgnoresItsSeqno, true, self.seqno(entry) <= seqno)
             && self.is_bare(entry, end)
     }
 

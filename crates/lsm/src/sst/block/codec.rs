@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::options::{Compression, KIB};
-use crate::planted::{Bug, active};
+use crate::planted;
 
 /// Codec: uncompressed.
 pub(in crate::sst) const PLAIN: u8 = 0;
@@ -100,7 +100,7 @@ impl Dictionary {
 
     /// Returns the bytes to store in a table that is compressed with this dictionary.
     pub(in crate::sst) fn to_bring(&self) -> &[u8] {
-        if active(Bug::DictionaryOfAnotherTable) { &self.bytes[self.bytes.len() / 2..] } else { &self.bytes }
+        planted!(DictionaryOfAnotherTable, &self.bytes[self.bytes.len() / 2..], &self.bytes)
     }
 
     /// Its size in memory.

@@ -25,7 +25,7 @@ use super::buffer_pool::BufferPool;
 use super::cache::{Cache, CacheSlots, CachedObject, Charge};
 use crate::checksum::mix;
 use crate::options::{KIB, MIB};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::pointer::Pointer;
 
 /// Maximum share of the budget for one value: 512 KiB of the default budget. A larger value is read from the page cache
@@ -225,7 +225,7 @@ impl LargeValues {
 
 /// Returns whether this is the value of a pointer.
 fn is_of(large: &LargeValue, pointer: &Pointer) -> bool {
-    large.pointer == *pointer || planted::active(Bug::CachedValueOfAnotherPointer)
+    planted!(CachedValueOfAnotherPointer, true, large.pointer == *pointer)
 }
 
 /// Returns the slots in which the value of a pointer may be.

@@ -13,7 +13,7 @@ use super::block_salvage::{SalvageContext, after, nothing, salvage};
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::read_into;
 use crate::error::{Damage, Error, Remedy, Result, Verdict};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::block::Block;
@@ -39,7 +39,7 @@ const MOST_GAP_BYTES: usize = 4 << 20;
 
 /// Corrections must be confirmed by every seal of the block.
 fn is_confirmed() -> bool {
-    !planted::active(Bug::HealedBlockNotConfirmed)
+    planted!(HealedBlockNotConfirmed, false, true)
 }
 
 /// Returns the error for a record that must not be returned.

@@ -20,7 +20,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
 use crate::options::{KIB, Reading, Verify};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::block::block::{Block, HeadPosition};
@@ -361,9 +361,7 @@ impl TableCursor {
     /// Makes the cursor not valid; keeps the block.
     pub(in crate::sst) fn leave(&mut self) {
         self.entry = None;
-        if !planted::active(Bug::AimOutlivesItsSeek) {
-            self.prefetched = None;
-        }
+        planted!(AimOutlivesItsSeek, (), self.prefetched = None);
         if let Some(partial) = &mut self.partial {
             partial.leave();
         }

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::table::Table;
 use crate::error::{Error, Remedy, Result};
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::sst::block::frame::{BlockHandle, TRIES};
 use crate::sst::index::filter::BloomFilter;
 use crate::sst::index::index::Index;
@@ -45,10 +45,8 @@ impl Table {
 
     #[inline(never)]
     fn partition_of_index_for<'a>(&self, cut: &'a PartitionedIndex, key: &[u8]) -> Result<&'a IndexPartition> {
-        let mut at = cut.top.find(key, &self.records.order);
-        if planted::active(Bug::PartOfItsNeighbour) && cut.top.spans()[at].bound == key {
-            at = (at + 1).min(cut.top.spans().len() - 1);
-        }
+        let at = cut.top.find(key, &self.records.order);
+        planted!(PartOfItsNeighbour => let at = (at + usize::from(cut.top.spans()[at].bound == key)).min(cut.top.spans().len() - 1));
         self.loaded_or_read(cut, at)
     }
 
@@ -157,10 +155,8 @@ impl Table {
     #[inline(never)]
     fn load_partition<'a>(&self, cut: &'a PartitionedIndex, at: usize) -> Result<&'a IndexPartition> {
         let (Some(slot), Some(span)) = (cut.parts.get(at), cut.top.spans().get(at)) else { return Err(unnamed()) };
-        let mut part = self.read_partition(span, false)?;
-        if planted::active(Bug::FilterOfAnotherRange) {
-            part.filter = self.read_partition(&cut.top.spans()[(at + 1) % cut.parts.len()], false)?.filter;
-        }
+        let part = self.read_partition(span, false)?;
+        planted!(FilterOfAnotherRange => let part = IndexPartition { filter: self.read_partition(&cut.top.spans()[(at + 1) % cut.parts.len()], false)?.filter, ..part });
         Ok(self.keep(slot, part))
     }
 
@@ -215,7 +211,7 @@ impl Table {
         match index {
             Err(error) if is_lost(&error) => {
                 let index = self.rebuild_index(&from, span, error)?;
-                let denies = planted::active(Bug::DamagedPartDenies);
+                let denies = planted!(DamagedPartDenies, true, false);
                 Ok(IndexPartition { index, filter: if denies { Some(BloomFilter::of_nothing()) } else { filter } })
             }
             index => Ok(IndexPartition { index: index?, filter }),

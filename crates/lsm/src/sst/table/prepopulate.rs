@@ -11,7 +11,7 @@
 use super::partitions::PassingPartition;
 use super::table::Table;
 use crate::error::Result;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::sst::block::block::Block;
 
 impl Table {
@@ -65,5 +65,5 @@ impl Table {
 }
 
 fn slot_of(number: usize) -> usize {
-    number + usize::from(planted::active(Bug::WarmedIntoNextSlot))
+    planted!(WarmedIntoNextSlot, number + 1, number)
 }

@@ -19,7 +19,7 @@ use crate::cursor::Cursor;
 use crate::env::read_into;
 use crate::error::Result;
 use crate::options::KIB;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::block::frame::{BlockHandle, COMPANION_BYTES, StoredBlock, check_frame, companion_of, read_error};
@@ -125,7 +125,8 @@ impl TableStream {
         body.clear();
         body.extend_from_slice(stored.body(handle.raw_len, scratch, table.dictionary.as_deref())?);
         match (stored.column, &mut *column) {
-            (Some(words), Some(column)) if words.len() == column.len() && active(Bug::StreamKeepsTheColumnBefore) => {}
+            (Some(_words), Some(_column))
+                if planted!(StreamKeepsTheColumnBefore, _words.len() == _column.len(), false) => {}
             (Some(words), Some(column)) => {
                 column.clear();
                 column.extend_from_slice(words);

@@ -22,7 +22,7 @@ use crate::checksum::{Role, hash_key};
 use crate::env::{File, check_room, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::order::Order;
-use crate::planted::{self, Bug};
+use crate::planted;
 use crate::prefetch::prefetch_counters;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
@@ -329,7 +329,7 @@ impl Table {
             let outcome = match &*cached {
                 Some(block) => {
                     block.touch();
-                    wanted.each &= !planted::active(Bug::CachedBlockNotVerified);
+                    planted!(CachedBlockNotVerified => wanted.each = false);
                     ReadOutcome::in_memory(self.search_block(block, number, &wanted, visit))
                 }
                 None => {
@@ -341,7 +341,7 @@ impl Table {
                 Ok(ReadOutcome::Found) => return Ok(true),
                 Ok(ReadOutcome::Absent) => return Ok(false),
                 Ok(ReadOutcome::Further) => number += 1,
-                Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
+                Ok(_) if planted!(OlderVersionServedForDamaged, true, false) => return Ok(false),
                 Ok(ReadOutcome::Doubtful) => return self.get_again(&wanted, ReadDoubt::Block(number), visit),
                 // A file error: everything possible was tried.
                 Err(error) => return Err(self.named(error, number)),
@@ -582,9 +582,8 @@ impl Table {
                 ReadOutcome::Doubtful
             });
         }
-        let believed = !wanted.each
-            || planted::active(Bug::AbsenceNotProved)
-            || self.records.verify_absence(block, (number, at), wanted);
+        let believed =
+            planted!(AbsenceNotProved, true, !wanted.each || self.records.verify_absence(block, (number, at), wanted));
         Ok(if believed { ReadOutcome::Absent } else { ReadOutcome::Doubtful })
     }
 

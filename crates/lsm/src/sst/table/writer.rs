@@ -25,7 +25,7 @@ use crate::header::{CUT_INDEX, FileHeader, FileKind, HEADER_BYTES};
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{Compression, KIB, PART_BLOCKS};
 use crate::order::Order;
-use crate::planted::{Bug, active};
+use crate::planted;
 use crate::pointer::{Pointer, value_bytes};
 use crate::policy::FilterPolicy;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
@@ -571,9 +571,7 @@ impl VerifyingPass {
         scan_entries(body, stored.column, settings.base_seqno, order, &mut keys, |_, record| {
             if promised == 0 {
                 (promise, promised) = promises.next().unwrap_or((Protection::default(), u32::MAX));
-                if promise == Protection::Complete && active(Bug::MissingSealAccepted) {
-                    promise = Protection::Partial;
-                }
+                planted!(MissingSealAccepted => promise = promise.min(Protection::Partial));
             }
             promised -= 1;
             if std::mem::take(&mut is_first) {

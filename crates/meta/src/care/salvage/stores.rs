@@ -12,7 +12,7 @@ use waxseal_lsm::env::{Env, Open};
 use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::identity::{self, StoreIdentity};
 use waxseal_lsm::names::Name;
-use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::planted;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::sst::Table;
 use waxseal_lsm::version;
@@ -75,7 +75,7 @@ impl Others {
 
     /// True of a file of a store that is not salvaged.
     pub(super) fn has(&self, name: Name) -> bool {
-        self.files.contains_key(&name) && !active(Bug::SalvageTakesAnotherStore)
+        planted!(SalvageTakesAnotherStore, false, self.files.contains_key(&name))
     }
 
     /// Reports each file that is left alone.
