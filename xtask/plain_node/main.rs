@@ -27,7 +27,7 @@ use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{Cache, Table};
-use waxseal_lsm::version::{EditChange, Edit, Manifest, TableMeta, recover};
+use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, recover};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -74,10 +74,10 @@ fn add(dir: &Path, tables: &[&str]) -> Result<()> {
     for path in tables {
         let meta = copy(&env, &PathBuf::from(path), dir, number)?;
         (number, last_seqno) = (number + 1, last_seqno.max(meta.greatest_seqno));
-        edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
+        edit.changes.push(Change::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
     }
     env.fs.sync_dir(dir).map_err(|error| Error::io("syncing the directory", error))?;
-    edit.changes.push(EditChange::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
+    edit.changes.push(Change::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
     Manifest::resume(&env, dir, &found, number, &edit)?;
     println!("{{\"added\": {}, \"last_seqno\": {last_seqno}}}", tables.len());
     Ok(())

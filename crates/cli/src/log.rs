@@ -13,7 +13,7 @@ use crate::args::{self, Args};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::registry::{operation, print_event, warn};
-use crate::store::{open_to_read, session};
+use crate::store::{find_family, open_to_read, session};
 use crate::times;
 
 /// Number of events per page.
@@ -63,6 +63,9 @@ pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<E
         or_seen_enough(asked.follow(&db, snapshot, output))?;
     } else if count == 0 && log.limit != Some(0) {
         asked.say_where_more_is()?;
+        if let Some(name) = family_of(&asked.query.target).filter(|name| find_family(&db, name).is_none()) {
+            return Err(Failure::not_found(format!("no column family {name:?}, and no event of one")));
+        }
     }
     Ok(Exit::Ok)
 }
@@ -78,6 +81,14 @@ fn query(who: &Session, log: &args::Log) -> Result<Query, Failure> {
         eprintln!("waxseal: no moment lies from {} to {}", times::text(from), times::text(to));
     }
     Ok(Query { target, below, operation, from, to, client: log.client.clone() })
+}
+
+/// Returns the name of the family that a target is or lies in.
+fn family_of(target: &Target) -> Option<&str> {
+    match target {
+        Target::Family(family) | Target::Key { family, .. } => Some(family),
+        _ => None,
+    }
 }
 
 fn moment(text: &str, is_last: bool) -> Result<Time, Failure> {

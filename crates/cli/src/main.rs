@@ -11,6 +11,7 @@
 
 mod args;
 mod care;
+mod damage;
 mod exchange;
 mod expiry;
 mod failure;

@@ -44,6 +44,15 @@ impl Output {
         }
     }
 
+    /// Writes a record as a JSON object, with its labels if it has any.
+    pub(crate) fn labelled(&mut self, key: &[u8], value: &[u8], labels: Option<Value>) -> Result<(), Failure> {
+        let mut row = json!({ "key": self.to_json(key), "value": self.to_json(value) });
+        if let Some(labels) = labels {
+            row["labels"] = labels;
+        }
+        self.object(&row)
+    }
+
     /// Writes raw bytes.
     pub(crate) fn write(&mut self, parts: &[&[u8]]) -> Result<(), Failure> {
         parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(stdout_failed)

@@ -5,15 +5,16 @@ use std::io::Read;
 use std::ops::Bound;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use waxseal::meta::{LABELS, Labels};
 use waxseal::{ColumnFamily, KeyText, Range, Slice};
 
 use crate::args::{Args, Scan, Span};
+use crate::damage::Damaged;
 use crate::expiry::Expiry;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read, session};
-use crate::text;
 
 pub(crate) fn put(
     args: &Args,
@@ -44,8 +45,10 @@ pub(crate) fn put(
 pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_read(args)?;
-    let found = existing_family(&db, &args.cf)?.get_with(&key, |value| match (output.json, output.hex) {
-        (true, _) => output.row(&key, Some(value)),
+    let cf = existing_family(&db, &args.cf)?;
+    let labels = if output.json { labels(&cf, &key)? } else { None };
+    let found = cf.get_with(&key, |value| match (output.json, output.hex) {
+        (true, _) => output.labelled(&key, value, labels),
         (false, true) => output.write(&[output.readable(value).as_bytes()]),
         (false, false) => output.write(&[value]),
     })?;
@@ -53,6 +56,16 @@ pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
         Some(written) => written.map(|()| Exit::Ok),
         None => Err(Failure::not_found(format!("no key {}", KeyText(&key)))),
     }
+}
+
+/// Returns the labels of a key's record as an object, if it has any.
+pub(crate) fn labels(cf: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Failure> {
+    let entry = cf.get_meta(key, LABELS)?;
+    let labels = entry.as_ref().and_then(|entry| Labels::read(&entry.bytes));
+    let object = |labels: Vec<(&str, &str)>| -> Map<String, Value> {
+        labels.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
+    };
+    Ok(labels.map(|labels| Value::Object(object(labels))))
 }
 
 pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
@@ -74,7 +87,7 @@ pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit
         false => Box::new(range.map(|row| row.map(|(key, value)| (key, Some(value))))),
     };
     let mut rows: Box<dyn Iterator<Item = _>> = if scan.reverse { Box::new(rows.rev()) } else { rows };
-    let (mut left, mut gaps) = (scan.limit.unwrap_or(u64::MAX), 0);
+    let (mut left, mut damaged) = (scan.limit.unwrap_or(u64::MAX), Damaged::default());
     while left > 0
         && let Some(row) = rows.next()
     {
@@ -83,20 +96,10 @@ pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit
                 output.row(&key, value.as_deref())?;
                 left -= 1;
             }
-            Err(error) if error.is_corruption() => {
-                eprintln!("waxseal: {error}");
-                gaps += 1;
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => damaged.note(error)?,
         }
     }
-    match gaps {
-        0 => Ok(Exit::Ok),
-        gaps => {
-            let gaps = text::counted(gaps, "place is", "places are");
-            Err(Failure::new(Exit::Corruption, format!("{gaps} damaged; the rows around were printed")))
-        }
-    }
+    damaged.outcome("the rows around were printed")
 }
 
 fn range(args: &Args, cf: &ColumnFamily, scan: &Scan) -> Result<Range, Failure> {

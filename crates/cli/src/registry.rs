@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::options;
 use crate::output::Output;
 use crate::payload;
+use crate::records::labels;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_read, session};
 use crate::text::{counted, escape};
 use crate::times;
@@ -103,14 +104,17 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
     let key = bytes_of(args, key)?;
     let db = open_to_read(args)?;
     let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
-    let known = who.provenance(&cf, &key)?;
-    if known.watched_by.is_empty() && known.events.is_empty() {
+    let (known, labels) = (who.provenance(&cf, &key)?, labels(&cf, &key)?);
+    if known.watched_by.is_empty() && known.events.is_empty() && labels.is_none() {
         return Err(Failure::not_found(format!("{} is not watched, and nothing is logged of it", KeyText(&key))));
     }
     let rows = known.watched_by.iter().map(|registration| Row::of(&who, registration));
     let rows = rows.collect::<Result<Vec<Row>, Failure>>()?;
     let events = events_json(&who, &known.events, output)?;
     output.line(format!("target\t{}", who.target_text(&known.target)?))?;
+    for (name, text) in labels.iter().filter_map(Value::as_object).flatten() {
+        output.line(format!("label\t{name}\t{}", text.as_str().unwrap_or_default()))?;
+    }
     for row in &rows {
         output.line(format!("watched\t{}", row.line()))?;
     }
@@ -119,6 +123,7 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
     }
     output.object(&json!({
         "target": who.target_text(&known.target)?,
+        "labels": labels,
         "watched_by": rows.into_iter().map(|row| Value::Object(row.json())).collect::<Value>(),
         "events": events,
     }))?;

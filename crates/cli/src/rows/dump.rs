@@ -9,6 +9,7 @@ use waxseal::{ColumnFamily, Snapshot};
 
 use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Format};
+use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::{existing_family, open_to_read};
@@ -31,17 +32,24 @@ pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let is_jsonl = format == Format::Jsonl;
     let key_column = shape.key_column(is_jsonl);
+    let mut damaged = Damaged::default();
     let records = match is_jsonl {
-        true => dump_jsonl(&at, &cf, key_column.is_some(), output, &mut out),
-        false => dump_csv(&at, &cf, key_column.and(shape.columns.as_deref()), delimiter(format), &mut out),
+        true => dump_jsonl((&at, &cf), &mut damaged, key_column.is_some(), output, &mut out),
+        false => {
+            dump_csv((&at, &cf), &mut damaged, key_column.and(shape.columns.as_deref()), delimiter(format), &mut out)
+        }
     }?;
     out.flush().map_err(|error| Failure::io(dest.display(), error))?;
     if !to_stdout {
         let by = key_column.map(|column| format!("; the key is {column:?}")).unwrap_or_default();
         output.line(format!("dumped {}{by}", text::counted(records, "record", "records")))?;
+    }
+    let around = format!("the {} around were dumped", text::counted(records, "record", "records"));
+    let exit = damaged.outcome(&around).map_err(|failure| failure.with("records", records))?;
+    if !to_stdout {
         output.object(&json!({ "ok": true, "records": records, "key": key_column }))?;
     }
-    Ok(Exit::Ok)
+    Ok(exit)
 }
 
 /// The common structure of a family's records.
@@ -54,20 +62,22 @@ struct Shape {
 }
 
 impl Shape {
+    /// Damaged places are left out; the dump itself reports them.
     fn of(at: &Snapshot, cf: &ColumnFamily) -> Result<Shape, Failure> {
         let mut shape = Shape::default();
         let mut is_first = true;
-        let mut cursor = at.cursor(cf);
-        cursor.first()?;
-        while cursor.valid() {
-            let object = serde_json::from_slice::<Map<String, Value>>(cursor.value());
-            let object = object.ok().filter(|_| !cursor.value().contains(&b'\n'));
-            shape.narrow(cursor.key(), object.as_ref(), is_first);
+        for row in at.iter(cf) {
+            let (key, value) = match row {
+                Err(error) if error.is_corruption() => continue,
+                row => row?,
+            };
+            let object = serde_json::from_slice::<Map<String, Value>>(&value);
+            let object = object.ok().filter(|_| !value.contains(&b'\n'));
+            shape.narrow(&key, object.as_ref(), is_first);
             if shape.keys.is_none() {
                 break;
             }
             is_first = false;
-            cursor.next()?;
         }
         Ok(shape)
     }
@@ -102,21 +112,21 @@ impl Shape {
 }
 
 fn dump_jsonl(
-    at: &Snapshot,
-    cf: &ColumnFamily,
+    family: (&Snapshot, &ColumnFamily),
+    damaged: &mut Damaged,
     as_rows: bool,
     output: &Output,
     out: &mut dyn Write,
 ) -> Result<u64, Failure> {
-    each(at, cf, |key, value| match as_rows {
+    each(family, damaged, |key, value| match as_rows {
         true => out.write_all(value).and_then(|()| out.write_all(b"\n")),
         false => writeln!(out, "{}", json!({ "key": output.to_json(key), "value": output.to_json(value) })),
     })
 }
 
 fn dump_csv(
-    at: &Snapshot,
-    cf: &ColumnFamily,
+    family: (&Snapshot, &ColumnFamily),
+    damaged: &mut Damaged,
     columns: Option<&[String]>,
     delimiter: u8,
     out: &mut dyn Write,
@@ -127,7 +137,7 @@ fn dump_csv(
         None => writer.write_record(PLAIN),
     };
     header.map_err(|error| Failure::io("dump", io_error(error)))?;
-    let records = each(at, cf, |key, value| {
+    let records = each(family, damaged, |key, value| {
         let written = match columns {
             None => writer.write_record([text::escape(key), text::escape(value)]),
             Some(_) => {
@@ -149,20 +159,23 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
+/// Passes on every readable record. Returns their number.
 fn each(
-    at: &Snapshot,
-    cf: &ColumnFamily,
+    (at, cf): (&Snapshot, &ColumnFamily),
+    damaged: &mut Damaged,
     mut write: impl FnMut(&[u8], &[u8]) -> io::Result<()>,
 ) -> Result<u64, Failure> {
     let mut records = 0;
     let bar = progress::bar("dump", None, "records");
-    let mut cursor = at.cursor(cf);
-    cursor.first()?;
-    while cursor.valid() {
-        write(cursor.key(), cursor.value()).map_err(|error| Failure::io("dump", error))?;
-        records += 1;
-        bar.inc(1);
-        cursor.next()?;
+    for row in at.iter(cf) {
+        match row {
+            Ok((key, value)) => {
+                write(&key, &value).map_err(|error| Failure::io("dump", error))?;
+                records += 1;
+                bar.inc(1);
+            }
+            Err(error) => damaged.note(error)?,
+        }
     }
     bar.finish_and_clear();
     Ok(records)

@@ -12,14 +12,14 @@ use std::path::Path;
 use csv::StringRecord;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
-use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
+use waxseal::{Batch, ColumnFamily, Contents, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
 
 use super::quotes::Quotes;
 use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Format, Load};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
-use crate::store::{open_to_fill, session};
+use crate::store::{dir, find_family, open_to_fill, session};
 use crate::{progress, text};
 
 /// Maximum size of a batch of rows, in bytes.
@@ -68,14 +68,20 @@ fn load_atomically(
         Ok(())
     });
     parsed.map_err(|failure| failure.explain("nothing was loaded").with("records", 0))?;
+    let made = Made::before(args)?;
     let db = open_to_fill(args)?;
+    let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
     let (cf, mut batch) = (writer.column_family(&args.cf)?, writer.batch());
     let records = rows.len() as u64;
     for (key, value) in rows {
         batch.put_with(&cf, &key, &value, options.clone());
     }
-    batch.commit(Durability::Sync).map_err(|error| Failure::from(error).explain("nothing was loaded"))?;
+    let committed = batch.commit(Durability::Sync).map(drop);
+    if committed.is_err() {
+        made.undo(&db, args);
+    }
+    committed.map_err(|error| Failure::from(error).explain("nothing was loaded"))?;
     db.close()?;
     Ok(records)
 }
@@ -87,21 +93,56 @@ fn load_in_batches(
     options: WriteOptions,
     read: impl FnOnce(Put<'_>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
+    let made = Made::before(args)?;
     let db = open_to_fill(args)?;
+    let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
     let cf = writer.column_family(&args.cf)?;
     let mut sink = Sink { cf, batch: writer.batch(), options, pending: 0, records: 0 };
     let outcome = read(&mut |key, value| sink.put(&key, &value));
     let outcome = outcome.and(sink.commit()).or_else(|failure| sink.commit().and(Err(failure)));
-    db.sync()?;
-    db.close()?;
     let records = sink.records;
+    match &outcome {
+        Err(_) if records == 0 => made.undo(&db, args),
+        _ => {
+            db.sync()?;
+            db.close()?;
+        }
+    }
     outcome.map_err(|failure| {
         let before = text::counted(records, "record", "records");
         let advice = format!("{before} before it {} loaded", if records == 1 { "was" } else { "were" });
         failure.explain(advice).with("records", records)
     })?;
     Ok(records)
+}
+
+/// What did not exist before a load: if nothing was committed, a failed load removes it again.
+#[derive(Clone, Copy)]
+struct Made {
+    store: bool,
+    family: bool,
+}
+
+impl Made {
+    fn before(args: &Args) -> Result<Made, Failure> {
+        Ok(Made { store: Db::contents(dir(args)?)? == Contents::Empty, family: false })
+    }
+
+    fn with_family(self, db: &Db, args: &Args) -> Made {
+        Made { family: find_family(db, &args.cf).is_none(), ..self }
+    }
+
+    /// Failures are not reported: the load has failed already, and an empty store or family does no harm.
+    fn undo(self, db: &Db, args: &Args) {
+        if self.family && !self.store {
+            let _ = db.drop_column_family(&args.cf);
+        }
+        let is_closed = db.close().is_ok();
+        if let (true, true, Some(dir)) = (self.store, is_closed, &args.dir) {
+            let _ = Db::destroy(dir);
+        }
+    }
 }
 
 /// The destination of loaded records.

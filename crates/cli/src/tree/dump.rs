@@ -16,6 +16,7 @@ use waxseal::{ColumnFamily, Snapshot};
 
 use super::{Left, Meta, left_json, meta_family, say_left};
 use crate::args::Args;
+use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::store::{existing_family, find_family, open_to_read};
@@ -27,6 +28,7 @@ struct Dump<'a> {
     files: ColumnFamily,
     metas: Option<ColumnFamily>,
     skipped: Vec<Left>,
+    damaged: Damaged,
 }
 
 pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit, Failure> {
@@ -34,7 +36,7 @@ pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit
     let files = existing_family(&db, &args.cf)?;
     prepare(dest)?;
     let metas = find_family(&db, &meta_family(&args.cf));
-    let mut dump = Dump { dest, at: db.snapshot(), files, metas, skipped: Vec::new() };
+    let mut dump = Dump { dest, at: db.snapshot(), files, metas, skipped: Vec::new(), damaged: Damaged::default() };
 
     let directories = dump.make_directories()?;
     let (files, bytes) = dump.write_files()?;
@@ -51,6 +53,8 @@ pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit
         text::size(bytes),
         text::count(skipped)
     );
+    or_seen_enough(output.line(line))?;
+    dump.damaged.outcome("the entries around were dumped").map_err(|failure| failure.with("files", files))?;
     let object = json!({
         "ok": skipped == 0,
         "files": files,
@@ -59,7 +63,7 @@ pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit
         "bytes": bytes,
         "skipped": left_json(&dump.skipped, output),
     });
-    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
+    or_seen_enough(output.object(&object))?;
     Ok(if skipped == 0 { Exit::Ok } else { Exit::CheckFailed })
 }
 
@@ -80,7 +84,7 @@ impl Dump<'_> {
     /// Creates every directory, writable for now. Returns them with their final modes.
     fn make_directories(&mut self) -> Result<Vec<(PathBuf, u32)>, Failure> {
         let mut made = Vec::new();
-        self.for_each_meta(|dump, key, meta| {
+        self.for_each_meta(true, |dump, key, meta| {
             if let Meta::Directory { mode } = meta {
                 let path = dump.place(key)?;
                 fs::create_dir_all(&path)?;
@@ -93,7 +97,8 @@ impl Dump<'_> {
 
     fn make_links(&mut self) -> Result<u64, Failure> {
         let mut made = 0;
-        self.for_each_meta(|dump, key, meta| {
+        // Damage among the entries was reported with the directories.
+        self.for_each_meta(false, |dump, key, meta| {
             if let Meta::Link { target } = meta {
                 let path = dump.place(key)?;
                 make_parents(&path)?;
@@ -108,18 +113,22 @@ impl Dump<'_> {
     fn write_files(&mut self) -> Result<(u64, u64), Failure> {
         let (mut files, mut bytes) = (0, 0);
         let bar = progress::bar("dump", None, "files");
-        let mut cursor = self.at.cursor(&self.files);
-        cursor.first()?;
-        while cursor.valid() {
-            match self.write_file(cursor.key(), cursor.value()) {
+        for row in self.at.iter(&self.files) {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    self.damaged.note(error)?;
+                    continue;
+                }
+            };
+            match self.write_file(&key, &value) {
                 Ok(()) => {
                     files += 1;
-                    bytes += cursor.value().len() as u64;
+                    bytes += value.len() as u64;
                 }
-                Err(error) => self.skip_or_fail(cursor.key(), error)?,
+                Err(error) => self.skip_or_fail(&key, error)?,
             }
             bar.inc(1);
-            cursor.next()?;
         }
         bar.finish_and_clear();
         Ok((files, bytes))
@@ -140,16 +149,25 @@ impl Dump<'_> {
         }
     }
 
-    fn for_each_meta(&mut self, mut act: impl FnMut(&mut Self, &[u8], Meta) -> io::Result<()>) -> Result<(), Failure> {
+    fn for_each_meta(
+        &mut self,
+        reports: bool,
+        mut act: impl FnMut(&mut Self, &[u8], Meta) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let Some(metas) = self.metas.clone() else { return Ok(()) };
-        let mut cursor = self.at.cursor(&metas);
-        cursor.first()?;
-        while cursor.valid() {
-            let meta = Meta::decode(cursor.value()).ok_or_else(|| io::Error::other("no entry of a tree"));
-            if let Err(error) = meta.and_then(|meta| act(self, cursor.key(), meta)) {
-                self.skip_or_fail(cursor.key(), error)?;
+        for row in self.at.iter(&metas) {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) if error.is_corruption() && !reports => continue,
+                Err(error) => {
+                    self.damaged.note(error)?;
+                    continue;
+                }
+            };
+            let meta = Meta::decode(&value).ok_or_else(|| io::Error::other("no entry of a tree"));
+            if let Err(error) = meta.and_then(|meta| act(self, &key, meta)) {
+                self.skip_or_fail(&key, error)?;
             }
-            cursor.next()?;
         }
         Ok(())
     }
