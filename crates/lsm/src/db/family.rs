@@ -410,7 +410,7 @@ impl Family {
         let tables = self.pinned_view();
         let tables = tables.levels.iter().flat_map(|level| level.tables());
         tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
-        let shape = Shape { budget: CLOSED_MEMTABLE_BYTES, ..self.0.shape };
+        let shape = Shape { budget: CLOSED_MEMTABLE_BYTES };
         self.change(|_| View {
             active: Generation::new(self.order(), shape),
             frozen: Vec::new(),

@@ -1,5 +1,6 @@
 //! Whole exported tables in the hands of a node of an older make, built by `cargo xtask plain-node`, and of the reader in
-//! Python. Without that node the test is skipped, in one line; in CI (environment variable `CI`) it then fails.
+//! Python. Without that node the test is skipped, in one line. In CI (environment variable `CI`) it then fails, unless
+//! the node is named `absent`, because the clone lacks the history that it is built from.
 //!
 //!     cargo xtask plain-node target/nodes
 //!     WAXSEAL_PLAIN_NODE=$PWD/target/nodes/plain_node cargo test -p waxseal-meta --test meta plain_node
@@ -38,9 +39,10 @@ fn tables(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn an_older_node_takes_whole_tables_of_every_policy() {
-    let Ok(program) = std::env::var("WAXSEAL_PLAIN_NODE") else {
-        let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-        assert!(!ci, "CI names no plain node: run `cargo xtask plain-node`, and set WAXSEAL_PLAIN_NODE");
+    let named = std::env::var("WAXSEAL_PLAIN_NODE");
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci || named.is_ok(), "CI names no plain node: run `cargo xtask plain-node`, and set WAXSEAL_PLAIN_NODE");
+    let Some(program) = named.ok().filter(|program| program != "absent") else {
         // Past the test harness, which keeps the output of tests that pass.
         let _ = writeln!(std::io::stderr(), "plain_node: skipped, WAXSEAL_PLAIN_NODE names no plain node");
         return;

@@ -931,6 +931,7 @@ fn one_table(records: u32) -> SimFs {
 /// Progress is told table by table, and a table may take seconds. The function takes longer than the interval in which it is asked, so
 /// each look at the clock asks it.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the function under test looks at the clock of the system")]
 fn a_salvage_asks_for_an_interrupt_within_a_table() {
     const RECORDS: u32 = 30;
     let run = |sim: &SimFs| {

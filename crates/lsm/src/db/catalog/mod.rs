@@ -67,24 +67,6 @@ pub(crate) struct Families {
     pub(crate) next_id: u32,
 }
 
-/// Counts the families that walks of this thread have visited.
-#[cfg(test)]
-pub(crate) mod visits {
-    use std::cell::Cell;
-
-    thread_local! {
-        static VISITS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub(super) fn count() {
-        VISITS.set(VISITS.get() + 1);
-    }
-
-    pub(crate) fn take() -> u64 {
-        VISITS.take()
-    }
-}
-
 impl Families {
     /// Returns an empty set; `next_id` is the id of the first family added.
     pub(crate) fn none(next_id: u32) -> Families {
@@ -188,5 +170,23 @@ impl Catalog {
         let touched = parts.iter().map(touched).collect();
         let nanos = self.context().now_nanos().saturating_sub(started);
         add_event(&**keeper, edit, &Work { deed, touched, log, seqno: self.store_log().visible(), nanos });
+    }
+}
+
+/// Counts the families that walks of this thread have visited.
+#[cfg(test)]
+pub(crate) mod visits {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        VISITS.set(VISITS.get() + 1);
+    }
+
+    pub(crate) fn take() -> u64 {
+        VISITS.take()
     }
 }

@@ -135,7 +135,7 @@ impl Dir for RealDir {
         Ok(self.identity(name)?.is_some())
     }
 
-    #[expect(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
+    #[allow(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
     fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
         let stat = rustix::fs::statat(&*self.0, name, AtFlags::empty())?;
         let Identity { device, inode } = Identity::of(&stat);
