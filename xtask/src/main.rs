@@ -62,11 +62,6 @@ fn root() -> PathBuf {
     package.parent().unwrap_or(package).to_path_buf()
 }
 
-/// True in a run of continuous integration, where a missing tool is a failure.
-fn is_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
-}
-
 /// The cargo that runs us, or the one on the path.
 fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())

@@ -3,7 +3,7 @@
 //! In: this repository with its history. Out: the program `DIR/plain_node`. The tree of the old commit is unpacked under
 //! `target/plain-node`, the one file of xtask/plain_node is put beside its engine, and both are built in a target folder of their
 //! own, offline if need be: the old Cargo.lock is in the tree. Without that history (a shallow clone, an exported tree) it
-//! prints one line and does nothing; in CI (environment variable `CI`) that is a failure.
+//! prints one line and does nothing.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path, into: &Path) -> ExitCode {
         }
         Ok(None) => {
             println!("plain-node: skipped, commit {COMMIT} is not in the history here");
-            if crate::is_ci() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            ExitCode::SUCCESS
         }
         Err(what) => {
             eprintln!("plain-node: {what}");
