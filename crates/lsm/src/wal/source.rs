@@ -246,6 +246,9 @@ impl FrameSource for RingSource {
         }
         let RingCopy { bytes, unreadable } = self.take_copy();
         let capacity = bytes.len() as u64;
+        if out.len() as u64 > capacity {
+            return Err(io::ErrorKind::UnexpectedEof.into()); // the ring holds no more at once
+        }
         let touches = |page: u64| {
             let behind = (page * PAGE + capacity - offset % capacity) % capacity;
             behind < out.len() as u64 || behind + PAGE > capacity
