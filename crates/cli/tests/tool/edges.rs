@@ -20,7 +20,8 @@ fn a_dump_goes_on_behind_damage_and_says_so() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{format}: {said}");
         assert!(said.contains(&format!("corruption in {table} at ")), "{format}: {said}");
-        assert!(said.contains(&format!("damaged; the {} records around were dumped", rows.lines().count())), "{said}");
+        let around = format!("damaged; the {} records around were dumped", rows.lines().count());
+        assert!(said.replace(',', "").contains(&around), "{said}");
         let header = usize::from(format != "jsonl");
         let dumped = fs::read_to_string(&dest).unwrap();
         assert_eq!(dumped.lines().count(), rows.lines().count() + header, "{format}");
