@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::{Family, Precondition};
+use waxseal_lsm::db::Family;
+#[cfg(feature = "tokio")]
+use waxseal_lsm::db::Precondition;
 use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
