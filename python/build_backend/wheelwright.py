@@ -25,7 +25,7 @@ LIBRARY_FOLDER = "WAXSEAL_LIB_DIR"
 # them.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs", "crates"]
 LEFT_OUT = {"__pycache__", "_lib"}
-NOT_SHIPPED = ["crates/bench", "crates/leveldb", "xtask"]
+NOT_SHIPPED = ["crates/bench", "crates/leveldb", "crates/papers", "xtask"]
 
 
 def get_requires_for_build_wheel(config_settings=None):

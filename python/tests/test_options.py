@@ -62,10 +62,10 @@ def test_fine_settings_are_heard(path):
         assert db.numbers()["wal.turnovers"] > 0
         assert db.event_ring() == waxseal.RingStats(0, 0, 0, 100)
         db.drain_events()
-    for wrong in ({"memtable": "tree"}, {"ring": (1, "later")}, {"subcompactions": 65}, {"segment_bytes": 4097}):
+    for wrong in ({"ring": (1, "later")}, {"subcompactions": 65}, {"segment_bytes": 4097}):
         with pytest.raises(ValueError):
             waxseal.open(path, **wrong)
-    for wrong in ({"ring": 7}, {"memtable": 7}, {"open_tables": True}, {"engine_event_age": "a week"}):
+    for wrong in ({"ring": 7}, {"open_tables": True}, {"engine_event_age": "a week"}):
         with pytest.raises(TypeError):
             waxseal.open(path, **wrong)
 

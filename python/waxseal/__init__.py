@@ -27,11 +27,11 @@ from typing import Iterable, Mapping, Optional, Tuple, Union
 
 try:
     from . import _abi as _abi
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "this is the source of the package waxseal, without waxseal/_abi.py, which its build generates: "
         "run `pip install ./python` and import it from another directory"
-    ) from error
+    ) from _error
 
 from . import _c
 from ._backend import name as backend
