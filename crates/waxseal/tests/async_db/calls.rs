@@ -288,7 +288,8 @@ fn records_expire_as_in_the_synchronous_face() {
         assert_eq!(keys_of(stream).await, ["b", "c", "d"], "a stream judges by the time at which it was made");
         drop(snapshot);
         cf.compact().await.unwrap();
-        assert_eq!(db.metrics().expired, 2);
+        // The background may have dropped the expired record of `sessions` by now.
+        assert!((2..=3).contains(&db.metrics().expired), "{}", db.metrics().expired);
         db.close().await.unwrap();
     });
 }
