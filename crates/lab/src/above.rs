@@ -5,7 +5,9 @@ use std::ops::Deref;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, Rows};
+use waxseal_lsm::seam::{
+    Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, RowRewriter,
+};
 
 /// Makes a record protector of a type that changes another one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +61,6 @@ passed_on! {
     fn algorithm(&self) -> u64;
     fn descriptors(&self) -> Vec<u8>;
     fn has_rows(&self) -> bool;
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>>;
+    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn RowRewriter>>>;
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }

@@ -20,7 +20,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Companions, Draft, Rows};
+use waxseal_lsm::seam::{Companions, Draft, RowRewriter};
 
 pub use waxseal_meta::exchange::pairing::{Fault, Pairing, Tally, Written};
 pub use waxseal_meta::exchange::row::{self, Form};
@@ -115,7 +115,7 @@ impl Companions for Paper {
     fn has_rows(&self) -> bool {
         true
     }
-    fn rows(&self, _: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
+    fn rows(&self, _: u32, order: &Order) -> Result<Option<Box<dyn RowRewriter>>> {
         if !order.is_bytewise() {
             return Err(Error::invalid(format!("the paper's store needs bytewise order, not {:?}", order.name())));
         }

@@ -17,7 +17,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Companions, Plain, Row, Rows, Source};
+use waxseal_lsm::seam::{Companions, PassRecord, Plain, RecordSource, RowRewriter};
 
 const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
 
@@ -34,8 +34,8 @@ fn pairs(node: &Node) -> (usize, usize) {
     (versions.len(), rows.len())
 }
 
-/// M-8, the literal mode: hidden from iteration, one row a version through flush and compaction, and none left on a plain node
-/// once that has compacted to the bottom.
+/// M-8, the literal mode: hidden from iteration, one row a version through flush and compaction, and none left on a
+/// plain node once that has compacted to the bottom.
 #[test]
 fn rows_are_hidden_and_clean_themselves_up() {
     let sim = SimFs::new(11);
@@ -121,21 +121,21 @@ fn an_old_store_gets_its_rows_in_compaction() {
 struct Faulty {
     paper: Paper,
     hits: Arc<AtomicUsize>,
-    hit: fn(&mut Row),
+    hit: fn(&mut PassRecord),
 }
 
 struct FaultyRows {
-    inner: Box<dyn Rows>,
+    inner: Box<dyn RowRewriter>,
     hits: Arc<AtomicUsize>,
-    hit: fn(&mut Row),
+    hit: fn(&mut PassRecord),
 }
 
-impl Rows for FaultyRows {
-    fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool> {
+impl RowRewriter for FaultyRows {
+    fn takes(&mut self, record: &Record<'_>, source: RecordSource<'_>) -> Result<bool> {
         self.inner.takes(record, source)
     }
-    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()> {
-        let mut row = Row::copy(record, source.protection);
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: RecordSource<'_>) -> Result<()> {
+        let mut row = PassRecord::copy(record, source.protection);
         if record.key == b"k" && !source.file.is_empty() && self.hits.load(Ordering::Relaxed) > 0 {
             self.hits.fetch_sub(1, Ordering::Relaxed);
             (self.hit)(&mut row);
@@ -145,7 +145,7 @@ impl Rows for FaultyRows {
     fn ends(&mut self) -> Result<()> {
         self.inner.ends()
     }
-    fn next_group(&mut self) -> Option<Vec<Row>> {
+    fn next_group(&mut self) -> Option<Vec<PassRecord>> {
         self.inner.next_group()
     }
 }
@@ -154,15 +154,16 @@ impl Above for Faulty {
     fn beneath(&self) -> &dyn Companions {
         &self.paper
     }
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
+    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn RowRewriter>>> {
         let inner = self.paper.rows(family, order)?;
-        let wrap = |inner| Box::new(FaultyRows { inner, hits: self.hits.clone(), hit: self.hit }) as Box<dyn Rows>;
+        let wrap =
+            |inner| Box::new(FaultyRows { inner, hits: self.hits.clone(), hit: self.hit }) as Box<dyn RowRewriter>;
         Ok(inner.map(wrap))
     }
 }
 
 /// A node with one record in a table, to be hit in its next compaction so many times.
-fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut Row)) -> (Node, Arc<Over<Faulty>>) {
+fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut PassRecord)) -> (Node, Arc<Over<Faulty>>) {
     let paper = Paper::new(move |_| decision);
     let keeper = Arc::new(Over(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit }));
     let node = Node::open(sim, "/node", keeper.clone());
@@ -176,7 +177,7 @@ fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut Row)) -> (N
 
 #[test]
 fn what_does_not_match_is_tried_again_and_then_handled() {
-    let in_value = |row: &mut Row| row.value[0] ^= 4;
+    let in_value = |row: &mut PassRecord| row.value[0] ^= 4;
     // Once: the second try is right, nobody is told.
     let sim = SimFs::new(13);
     let (node, keeper) = faulty(&sim, 1, Decision::Refuse, in_value);
@@ -195,7 +196,8 @@ fn what_does_not_match_is_tried_again_and_then_handled() {
     }
 }
 
-/// Case 7 of the twenty: a key that is hit in the merge. The paper seals the damage in, and nothing is ever heard of it.
+/// Case 7 of the twenty: a key that is hit in the merge. The paper seals the damage in, and nothing is ever heard of
+/// it.
 #[test]
 fn a_key_that_is_hit_in_the_merge_is_valid_ever_after() {
     let sim = SimFs::new(15);

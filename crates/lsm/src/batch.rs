@@ -5,7 +5,7 @@ mod operations;
 
 use std::sync::Arc;
 
-pub use self::operations::{Operation, Operations};
+pub use self::operations::{BatchOperation, BatchOperations};
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
@@ -102,8 +102,8 @@ impl Batch {
     }
 
     /// Returns the operations added so far, in order.
-    pub fn operations(&self) -> Operations<'_> {
-        Operations::behind_count(&self.encoded().bytes[COUNT_BYTES..], self.count)
+    pub fn operations(&self) -> BatchOperations<'_> {
+        BatchOperations::behind_count(&self.encoded().bytes[COUNT_BYTES..], self.count)
     }
 
     /// Number of operations.
@@ -127,7 +127,7 @@ impl Batch {
     /// `place`, and `Invalid` beyond the limits.
     pub(crate) fn with_pointers(
         &self,
-        place: &mut dyn FnMut(&Operation<'_>) -> Result<Option<[u8; LOGGED_BYTES]>>,
+        place: &mut dyn FnMut(&BatchOperation<'_>) -> Result<Option<[u8; LOGGED_BYTES]>>,
     ) -> Result<Option<Batch>> {
         let mut pointers = Vec::new();
         for (at, operation) in self.operations().enumerate() {
@@ -139,7 +139,7 @@ impl Batch {
         let mut other = Batch { granted: self.granted, ..Batch::new() };
         let mut pointers = pointers.iter().peekable();
         for ((at, operation), key_hash) in self.operations().enumerate().zip(self.key_hashes()) {
-            let Operation { family, kind, key, value, companion } = operation?;
+            let BatchOperation { family, kind, key, value, companion } = operation?;
             let pointer = pointers.next_if(|(place, _)| *place == at);
             let (kind, value) = pointer.map_or((kind, value), |(_, pointer)| (Kind::BlobPointer, &pointer[..]));
             other.push_hashed(family, kind, (key, *key_hash), value, |out| {
@@ -241,7 +241,7 @@ impl Batch {
         }
         let count = self.count + 1;
         let encoded = self.encoded_mut();
-        let part = Part::begin(&mut encoded.bytes);
+        let part = UnfinishedOperation::begin(&mut encoded.bytes);
         put_head(part.bytes, family, kind, key.len(), value.len());
         part.bytes.extend_from_slice(key);
         part.bytes.extend_from_slice(value);
@@ -344,16 +344,16 @@ impl Batch {
 
 /// An operation being appended; removed again if it is dropped unfinished. The protector may reject the operation, and
 /// an annotation provider may panic.
-struct Part<'a> {
+struct UnfinishedOperation<'a> {
     bytes: &'a mut Vec<u8>,
     whole: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> UnfinishedOperation<'a> {
     #[inline]
-    fn begin(bytes: &'a mut Vec<u8>) -> Part<'a> {
+    fn begin(bytes: &'a mut Vec<u8>) -> UnfinishedOperation<'a> {
         let whole = bytes.len();
-        Part { bytes, whole }
+        UnfinishedOperation { bytes, whole }
     }
 
     #[inline]
@@ -362,7 +362,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Drop for Part<'_> {
+impl Drop for UnfinishedOperation<'_> {
     #[inline]
     fn drop(&mut self) {
         planted!(PanickedOperationStays => return);
@@ -504,7 +504,7 @@ impl Binding {
     #[inline]
     pub fn record<'a>(
         &'a mut self,
-        operation: &Operation<'a>,
+        operation: &BatchOperation<'a>,
         place: (Seqno, u64),
         key_ends_in_seqno: bool,
         keeper: &dyn Companions,
@@ -516,12 +516,12 @@ impl Binding {
     #[inline]
     pub(crate) fn record_and_term<'a>(
         &'a mut self,
-        operation: &Operation<'a>,
+        operation: &BatchOperation<'a>,
         (first, at): (Seqno, u64),
         key_ends_in_seqno: bool,
         keeper: &dyn Companions,
     ) -> Result<(Record<'a>, Option<u64>)> {
-        let Operation { kind, value, .. } = *operation;
+        let BatchOperation { kind, value, .. } = *operation;
         let seqno = first + at;
         let back = if key_ends_in_seqno { distance(operation.key) } else { None };
         if let Some(back) = back {
@@ -534,7 +534,7 @@ impl Binding {
     #[inline(never)]
     fn keyed<'a>(
         &'a mut self,
-        operation: Operation<'a>,
+        operation: BatchOperation<'a>,
         (seqno, at): (Seqno, u64),
         back: u64,
         keeper: &dyn Companions,
@@ -543,7 +543,7 @@ impl Binding {
         if back > at {
             return Err(Error::structural("a key ends in the seqno of an operation in front of its batch"));
         }
-        let Operation { key, kind, value, companion, .. } = operation;
+        let BatchOperation { key, kind, value, companion, .. } = operation;
         self.key.clear();
         self.key.extend_from_slice(&key[..key.len() - 8]);
         self.key.extend_from_slice(&highest_first(seqno - back));
@@ -593,11 +593,11 @@ mod tests {
                 batch.push(*family, if *delete { Kind::Delete } else { Kind::Put }, key, value, &Plain).unwrap();
             }
             let body = batch.seal();
-            let back: Vec<_> = Operations::new(&body.bytes).unwrap().collect::<Result<_>>().unwrap();
+            let back: Vec<_> = BatchOperations::new(&body.bytes).unwrap().collect::<Result<_>>().unwrap();
             prop_assert_eq!(back.len(), ops.len());
             for (op, (family, delete, key, value)) in back.iter().zip(&ops) {
                 let kind = if *delete { Kind::Delete } else { Kind::Put };
-                prop_assert_eq!(*op, Operation { family: *family, kind, key, value, companion: &[] });
+                prop_assert_eq!(*op, BatchOperation { family: *family, kind, key, value, companion: &[] });
             }
         }
 
@@ -607,7 +607,7 @@ mod tests {
         ) {
             let end = if is_open { seqno_of_before(back) } else { end };
             let key = [&start[..], &end].concat();
-            let operation = Operation { family: 1, kind: Kind::Put, key: &key, value: b"v", companion: &[] };
+            let operation = BatchOperation { family: 1, kind: Kind::Put, key: &key, value: b"v", companion: &[] };
             let mut binding = Binding::default();
             let found = binding.record(&operation, (first, at), ends, &Plain);
             let named = if ends { distance(&key) } else { None };
@@ -626,7 +626,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_walked_or_refused(bytes: Vec<u8>) {
-            if let Ok(operations) = Operations::new(&bytes) {
+            if let Ok(operations) = BatchOperations::new(&bytes) {
                 let _ = operations.count();
             }
         }
@@ -638,7 +638,7 @@ mod tests {
         batch.grant(SystemPass::for_layers_above());
         batch.push(7, Kind::Put, b"a", b"1", &Plain).unwrap();
         batch.push_with(8, Kind::Delete, b"b", b"", &[companion::WORD8, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
-        let shown: Vec<Operation<'_>> = batch.operations().collect::<Result<_>>().unwrap();
+        let shown: Vec<BatchOperation<'_>> = batch.operations().collect::<Result<_>>().unwrap();
         assert_eq!(
             shown.iter().map(|op| (op.family, op.key, op.companion.len())).collect::<Vec<_>>(),
             [(7, &b"a"[..], 0), (8, b"b", 9)]
@@ -651,13 +651,13 @@ mod tests {
     #[test]
     fn what_was_sealed_stays_and_its_memory_is_used_again_once_it_is_let_go() {
         let mut batch = Batch::new();
-        let key = |body: &Body| Operations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
+        let key = |body: &Body| BatchOperations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
         batch.push(0, Kind::Put, b"a", b"1", &Plain).unwrap();
         let first = batch.seal();
         assert_eq!(first.bytes.as_ptr(), batch.encoded()[..].as_ptr(), "no copy");
         batch.push(0, Kind::Put, b"a", b"2", &Plain).unwrap();
         let longer = batch.seal();
-        assert_eq!([&first, &longer].map(|body| Operations::new(&body.bytes).unwrap().count()), [1, 2]);
+        assert_eq!([&first, &longer].map(|body| BatchOperations::new(&body.bytes).unwrap().count()), [1, 2]);
         batch.clear();
         batch.push(0, Kind::Put, b"b", b"2", &Plain).unwrap();
         let second = batch.seal();
@@ -685,7 +685,7 @@ mod tests {
         let given = [&[companion::WORD8][..], &[7; 8], &[companion::LIST, 1, 9]].concat();
         batch.push_with(3, Kind::Put, b"a", b"1", &given).unwrap();
         let before = batch.seal();
-        let back = Operations::new(&before.bytes).unwrap().next().unwrap().unwrap();
+        let back = BatchOperations::new(&before.bytes).unwrap().next().unwrap().unwrap();
         assert_eq!((back.family, back.key, back.value, back.companion), (3, &b"a"[..], &b"1"[..], &given[..]));
         let large = [&[companion::LIST, 0xFF, 0xFF, 0x03][..], &vec![0; 0xFFFF]].concat();
         for bad in [&given[..5], &[0x33, 1], &[given.clone(), vec![0]].concat(), &large] {

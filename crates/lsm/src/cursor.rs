@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::record::{Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 
 mod list;
 #[cfg(test)]
@@ -32,5 +32,5 @@ pub trait Cursor: Send {
     /// Returns the record under the cursor, borrowed until the next move; the cursor must be valid.
     fn record(&self) -> Record<'_>;
     /// Returns the location of the record under the cursor; the cursor must be valid.
-    fn source(&self) -> Source<'_>;
+    fn source(&self) -> RecordSource<'_>;
 }

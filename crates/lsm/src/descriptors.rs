@@ -22,24 +22,24 @@ use arc_swap::ArcSwapOption;
 use crate::env::work::lock;
 use crate::env::{File, Fs, Mapped, Open, is_out_of_descriptors};
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// Returns whether the manifest currently names a file.
-pub type IsNamed = dyn Fn(Name) -> Result<bool> + Send + Sync;
+pub type IsNamed = dyn Fn(StoreFileName) -> Result<bool> + Send + Sync;
 
 /// The open table and blob files of one store.
 pub struct Descriptors {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     most: usize,
-    open: Mutex<OpenFiles>,
+    open: Mutex<DescriptorQueue>,
     /// Set if another process may remove files.
     is_named: Option<Box<IsNamed>>,
 }
 
 /// A CLOCK replacement queue: the file at the front is closed, unless it was read since its last turn.
 #[derive(Default)]
-struct OpenFiles {
+struct DescriptorQueue {
     count: usize,
     /// Files in the order of their turns. Dropped files leave dead entries.
     turns: VecDeque<Weak<DescriptorSlot>>,
@@ -74,7 +74,7 @@ impl Descriptors {
     }
 
     /// Opens a file. If the process has no descriptors left, closes half of this store's files and retries once.
-    fn open(&self, name: Name) -> Result<Arc<dyn File>> {
+    fn open(&self, name: StoreFileName) -> Result<Arc<dyn File>> {
         let path = self.dir.join(name.to_string());
         let mut opened = self.fs.open(&path, Open::Read);
         if opened.as_ref().is_err_and(is_out_of_descriptors) {
@@ -89,14 +89,14 @@ impl Descriptors {
 
     /// Returns the error for a missing file.
     #[cold]
-    fn gone(&self, name: Name) -> Error {
+    fn gone(&self, name: StoreFileName) -> Error {
         match self.is_named.as_ref().map(|is_named| is_named(name)) {
             Some(Ok(false)) => return Error::outdated(&name.to_string()),
             Some(Err(error)) => return error,
             None | Some(Ok(true)) => {}
         }
         let what = match name {
-            Name::Values(_) => "a value file that a table points into is missing",
+            StoreFileName::Values(_) => "a value file that a table points into is missing",
             _ => "a table that the manifest names is missing",
         };
         Error::corruption(Damage { file: name.to_string(), verdict: Verdict::Missing, ..Damage::default() }, what)
@@ -121,7 +121,7 @@ impl Descriptors {
     }
 }
 
-impl OpenFiles {
+impl DescriptorQueue {
     /// Removes descriptors until at most `most` files are open. Skips a file once if it was read since its last turn.
     fn take(&mut self, most: usize) -> Vec<Arc<Arc<dyn File>>> {
         let (mut taken, mut chances) = (Vec::new(), self.turns.len());
@@ -149,14 +149,14 @@ impl fmt::Debug for Descriptors {
 
 /// A read-only file. It is open while its descriptor is cached; otherwise the next read opens it again.
 pub struct CachedFile {
-    name: Name,
+    name: StoreFileName,
     files: Arc<Descriptors>,
     slot: Arc<DescriptorSlot>,
 }
 
 impl CachedFile {
     /// Creates a file of this name, not open.
-    pub fn new(files: &Arc<Descriptors>, name: Name) -> CachedFile {
+    pub fn new(files: &Arc<Descriptors>, name: StoreFileName) -> CachedFile {
         CachedFile { name, files: Arc::clone(files), slot: Arc::default() }
     }
 

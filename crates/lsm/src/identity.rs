@@ -15,7 +15,7 @@ use crate::env::{Env, Open, read_into};
 use crate::error::{IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::header::{FileHeader, FileKind};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::record::Seqno;
 
 /// Offset of the identity in the first page, behind all marks.
@@ -86,7 +86,8 @@ impl StoreIdentity {
         page[IDENTITY_AT..IDENTITY_AT + block.len()].copy_from_slice(&block);
     }
 
-    /// Reads the identity from the first page of a file. Returns `None` for a file of an earlier build or a damaged page.
+    /// Reads the identity from the first page of a file. Returns `None` for a file of an earlier build or a damaged
+    /// page.
     pub fn in_page(page: &[u8]) -> Option<StoreIdentity> {
         let mut reader = Reader::starting_at(page, IDENTITY_AT);
         let store = Uid(reader.array().ok()?);
@@ -109,16 +110,16 @@ impl StoreIdentity {
 /// skipped. Reads one page of each file.
 ///
 /// Errors: `Io` if the directory cannot be listed.
-pub fn named_in(env: &Env, dir: &Path) -> Result<Vec<(Name, StoreIdentity)>> {
+pub fn named_in(env: &Env, dir: &Path) -> Result<Vec<(StoreFileName, StoreIdentity)>> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let kind_of = |name: Name| match name {
-        Name::Manifest(_) => Some(FileKind::Manifest),
-        Name::Segment(_) => Some(FileKind::Segment),
-        Name::Ring(_) => Some(FileKind::Ring),
+    let kind_of = |name: StoreFileName| match name {
+        StoreFileName::Manifest(_) => Some(FileKind::Manifest),
+        StoreFileName::Segment(_) => Some(FileKind::Segment),
+        StoreFileName::Ring(_) => Some(FileKind::Ring),
         _ => None,
     };
     let mut named = Vec::new();
-    for name in names.iter().filter_map(|name| Name::parse(name)) {
+    for name in names.iter().filter_map(|name| StoreFileName::parse(name)) {
         let Some(kind) = kind_of(name) else { continue };
         let Ok(file) = env.fs.open(&dir.join(name.to_string()), Open::Read) else { continue };
         let mut page = vec![0; PAGE_BYTES];

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 
 /// An owned copy of a record, so that it can be damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Cursor for Struck<'_> {
     fn record(&self) -> Record<'_> {
         self.shown.as_ref().map_or_else(|| self.inner.record(), Passing::record)
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.inner.source()
     }
 }

@@ -17,10 +17,10 @@ const LEAST_NANOS: u64 = 10_000_000;
 
 thread_local! {
     static IS_SET: Cell<bool> = const { Cell::new(false) };
-    static HOOK: RefCell<Option<Rc<Hook>>> = const { RefCell::new(None) };
+    static HOOK: RefCell<Option<Rc<InterruptHook>>> = const { RefCell::new(None) };
 }
 
-struct Hook {
+struct InterruptHook {
     asks: Box<dyn Fn() -> bool>,
     clock: SystemClock,
     next_nanos: Cell<u64>,
@@ -31,7 +31,7 @@ struct Hook {
 /// The function must not call a store that is calling it.
 pub fn set(asks: Option<Box<dyn Fn() -> bool>>) {
     IS_SET.set(asks.is_some());
-    let hook = asks.map(|asks| Rc::new(Hook { asks, clock: SystemClock::new(), next_nanos: Cell::new(0) }));
+    let hook = asks.map(|asks| Rc::new(InterruptHook { asks, clock: SystemClock::new(), next_nanos: Cell::new(0) }));
     HOOK.with(|place| place.replace(hook));
 }
 

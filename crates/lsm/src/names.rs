@@ -37,7 +37,7 @@ pub fn is_system_name(name: &str) -> bool {
 
 /// A file of a store, identified by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Name {
+pub enum StoreFileName {
     /// `000012.tbl`
     Table(u64),
     /// `000012.val`
@@ -64,29 +64,29 @@ pub enum Name {
     Unfinished,
 }
 
-impl Name {
+impl StoreFileName {
     /// Parses a file name in a store's directory; `None` for foreign files.
-    pub fn parse(name: &str) -> Option<Name> {
+    pub fn parse(name: &str) -> Option<StoreFileName> {
         match name {
-            "CURRENT" => return Some(Name::Current),
-            "LOCK" => return Some(Name::Lock),
-            "CURRENT.tmp" => return Some(Name::Temporary),
-            "UNFINISHED" => return Some(Name::Unfinished),
+            "CURRENT" => return Some(StoreFileName::Current),
+            "LOCK" => return Some(StoreFileName::Lock),
+            "CURRENT.tmp" => return Some(StoreFileName::Temporary),
+            "UNFINISHED" => return Some(StoreFileName::Unfinished),
             _ => {}
         }
         if let Some(number) = name.strip_prefix("MANIFEST-") {
-            return number.parse().ok().map(Name::Manifest).filter(|parsed| parsed.to_string() == name);
+            return number.parse().ok().map(StoreFileName::Manifest).filter(|parsed| parsed.to_string() == name);
         }
         let (number, extension) = name.split_once('.')?;
         let number = number.parse().ok()?;
         let parsed = match extension {
-            "tbl" => Name::Table(number),
-            "val" => Name::Values(number),
-            "log" => Name::Segment(number),
-            "ring" => Name::Ring(number),
-            "cut" => Name::Cut(number),
-            "trash" => Name::Trash(number),
-            "damaged" => Name::Damaged(number),
+            "tbl" => StoreFileName::Table(number),
+            "val" => StoreFileName::Values(number),
+            "log" => StoreFileName::Segment(number),
+            "ring" => StoreFileName::Ring(number),
+            "cut" => StoreFileName::Cut(number),
+            "trash" => StoreFileName::Trash(number),
+            "damaged" => StoreFileName::Damaged(number),
             _ => return None,
         };
         (parsed.to_string() == name).then_some(parsed)
@@ -95,28 +95,32 @@ impl Name {
     /// Returns the file number, if the name contains one.
     pub fn number(self) -> Option<u64> {
         match self {
-            Name::Table(n) | Name::Values(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
-            Name::Cut(n) | Name::Trash(n) | Name::Damaged(n) => Some(n),
-            Name::Current | Name::Lock | Name::Temporary | Name::Unfinished => None,
+            StoreFileName::Table(n)
+            | StoreFileName::Values(n)
+            | StoreFileName::Segment(n)
+            | StoreFileName::Ring(n)
+            | StoreFileName::Manifest(n) => Some(n),
+            StoreFileName::Cut(n) | StoreFileName::Trash(n) | StoreFileName::Damaged(n) => Some(n),
+            StoreFileName::Current | StoreFileName::Lock | StoreFileName::Temporary | StoreFileName::Unfinished => None,
         }
     }
 }
 
-impl std::fmt::Display for Name {
+impl std::fmt::Display for StoreFileName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Name::Table(n) => write!(f, "{n:06}.tbl"),
-            Name::Values(n) => write!(f, "{n:06}.val"),
-            Name::Segment(n) => write!(f, "{n:06}.log"),
-            Name::Ring(n) => write!(f, "{n:06}.ring"),
-            Name::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
-            Name::Cut(n) => write!(f, "{n:06}.cut"),
-            Name::Trash(n) => write!(f, "{n:06}.trash"),
-            Name::Damaged(n) => write!(f, "{n:06}.damaged"),
-            Name::Current => f.write_str("CURRENT"),
-            Name::Lock => f.write_str("LOCK"),
-            Name::Temporary => f.write_str("CURRENT.tmp"),
-            Name::Unfinished => f.write_str("UNFINISHED"),
+            StoreFileName::Table(n) => write!(f, "{n:06}.tbl"),
+            StoreFileName::Values(n) => write!(f, "{n:06}.val"),
+            StoreFileName::Segment(n) => write!(f, "{n:06}.log"),
+            StoreFileName::Ring(n) => write!(f, "{n:06}.ring"),
+            StoreFileName::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
+            StoreFileName::Cut(n) => write!(f, "{n:06}.cut"),
+            StoreFileName::Trash(n) => write!(f, "{n:06}.trash"),
+            StoreFileName::Damaged(n) => write!(f, "{n:06}.damaged"),
+            StoreFileName::Current => f.write_str("CURRENT"),
+            StoreFileName::Lock => f.write_str("LOCK"),
+            StoreFileName::Temporary => f.write_str("CURRENT.tmp"),
+            StoreFileName::Unfinished => f.write_str("UNFINISHED"),
         }
     }
 }
@@ -138,23 +142,23 @@ mod tests {
     #[test]
     fn names_come_back() {
         for name in [
-            Name::Table(1),
-            Name::Values(2),
-            Name::Segment(1_234_567),
-            Name::Ring(3),
-            Name::Manifest(9),
-            Name::Cut(4),
-            Name::Trash(6),
-            Name::Damaged(5),
-            Name::Current,
-            Name::Lock,
-            Name::Temporary,
-            Name::Unfinished,
+            StoreFileName::Table(1),
+            StoreFileName::Values(2),
+            StoreFileName::Segment(1_234_567),
+            StoreFileName::Ring(3),
+            StoreFileName::Manifest(9),
+            StoreFileName::Cut(4),
+            StoreFileName::Trash(6),
+            StoreFileName::Damaged(5),
+            StoreFileName::Current,
+            StoreFileName::Lock,
+            StoreFileName::Temporary,
+            StoreFileName::Unfinished,
         ] {
-            assert_eq!(Name::parse(&name.to_string()), Some(name));
+            assert_eq!(StoreFileName::parse(&name.to_string()), Some(name));
         }
         for foreign in ["1.tbl", "0000001.tbl", "+00001.tbl", "000001.sst", "MANIFEST-x", "notes.txt", ""] {
-            assert_eq!(Name::parse(foreign), None, "{foreign}");
+            assert_eq!(StoreFileName::parse(foreign), None, "{foreign}");
         }
     }
 }

@@ -230,16 +230,16 @@ pub enum Verify {
 
 /// How one read is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ReadSettings {
     /// The verification level.
     pub verify: Verify,
     /// Whether blocks that it loads stay in the cache. Use false for one-time reads.
     pub fill_cache: bool,
 }
 
-impl From<Verify> for Reading {
-    fn from(verify: Verify) -> Reading {
-        Reading { verify, fill_cache: true }
+impl From<Verify> for ReadSettings {
+    fn from(verify: Verify) -> ReadSettings {
+        ReadSettings { verify, fill_cache: true }
     }
 }
 

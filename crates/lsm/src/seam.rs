@@ -45,7 +45,7 @@ impl Protection {
 
 /// The location a record was read from, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Source<'a> {
+pub struct RecordSource<'a> {
     /// The protection promised there.
     pub protection: Protection,
     /// The file's name; empty for a record in memory.
@@ -257,7 +257,7 @@ impl std::fmt::Debug for Emitting<'_> {
 
 /// A record that a flush or compaction holds in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PassRecord {
     /// Its key.
     pub key: Vec<u8>,
     /// Its seqno.
@@ -274,11 +274,11 @@ pub struct Row {
     pub made: bool,
 }
 
-impl Row {
+impl PassRecord {
     /// Copies a record of the inputs.
-    pub fn copy(record: &Record<'_>, protection: Protection) -> Row {
+    pub fn copy(record: &Record<'_>, protection: Protection) -> PassRecord {
         let (key, value, companion) = (record.key.to_vec(), record.value.to_vec(), record.companion.to_vec());
-        Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
+        PassRecord { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
     }
 
     /// Overwrites the row with a copy of another input record.
@@ -294,7 +294,7 @@ impl Row {
 
     /// Returns the row as a record.
     pub fn record(&self) -> Record<'_> {
-        let Row { key, seqno, kind, value, companion, .. } = self;
+        let PassRecord { key, seqno, kind, value, companion, .. } = self;
         Record { key, seqno: *seqno, kind: *kind, value, companion }
     }
 }
@@ -302,17 +302,17 @@ impl Row {
 /// Rewrites the records of one flush or compaction, for a protector that stores its knowledge of records in rows of its
 /// own. The implementation removes its rows from the inputs before the merge decides anything, and inserts rows between
 /// the records that stay.
-pub trait Rows: Send {
+pub trait RowRewriter: Send {
     /// Receives each input record. Returns true if it is one of the protector's own rows, which nothing else may see.
     /// An error ends the job.
-    fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool>;
+    fn takes(&mut self, record: &Record<'_>, source: RecordSource<'_>) -> Result<bool>;
     /// Receives each record that `takes` refused, and whether the job keeps it.
-    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()>;
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: RecordSource<'_>) -> Result<()>;
     /// Called at the end of the inputs.
     fn ends(&mut self) -> Result<()>;
     /// Returns the rows to write next, in internal order and, if they fit, into one block. `None` means that none are
     /// ready yet.
-    fn next_group(&mut self) -> Option<Vec<Row>>;
+    fn next_group(&mut self) -> Option<Vec<PassRecord>>;
 }
 
 /// A record protector: makes and checks companions. All calls may come from any thread.
@@ -438,7 +438,7 @@ pub trait Companions: Send + Sync {
         false
     }
     /// Returns a rewriter for a flush or compaction of a family, if this protector has rows of its own there.
-    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
+    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn RowRewriter>>> {
         Ok(None)
     }
     /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not match.

@@ -601,7 +601,7 @@ mod tests {
     use crate::stamp::tests::drawn;
     use crate::stamp_check;
     use proptest::prelude::*;
-    use waxseal_lsm::batch::Operations;
+    use waxseal_lsm::batch::BatchOperations;
     use waxseal_lsm::error::ErrorKind;
     use waxseal_lsm::record::companion;
 
@@ -655,7 +655,7 @@ mod tests {
         let error = sealer.push_sealed(&mut batch, 4, Kind::Put, b"k", b"w", seal).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Invalid);
         assert_eq!(batch.seal().bytes, before);
-        let operation = Operations::new(&before).unwrap().next().unwrap().unwrap();
+        let operation = BatchOperations::new(&before).unwrap().next().unwrap().unwrap();
         assert_eq!(operation.companion[1..], seal.to_bytes());
         assert_eq!(before, {
             let mut plain = Batch::new();

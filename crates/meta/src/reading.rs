@@ -6,7 +6,7 @@
 //!         value, so it is checked only on request. An entry outside the seal is checked by its own CRC.
 
 use waxseal_lsm::checksum::hash;
-use waxseal_lsm::db::{At, Bounds, Db, Family};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::options::Verify;
 use waxseal_lsm::read::UserCursor;
@@ -92,7 +92,7 @@ pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16)
 }
 
 /// Iterates over a provider's entries within bounds, in key order. Values without an entry are skipped.
-pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
+pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: CursorBounds, provider: u16) -> Result<MetaIter> {
     let cursor = db.cursor_checked(family, at, bounds, Verify::Never)?.without_values();
     Ok(MetaIter { cursor, provider, place: Place::Before })
 }

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use waxseal_lsm::batch::{Batch, Operation};
+use waxseal_lsm::batch::{Batch, BatchOperation};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::record::Record;
@@ -70,14 +70,14 @@ impl Sealer {
         &self,
         batch: &Batch,
         out: &mut Batch,
-        stamps: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>,
+        stamps: &mut dyn FnMut(&BatchOperation<'_>, u64) -> Option<Stamp>,
     ) -> Result<()> {
         if batch.is_held() {
             out.hold();
         }
         for operation in batch.operations() {
             let operation = operation?;
-            let Operation { family, kind, key, value, companion } = operation;
+            let BatchOperation { family, kind, key, value, companion } = operation;
             let key_hash = hash_key(key);
             let stamp = stamps(&operation, key_hash);
             out.push_hashed(family, kind, (key, key_hash), value, |out| match stamp {

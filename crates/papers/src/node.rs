@@ -7,7 +7,7 @@ use std::sync::Arc;
 use waxseal_bench::Outcome;
 use waxseal_bench::workload::touch;
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Listener, Parts, Silent};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Listener, Parts, Silent};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
@@ -15,7 +15,7 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
 
 /// The whole key space.
-pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 
 /// The configuration of a store.
 #[derive(Clone)]

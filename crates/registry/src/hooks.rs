@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_before};
+use waxseal_lsm::batch::{Batch, BatchOperation as Written, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Db, Precondition};
 use waxseal_lsm::env::work::{Mode as Work, lock};

@@ -19,7 +19,7 @@ use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::planted;
-use waxseal_lsm::read::Bounds;
+use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
 use waxseal_meta::beside::Beside;
@@ -94,7 +94,7 @@ impl<'a> Reading<'a> {
 
     /// Returns a page of the events of a family's keys within bounds in the family's order. The log is ordered by the
     /// bytes of the keys, so in a family with another order every event is examined.
-    pub(crate) fn page_of_range(&self, family: &Family, bounds: &Bounds, paging: &Paging) -> Result<Page> {
+    pub(crate) fn page_of_range(&self, family: &Family, bounds: &CursorBounds, paging: &Paging) -> Result<Page> {
         let (target, order) = (Target::family(family.name()), family.order());
         if order.is_bytewise() {
             return self.page(&target, plan_of_range(family.name(), bounds)?, paging);
@@ -375,7 +375,7 @@ fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> 
 }
 
 /// Returns true if a key is within bounds in an order.
-fn is_within(order: &Order, bounds: &Bounds, key: &[u8]) -> bool {
+fn is_within(order: &Order, bounds: &CursorBounds, key: &[u8]) -> bool {
     let begins = match &bounds.0 {
         Included(start) => order.compare(start, key).is_le(),
         Excluded(start) => order.compare(start, key).is_lt(),
@@ -390,7 +390,7 @@ fn is_within(order: &Order, bounds: &Bounds, key: &[u8]) -> bool {
 }
 
 /// Returns the plan of all events of a family's keys within bounds in byte order.
-fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
+fn plan_of_range(family: &str, bounds: &CursorBounds) -> Result<Plan> {
     let of = |key: &Vec<u8>| Query { below: true, ..Query::of(Target::key(family, key.clone())) }.plan();
     let whole = Query { below: true, ..Query::of(Target::family(family)) }.plan()?;
     let start = match &bounds.0 {

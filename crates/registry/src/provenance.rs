@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::{At, Db, Family, RecordPlace};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::Verify;
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::Check;
@@ -137,9 +137,12 @@ pub(crate) fn explain(
         written = stamp.map(|stamp| (session(stamp.session).name().to_owned(), Time(stamp.time)));
         lies = Some(match &found.place {
             RecordPlace::Active | RecordPlace::Frozen(_) => Lies::Memory,
-            RecordPlace::Table { level, number, uid, offset } => {
-                Lies::Table { uid: *uid, file: Name::Table(*number).to_string(), level: *level as u8, offset: *offset }
-            }
+            RecordPlace::Table { level, number, uid, offset } => Lies::Table {
+                uid: *uid,
+                file: StoreFileName::Table(*number).to_string(),
+                level: *level as u8,
+                offset: *offset,
+            },
         });
     }
     let lineage = match &lies {

@@ -15,7 +15,7 @@ use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::planted;
-use waxseal_lsm::read::Bounds;
+use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Chronicle, Draft};
 use waxseal_meta::{Emitter, Seal, Sealer};
@@ -146,8 +146,8 @@ impl Prepared {
     }
 }
 
-/// The operations that a store knows. A lost row refuses no open and no write: events, registrations and queries have the number of an
-/// operation, and its name makes that number again when it is defined again.
+/// The operations that a store knows. A lost row refuses no open and no write: events, registrations and queries have
+/// the number of an operation, and its name makes that number again when it is defined again.
 fn operations_of(db: &Db) -> Result<Operations> {
     let mut operations = Operations::new();
     let lost = rows_and_losses(db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
@@ -518,7 +518,7 @@ impl Registrar {
     pub fn query_range(
         &self,
         family: &Family,
-        bounds: &Bounds,
+        bounds: &CursorBounds,
         paging: &Paging,
         at: At<'_>,
         who: Option<&Session>,

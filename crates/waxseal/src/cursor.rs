@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::read::{Bounds, UserCursor};
+use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::{Seal, Sealer};
 
@@ -81,7 +81,7 @@ pub struct Row<'a> {
 }
 
 impl Cursor {
-    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Cursor {
+    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>, bounds: CursorBounds) -> Cursor {
         let at = cf.inner.scan(cf, at, bounds);
         Cursor { inner: Arc::clone(&cf.inner), at }
     }

@@ -14,7 +14,7 @@ use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Durability};
-use waxseal_lsm::read::{Bounds, UserCursor};
+use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Record;
 use waxseal_meta::{Counts, Sealer};
 use waxseal_registry::{Session as Who, Verb, is_watched};
@@ -226,7 +226,7 @@ impl Inner {
     }
 
     /// Opens an engine cursor.
-    pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
+    pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: CursorBounds) -> Result<UserCursor> {
         self.check(&cf.family)?;
         self.engine.cursor_checked(&cf.family, at, bounds, cf.scan_reading())
     }
@@ -509,8 +509,8 @@ impl Db {
         self.inner.engine.metrics()
     }
 
-    /// The counters and sizes of one column family, one of the store's own too; `metrics` looks at the tables of all. None if there is no
-    /// family of this name.
+    /// The counters and sizes of one column family, one of the store's own too; `metrics` looks at the tables of all.
+    /// None if there is no family of this name.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -525,7 +525,8 @@ impl Db {
         self.inner.engine.family_metrics(name)
     }
 
-    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened plain.
+    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened
+    /// plain.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

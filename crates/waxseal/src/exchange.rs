@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::db::{At, CursorBounds};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::exchange as work;
@@ -29,7 +29,7 @@ pub use waxseal_meta::exchange::{Exported, Form, Imported, LeftBehind, Manifest,
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     policy: Policy,
-    ranges: Vec<Bounds>,
+    ranges: Vec<CursorBounds>,
     versions: Versions,
     seqno: Option<Seqno>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::db::{At, Family};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Reading, Verify};
+use waxseal_lsm::options::{CfOptions, ReadSettings, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
@@ -184,15 +184,15 @@ impl ColumnFamily {
 
     /// Returns the verification and cache policy of point reads through this handle.
     #[inline]
-    pub(crate) fn point_reading(&self) -> Reading {
+    pub(crate) fn point_reading(&self) -> ReadSettings {
         let verify = self.policy.reads.unwrap_or(self.family.options().verify_reads);
-        Reading { verify, fill_cache: !self.policy.passing }
+        ReadSettings { verify, fill_cache: !self.policy.passing }
     }
 
     /// Returns the verification and cache policy of cursors made through this handle.
-    pub(crate) fn scan_reading(&self) -> Reading {
+    pub(crate) fn scan_reading(&self) -> ReadSettings {
         let verify = self.policy.scans.unwrap_or(self.family.options().verify_scans);
-        Reading { verify, fill_cache: !self.policy.passing }
+        ReadSettings { verify, fill_cache: !self.policy.passing }
     }
 
     /// Returns a handle to the same family with another verification policy; cheap to create. Reads through it verify

@@ -3,7 +3,7 @@
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Protection, Source};
+use waxseal_lsm::seam::{Companions, Draft, Protection, RecordSource};
 
 /// A record that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Cursor for Shown {
     fn record(&self) -> Record<'_> {
         self.records[self.at].record()
     }
-    fn source(&self) -> Source<'_> {
-        Source { protection: self.protection, ..Source::default() }
+    fn source(&self) -> RecordSource<'_> {
+        RecordSource { protection: self.protection, ..RecordSource::default() }
     }
 }

@@ -16,7 +16,7 @@ use waxseal_lsm::inject::{self as way, Fate, Passing};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
 use waxseal_lsm::sst::Table;
-use waxseal_lsm::sst::fuzzing::Site as Part;
+use waxseal_lsm::sst::fuzzing::CorruptionSite as Part;
 
 use super::anatomy::{Anatomy, Block, spans};
 use super::damage::{Dice, cut_out, double, flip, zero};

@@ -2,7 +2,7 @@
 //! decoded or rejected, nothing panics, and a pass over sorted records writes sorted records.
 
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Protection, Rows, Source};
+use waxseal_lsm::seam::{Protection, RecordSource, RowRewriter};
 
 use waxseal_meta::exchange::Manifest;
 use waxseal_meta::exchange::pairing::{Pairing, Written};
@@ -34,7 +34,7 @@ pub fn fuzz_rows(bytes: &[u8]) {
     for form in [Form::Faithful, Form::Literal, Form::Safe] {
         for written in [Written::Both, Written::SafeRows, Written::Nothing] {
             let mut pass = Pairing::new(form, written, Box::new(|_| Ok(())));
-            let source = Source { protection: Protection::None, file: "000001.tbl", offset: 64 };
+            let source = RecordSource { protection: Protection::None, file: "000001.tbl", offset: 64 };
             for (key, seqno, kind, value) in &records {
                 let record = Record { key, seqno: *seqno, kind: *kind, value, companion: &[] };
                 if !pass.takes(&record, source).unwrap_or(true) {

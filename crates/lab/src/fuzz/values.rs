@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::batch::Operations;
+use waxseal_lsm::batch::BatchOperations;
 use waxseal_lsm::env::{Fs, MemoryFs, Open};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::Kind;
@@ -27,7 +27,7 @@ pub fn frame(bytes: &[u8]) {
     let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
     let mut values = LoggedValues::new(fs, Path::new("/"), Arc::new(Plain));
     if let Ok(body) = values.expand(bytes, &mut |_, _| true, &mut LostValues::default()) {
-        let operations = Operations::new(body).into_iter().flatten();
+        let operations = BatchOperations::new(body).into_iter().flatten();
         assert!(operations.flatten().all(|operation| operation.kind != Kind::BlobPointer));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::env::{Env, Machine, ManualClock, MemoryFs, Open, SeededRandom, work};
 use waxseal_lsm::frame::{FRAME_HEADER_BYTES, FrameHeader};
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 
 use waxseal_lsm::wal::fuzzing::{PAGE, first_pages};
 use waxseal_lsm::wal::{LogPlace, LogProofs, LogStart, recover, set_aside};
@@ -39,15 +39,15 @@ pub fn log(data: &[u8]) {
         work: work::Mode::Stepped,
     };
     let dir = Path::new("/log");
-    let write = |name: Name, bytes: &[u8]| {
+    let write = |name: StoreFileName, bytes: &[u8]| {
         let file = env.fs.open(&dir.join(name.to_string()), Open::Create)?;
         file.write_at(bytes, 0)
     };
     let written = env
         .fs
         .create_dir_all(dir)
-        .and_then(|()| write(Name::Segment(2), &segment))
-        .and_then(|()| write(Name::Ring(1), &ring));
+        .and_then(|()| write(StoreFileName::Segment(2), &segment))
+        .and_then(|()| write(StoreFileName::Ring(1), &ring));
     debug_assert!(written.is_ok(), "files in memory");
     let machine = if moved { Machine { device: 2, ..MACHINE } } else { MACHINE };
     let facts = LogProofs { permanent: *flags as u64, ..LogProofs::default() };

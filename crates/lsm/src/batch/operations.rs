@@ -7,7 +7,7 @@ use crate::record::{Kind, MAX_KEY_BYTES, companion};
 
 /// One operation of a body, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation<'a> {
+pub struct BatchOperation<'a> {
     /// The family's id.
     pub family: u32,
     /// The kind of operation.
@@ -22,27 +22,27 @@ pub struct Operation<'a> {
 
 /// Iterates over the operations of a body. Any bytes are decoded or rejected, never trusted.
 #[derive(Debug)]
-pub struct Operations<'a> {
+pub struct BatchOperations<'a> {
     reader: Reader<'a>,
     left: u64,
 }
 
-impl<'a> Operations<'a> {
+impl<'a> BatchOperations<'a> {
     /// Starts at the count. Rejects a count that cannot fit.
-    pub fn new(body: &'a [u8]) -> Result<Operations<'a>> {
+    pub fn new(body: &'a [u8]) -> Result<BatchOperations<'a>> {
         let mut reader = Reader::new(body);
         let left = reader.varint()?;
         if left > reader.remaining() as u64 / 4 {
             return Err(Error::structural("a batch claims more operations than it can hold"));
         }
         companion::take(&mut reader)?; // a header of skippable entries
-        Ok(Operations { reader, left })
+        Ok(BatchOperations { reader, left })
     }
 
     /// Starts after a count.
     #[inline]
-    pub(super) fn behind_count(bytes: &'a [u8], left: u64) -> Operations<'a> {
-        Operations { reader: Reader::new(bytes), left }
+    pub(super) fn behind_count(bytes: &'a [u8], left: u64) -> BatchOperations<'a> {
+        BatchOperations { reader: Reader::new(bytes), left }
     }
 
     /// Ends the iteration after an error.
@@ -60,7 +60,7 @@ impl<'a> Operations<'a> {
 
     /// Returns the next operation; `None` at the end.
     #[inline(always)]
-    pub(crate) fn step(&mut self) -> Result<Option<Operation<'a>>> {
+    pub(crate) fn step(&mut self) -> Result<Option<BatchOperation<'a>>> {
         if self.left == 0 {
             return if self.reader.is_empty() { Ok(None) } else { Err(self.end(rest_behind())) };
         }
@@ -69,7 +69,7 @@ impl<'a> Operations<'a> {
     }
 
     #[inline(always)]
-    fn read(&mut self) -> Result<Operation<'a>> {
+    fn read(&mut self) -> Result<BatchOperation<'a>> {
         let (kind, family, key, value) = match self.short_head() {
             Some(head) => head,
             None => self.read_long_head()?,
@@ -77,7 +77,7 @@ impl<'a> Operations<'a> {
         let bytes = self.reader.bytes(key + value)?;
         let companion = companion::take(&mut self.reader)?;
         let (key, value) = bytes.split_at(key);
-        Ok(Operation { family, kind, key, value, companion })
+        Ok(BatchOperation { family, kind, key, value, companion })
     }
 
     /// Decodes a header whose kind, family and both lengths take one byte each, as nearly all do.
@@ -109,8 +109,8 @@ fn rest_behind() -> Error {
     Error::structural("bytes behind the last operation")
 }
 
-impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>>;
+impl<'a> Iterator for BatchOperations<'a> {
+    type Item = Result<BatchOperation<'a>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {

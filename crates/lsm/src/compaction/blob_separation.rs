@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::job::Job;
+use super::job::CompactionJob;
 use crate::checksum::Uid;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 use crate::pointer::{POINTER_BYTES, Pointer};
 use crate::record::{Kind, Record};
@@ -50,7 +50,7 @@ pub(super) struct BlobSeparation<'a> {
 }
 
 impl<'a> BlobSeparation<'a> {
-    pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> BlobSeparation<'a> {
+    pub(super) fn new(job: &CompactionJob<'_>, collects: &'a BTreeSet<Uid>) -> BlobSeparation<'a> {
         // The protector's own rows are paired with the records as stored.
         let stay = job.values.is_none() || job.companions.has_rows();
         BlobSeparation {
@@ -76,9 +76,9 @@ impl<'a> BlobSeparation<'a> {
     #[inline]
     pub(super) fn place(
         &mut self,
-        job: &Job<'_>,
+        job: &CompactionJob<'_>,
         record: &Record<'_>,
-        names: &mut Vec<Name>,
+        names: &mut Vec<StoreFileName>,
     ) -> Result<Option<[u8; POINTER_BYTES]>> {
         match record.kind {
             Kind::Put if self.from_bytes.is_some_and(|bytes| record.value.len() >= bytes) => {
@@ -92,9 +92,9 @@ impl<'a> BlobSeparation<'a> {
     /// Moves a value, if its file is being collected and the value can be read.
     fn collect(
         &mut self,
-        job: &Job<'_>,
+        job: &CompactionJob<'_>,
         record: &Record<'_>,
-        names: &mut Vec<Name>,
+        names: &mut Vec<StoreFileName>,
     ) -> Result<Option<[u8; POINTER_BYTES]>> {
         let pointer = Pointer::decode(record.value)?;
         let Some(shelf) = job.values.filter(|_| self.collects.contains(&pointer.uid)) else { return Ok(None) };
@@ -118,11 +118,11 @@ impl<'a> BlobSeparation<'a> {
 
     fn write(
         &mut self,
-        job: &Job<'_>,
+        job: &CompactionJob<'_>,
         key: &[u8],
         value: &[u8],
         term: u64,
-        names: &mut Vec<Name>,
+        names: &mut Vec<StoreFileName>,
     ) -> Result<[u8; POINTER_BYTES]> {
         if self.open.as_ref().is_some_and(|open| open.file_bytes() >= job.options.table_bytes.saturating_mul(TABLES)) {
             self.finish_file()?;
@@ -131,7 +131,7 @@ impl<'a> BlobSeparation<'a> {
             Some(open) => open,
             None => {
                 let number = (job.next_file)();
-                names.push(Name::Values(number));
+                names.push(StoreFileName::Values(number));
                 self.open.insert(BlobWriter::create(job.env, job.dir, number, job.options.compression)?)
             }
         };
@@ -168,7 +168,7 @@ impl<'a> BlobSeparation<'a> {
 /// Records for each table of a pass which value files it points into, and balances the ledger over the files that the
 /// pass wrote.
 pub(super) fn record_blob_refs(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     made: &NewBlobFiles,
     tables: &mut [TableMeta],
     refs: &[BlobRefs],

@@ -16,7 +16,7 @@ use crate::sst::Dictionary;
 use crate::values::BlobFiles;
 
 /// The parameters of a pass; plain facts, not the store.
-pub struct Job<'a> {
+pub struct CompactionJob<'a> {
     /// Files and randomness.
     pub env: &'a Env,
     /// The store's directory.

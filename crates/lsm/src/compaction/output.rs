@@ -30,17 +30,19 @@ use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::inject;
 use crate::interrupt;
 use crate::ledger::Ledger;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::KIB;
 use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
-use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
+use crate::seam::{
+    Build, Check, Companions, DropReason, Emitted, Emitting, PassRecord, Protection, RecordSource, RowRewriter, is_over,
+};
+use crate::sst::{CompanionSummary, Finished, Writer, WriterSettings, not_served};
 use crate::values::BlobBuffer;
 use crate::version::TableMeta;
 
 use super::blob_separation::{BlobRefs, BlobSeparation, NewBlobFiles, record_blob_refs};
-pub use super::job::Job;
+pub use super::job::CompactionJob;
 use super::rules::{RecordDecision, Rules};
 use super::split::Splitter;
 
@@ -54,7 +56,7 @@ const CHECKED_RECORD_BYTES: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct PassOptions<'a> {
     /// The companions that the inputs carry; `None`: those that the protector makes.
-    pub carried: Option<Carried>,
+    pub carried: Option<CompanionSummary>,
     /// True to check each record at its source.
     pub checks_inputs: bool,
     /// True to request rows for other families from the protector.
@@ -145,7 +147,7 @@ impl PassResult {
 ///
 /// On any error the files written so far are removed, as far as possible.
 pub fn write_tables(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     cursor: &mut dyn Cursor,
     rules: Rules<impl FnMut(&[u8]) -> bool>,
     splitter: Splitter,
@@ -155,7 +157,7 @@ pub fn write_tables(
 
 /// Writes tables like `write_tables`, with the deviations in `pass`.
 pub fn write_pass(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     cursor: &mut dyn Cursor,
     rules: Rules<impl FnMut(&[u8]) -> bool>,
@@ -179,7 +181,7 @@ pub(super) struct PartOutput {
     outcome: Result<()>,
     written: PassResult,
     /// Files created, finished or not.
-    names: Vec<Name>,
+    names: Vec<StoreFileName>,
     /// The value files that each table points into, and those that were written.
     refs: Vec<BlobRefs>,
     made: NewBlobFiles,
@@ -197,14 +199,14 @@ impl PartOutput {
 
 /// Writes the records that a pass keeps within a span of keys. The files stay, whatever the result, until `close`.
 pub(super) fn write_span(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
     span: PartRange<'_>,
 ) -> PartOutput {
-    let carried = pass.carried.clone().unwrap_or_else(|| Carried::of_keeper(&**job.companions));
+    let carried = pass.carried.clone().unwrap_or_else(|| CompanionSummary::of_keeper(&**job.companions));
     let mut outputs = Outputs {
         job,
         pass,
@@ -232,7 +234,7 @@ pub(super) fn write_span(
 /// Joins the parts of a pass, in key order: concatenates their tables, and balances one ledger over all of them (I11).
 /// On any error all files are removed, as far as possible.
 pub(super) fn close(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     parts: impl IntoIterator<Item = PartOutput>,
 ) -> Result<PassResult> {
@@ -264,7 +266,7 @@ pub(super) fn close(
 
 /// Balances the ledger (I11): see the module's documentation.
 fn balance(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     tables: &[TableMeta],
     derived: &Ledger,
@@ -293,10 +295,10 @@ fn balance(
 }
 
 struct Outputs<'a> {
-    job: &'a Job<'a>,
+    job: &'a CompactionJob<'a>,
     pass: &'a PassOptions<'a>,
     span: PartRange<'a>,
-    carried: Carried,
+    carried: CompanionSummary,
     /// True if the protector does not know the companions of these records: it only carries them along.
     is_strange: bool,
     open: Option<OpenOutput>,
@@ -305,7 +307,7 @@ struct Outputs<'a> {
     given: Vec<Emitted>,
     values: BlobSeparation<'a>,
     refs: Vec<BlobRefs>,
-    names: Vec<Name>,
+    names: Vec<StoreFileName>,
     /// Buffer for a companion that the protector rewrites.
     companion: Vec<u8>,
     derived: Ledger,
@@ -320,7 +322,7 @@ struct Outputs<'a> {
 #[derive(Default)]
 struct HeldRecord {
     /// The record, or an earlier one whose buffers are reused.
-    row: Option<Row>,
+    row: Option<PassRecord>,
     /// The drop reason and the ledger term; `None` if no record is held.
     reason: Option<(DropReason, u64)>,
 }
@@ -329,13 +331,13 @@ impl HeldRecord {
     fn take(&mut self, record: &Record<'_>, protection: Protection, reason: (DropReason, u64)) {
         match &mut self.row {
             Some(row) => row.set(record, protection),
-            None => self.row = Some(Row::copy(record, protection)),
+            None => self.row = Some(PassRecord::copy(record, protection)),
         }
         self.reason = Some(reason);
     }
 
     /// Returns and clears the held record, if there is one.
-    fn release(&mut self) -> Option<(&Row, (DropReason, u64))> {
+    fn release(&mut self) -> Option<(&PassRecord, (DropReason, u64))> {
         let reason = self.reason.take()?;
         self.row.as_ref().map(|row| (row, reason))
     }
@@ -481,8 +483,8 @@ impl Outputs<'_> {
     }
 
     /// Returns the source of a record; without protection if the protector cannot judge its companions.
-    fn source<'s>(&self, source: Source<'s>) -> Source<'s> {
-        if self.is_strange { Source { protection: Protection::Foreign, ..source } } else { source }
+    fn source<'s>(&self, source: RecordSource<'s>) -> RecordSource<'s> {
+        if self.is_strange { RecordSource { protection: Protection::Foreign, ..source } } else { source }
     }
 
     /// Requests rows for other families from the protector, and counts them.
@@ -497,13 +499,13 @@ impl Outputs<'_> {
     }
 
     /// Checks a record at its source. A record whose companion alone is damaged passes: the companion is corrected.
-    fn check(&self, record: &Record<'_>, source: Source<'_>) -> Result<()> {
+    fn check(&self, record: &Record<'_>, source: RecordSource<'_>) -> Result<()> {
         let check = self.job.companions.verify(record, hash_key(record.key), source.protection);
         if check.serves() { Ok(()) } else { Err(placed(not_served(record, check), source)) }
     }
 
     /// Returns the ledger term of a dropped record.
-    fn term_of_dropped(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<u64> {
+    fn term_of_dropped(&mut self, record: &Record<'_>, source: RecordSource<'_>) -> Result<u64> {
         let companions = self.job.companions;
         let check = companions.verify(record, hash_key(record.key), source.protection);
         self.companion.clear();
@@ -522,7 +524,7 @@ impl Outputs<'_> {
     }
 
     /// Writes the groups into which the protector has inserted its own rows. A table ends only before a group.
-    fn put_groups(&mut self, own: Option<&mut (dyn Rows + '_)>, splitter: &mut Splitter) -> Result<()> {
+    fn put_groups(&mut self, own: Option<&mut (dyn RowRewriter + '_)>, splitter: &mut Splitter) -> Result<()> {
         let Some(own) = own else { return Ok(()) };
         while let Some(group) = own.next_group() {
             for (at, row) in group.iter().enumerate() {
@@ -604,9 +606,9 @@ impl Outputs<'_> {
     fn open_table(&mut self) -> Result<OpenOutput> {
         let job = self.job;
         let number = (job.next_file)();
-        let name = Name::Table(number).to_string();
+        let name = StoreFileName::Table(number).to_string();
         let file = job.env.fs.open(&job.dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
-        self.names.push(Name::Table(number));
+        self.names.push(StoreFileName::Table(number));
         let uid = job.env.random.uid();
         let settings = WriterSettings {
             order: job.options.order.clone(),
@@ -629,7 +631,7 @@ impl Outputs<'_> {
 
     fn finish_table(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        let name = Name::Table(open.number);
+        let name = StoreFileName::Table(open.number);
         let finished: Finished = open.writer.finish()?;
         match self.job.unsynced {
             _ if planted!(EditBeforeTableSync, true, false) => {}
@@ -662,6 +664,6 @@ fn pointing<'r>(record: &Record<'r>, pointer: &'r [u8]) -> Record<'r> {
 
 /// Adds the file and block of a record to an error, if the record comes from a file.
 #[cold]
-fn placed(error: Error, source: Source<'_>) -> Error {
+fn placed(error: Error, source: RecordSource<'_>) -> Error {
     if source.file.is_empty() { error } else { error.in_file(source.file, source.offset) }
 }

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::output::{Job, PartOutput, PartRange, PassOptions, PassResult, close, write_span};
+use super::output::{CompactionJob, PartOutput, PartRange, PassOptions, PassResult, close, write_span};
 use super::rules::Rules;
 use super::split::Splitter;
 use crate::cursor::Cursor;
@@ -18,7 +18,7 @@ use crate::env::work::{Mode, side_by_side};
 use crate::error::Result;
 
 /// The inputs and decision rules of one part.
-pub struct Part<B> {
+pub struct CompactionPart<B> {
     /// The merged inputs; the part seeks to its own start.
     pub cursor: Box<dyn Cursor>,
     /// Decides which records may be dropped.
@@ -29,18 +29,18 @@ pub struct Part<B> {
 
 /// Runs a pass in parts that begin at the given keys, which ascend. `part` is called once for each.
 pub fn write_parts<B: FnMut(&[u8]) -> bool + Send>(
-    job: &Job<'_>,
+    job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     cuts: &[Vec<u8>],
-    mut part: impl FnMut() -> Result<Part<B>>,
+    mut part: impl FnMut() -> Result<CompactionPart<B>>,
 ) -> Result<PassResult> {
     let stop = AtomicBool::new(false);
     let bound = |at: Option<usize>| at.and_then(|at| cuts.get(at)).map(Vec::as_slice);
     let spans =
         (0..=cuts.len()).map(|at| PartRange { from: bound(at.checked_sub(1)), to: bound(Some(at)), stop: Some(&stop) });
     let parts = spans.map(|span| part().map(|part| (span, part))).collect::<Result<Vec<_>>>()?;
-    let write = |(span, part): (PartRange<'_>, Part<B>)| {
-        let Part { mut cursor, rules, splitter } = part;
+    let write = |(span, part): (PartRange<'_>, CompactionPart<B>)| {
+        let CompactionPart { mut cursor, rules, splitter } = part;
         let done = write_span(job, pass, &mut *cursor, rules, splitter, span);
         if done.has_failed() {
             stop.store(true, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::env::File;
 use crate::env::work::lock;
 use crate::error::{IoContext, Result};
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// Finished tables that are not durable yet.
 ///
@@ -16,11 +16,11 @@ use crate::names::Name;
 /// file system's journal: with 1,000 tables of 1 kB on ext4, 0.2 ms each instead of 3 to 8.
 #[derive(Debug, Default)]
 pub struct UnsyncedTables {
-    files: Mutex<Vec<(Name, Arc<dyn File>)>>,
+    files: Mutex<Vec<(StoreFileName, Arc<dyn File>)>>,
 }
 
 impl UnsyncedTables {
-    pub(super) fn add(&self, name: Name, file: Arc<dyn File>, size: u64) {
+    pub(super) fn add(&self, name: StoreFileName, file: Arc<dyn File>, size: u64) {
         file.advise(0, size, false); // starts writing the pages
         lock(&self.files).push((name, file));
     }

@@ -6,7 +6,7 @@ use super::Cursor;
 use crate::error::Result;
 use crate::order::Order;
 use crate::record::{AsRecord, Record, Seqno};
-use crate::seam::{Protection, Source};
+use crate::seam::{Protection, RecordSource};
 
 /// A cursor over records in memory, which are in internal order.
 #[derive(Debug)]
@@ -81,8 +81,8 @@ impl<R: AsRecord + Send> Cursor for ListCursor<R> {
         self.records[self.at.unwrap_or(0)].as_record()
     }
 
-    fn source(&self) -> Source<'_> {
-        Source { protection: self.protection, ..Source::default() }
+    fn source(&self) -> RecordSource<'_> {
+        RecordSource { protection: self.protection, ..RecordSource::default() }
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Cursor, ListCursor};
 use crate::error::{Error, Result};
 use crate::order::{Comparator, Order};
 use crate::record::{AsRecord, Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Protection, Source};
+use crate::seam::{Protection, RecordSource};
 
 /// A record that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,8 +114,8 @@ impl Cursor for VecCursor {
     fn record(&self) -> Record<'_> {
         self.list.record()
     }
-    fn source(&self) -> Source<'_> {
-        Source::default()
+    fn source(&self) -> RecordSource<'_> {
+        RecordSource::default()
     }
 }
 

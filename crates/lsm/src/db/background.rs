@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::expire::until_expiry;
-use super::inner::Inner;
+use super::inner::StoreInner;
 use super::lanes::{LANES, Lane, RETRY};
 use super::{Access, Event};
 use crate::env::work::{Mode, spawn};
 use crate::error::{ErrorKind, IoContext, Result};
 
-impl Inner {
+impl StoreInner {
     /// Starts the lanes' threads.
-    pub(crate) fn start_lanes(self: &Arc<Inner>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+    pub(crate) fn start_lanes(self: &Arc<StoreInner>) -> Result<Vec<std::thread::JoinHandle<()>>> {
         if self.lanes().mode == Mode::Stepped || self.context().access != Access::Write {
             return Ok(Vec::new());
         }

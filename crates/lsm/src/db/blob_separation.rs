@@ -3,18 +3,18 @@
 //! In:    a batch as the caller built it.
 //! Out:   the batch with pointers instead of large values, and the blob files, held until it is applied.
 //! Holds: used only if the commit itself is not synced. A synced commit would wait for two files instead of one, so its
-//!        values go to the log and a flush separates them (`compaction::blob_separation`). The same applies to commits that must
-//!        not wait for a file, to system families, to record protectors with rows of their own, and to records from
-//!        which a flush may emit rows.
+//!        values go to the log and a flush separates them (`compaction::blob_separation`). The same applies to commits
+//!        that must not wait for a file, to system families, to record protectors with rows of their own, and to
+//!        records from which a flush may emit rows.
 //! Costs: one write of each value, none of which goes to the log; two passes over it for its checksums.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::catalog::{Catalog, Families};
+use super::catalog::{Catalog, FamilyMap};
 use super::family::{Family, Generation};
-use crate::batch::{Batch, Operation};
+use crate::batch::{Batch, BatchOperation};
 use crate::checksum::hash_key;
 use crate::env::work::lock;
 use crate::error::{Damage, Error, Result, Verdict};
@@ -61,7 +61,7 @@ fn least_separated<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
 }
 
 /// The state of blob separation in an open store.
-pub(super) struct BlobSeparation {
+pub(super) struct BlobSeparator {
     /// The smallest value size that a commit to any family moves to a blob file.
     least_bytes: AtomicUsize,
     /// True if the manifest records that the log may point into blob files.
@@ -72,9 +72,9 @@ pub(super) struct BlobSeparation {
     unsynced: Arc<UnsyncedBlobs>,
 }
 
-impl BlobSeparation {
-    pub(super) fn new<'a>(families: impl Iterator<Item = &'a Family>, log_points: bool) -> BlobSeparation {
-        BlobSeparation {
+impl BlobSeparator {
+    pub(super) fn new<'a>(families: impl Iterator<Item = &'a Family>, log_points: bool) -> BlobSeparator {
+        BlobSeparator {
             least_bytes: AtomicUsize::new(least_separated(families)),
             log_points: AtomicBool::new(log_points),
             families: Mutex::default(),
@@ -119,7 +119,7 @@ impl BlobSeparation {
                 return Ok(None);
             }
             let Some(shelf) = family.shelf().values() else { return Ok(None) };
-            let Operation { kind, key, value, .. } = *operation;
+            let BatchOperation { kind, key, value, .. } = *operation;
             let mut companion = operation.companion.to_vec();
             catalog.context().companions.bind(&mut companion, None, 0);
             let record = Record { key, seqno: 0, kind, value, companion: &companion };
@@ -160,7 +160,7 @@ impl BlobSeparation {
     /// Returns true if a family may separate values now. The descriptor of an unfinished blob file stays open until its
     /// flush. Therefore at most a quarter of the open-file bound may be unfinished blob files; values of other families
     /// go to the log until some are flushed.
-    fn may_separate(&self, catalog: &Catalog, families: &Families, family: &Family) -> bool {
+    fn may_separate(&self, catalog: &Catalog, families: &FamilyMap, family: &Family) -> bool {
         if family.intake().is_open() {
             return true;
         }

@@ -20,7 +20,7 @@ use crate::env::work::lock;
 use crate::env::{Env, Open, read_into};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::identity::StoreIdentity;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
 use crate::version::{self, Contents, Edit, EditChange, Manifest, ManifestState, Marked};
@@ -60,14 +60,15 @@ fn check_empty(dir: &Path, env: &Env) -> Result<()> {
 fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
     let started = flusher.context().now_nanos();
     let (mut state, identity, tables) = picture(flusher)?;
-    let left = version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock);
+    let left = version::our_files(env, dir)?.iter().any(|name| *name != StoreFileName::Lock);
     if left {
         remove_ours(dir, env)?; // of an interrupted creation
     }
     version::mark_unfinished(env, dir, Marked::UnfinishedCheckpoint)?;
     // A blob file that several tables point into is copied once.
     let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
-    let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
+    let names =
+        tables.iter().flat_map(|table| [vec![StoreFileName::Table(table.meta().number)], values(table)].concat());
     for name in names.collect::<BTreeSet<_>>() {
         copy_file(flusher, dir, env, name)?;
     }
@@ -116,7 +117,7 @@ fn picture(flusher: &Flusher) -> Result<(ManifestState, StoreIdentity, Vec<Arc<T
     Ok((state, identity, tables.collect()))
 }
 
-fn copy_file(flusher: &Flusher, dir: &Path, env: &Env, name: Name) -> Result<()> {
+fn copy_file(flusher: &Flusher, dir: &Path, env: &Env, name: StoreFileName) -> Result<()> {
     let (from, to) = (flusher.context().path(name), dir.join(name.to_string()));
     if env.fs.link(&from, &to).is_ok() {
         return Ok(());

@@ -20,12 +20,12 @@
 use std::sync::atomic::Ordering;
 
 use super::blob_separation::damaged_batch;
-use super::catalog::Families;
-use super::family::{Family, Target};
+use super::catalog::FamilyMap;
+use super::family::{ApplyTarget, Family};
 use super::lanes::Lane;
-use super::store_log::Log;
+use super::store_log::OpenLog;
 use super::write_path::{Apply, WritePath};
-use crate::batch::{Batch, EncodedOperations, Operation, Operations, Sum, distance};
+use crate::batch::{Batch, BatchOperation, BatchOperations, EncodedOperations, Sum, distance};
 use crate::checksum::{hash, hash_key};
 use crate::codec::{Reader, put_varint};
 use crate::compaction::Stall;
@@ -43,8 +43,8 @@ use crate::wal::{EpochChange, OrderCondition, Whole};
 /// 5.2).
 const NO_FAMILY: u32 = u32::MAX;
 
-/// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing. The
-/// caller must then rebuild the batch.
+/// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing.
+/// The caller must then rebuild the batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Precondition(OrderCondition);
 
@@ -90,7 +90,7 @@ impl WritePath {
     /// `step` performs one step of background work.
     pub(super) fn commit(
         &self,
-        log: &Log,
+        log: &OpenLog,
         batch: &mut Batch,
         durability: Durability,
         Precondition(under): &Precondition,
@@ -137,7 +137,7 @@ impl WritePath {
     #[inline]
     fn commit_summed(
         &self,
-        log: &Log,
+        log: &OpenLog,
         (batch, hash): (&mut Batch, u64),
         durability: Durability,
         under: &OrderCondition,
@@ -198,8 +198,8 @@ impl WritePath {
         // companion's bytes.
         let promised = planted!(SwallowedSealTaken, Protection::Partial, keeper.written());
         let (mut room, mut long) = ([0; 64], Vec::new());
-        for (operation, known_hash) in Operations::new(sum.bytes)?.zip(batch.key_hashes()) {
-            let Operation { family, kind, key, value, companion } = operation?;
+        for (operation, known_hash) in BatchOperations::new(sum.bytes)?.zip(batch.key_hashes()) {
+            let BatchOperation { family, kind, key, value, companion } = operation?;
             let bound = match room.get_mut(..companion.len()) {
                 Some(room) => room,
                 None => {
@@ -226,13 +226,13 @@ impl WritePath {
     /// Applies a fast-path frame, publishes and acknowledges it. No thread waits for this frame's application: a
     /// waiting thread has a later frame.
     #[inline]
-    fn apply_alone(&self, log: &Log, apply: &mut Apply, whole: &Whole<()>, batch: &Batch) -> Result<()> {
+    fn apply_alone(&self, log: &OpenLog, apply: &mut Apply, whole: &Whole<()>, batch: &Batch) -> Result<()> {
         let outcome = self.apply_batch(apply, whole, batch.operations(), batch.encoded());
         outcome.and_then(|()| self.publish(log, apply, whole.end)).map_err(|error| log.wal().halt(error))
     }
 
     /// Applies complete frames until the frame that ends at `end` has been applied, by this thread or another.
-    pub(super) fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
+    pub(super) fn apply_through(&self, log: &OpenLog, end: u64) -> Result<()> {
         loop {
             let mut apply = lock(&self.applier.apply);
             self.apply_whole(log, &mut apply)?;
@@ -256,14 +256,14 @@ impl WritePath {
     /// Applies the complete frames to the memtables, publishes and acknowledges them. Called under the apply lock.
     ///
     /// Fails in a halted store, where earlier frames may be missing.
-    fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
+    fn apply_whole(&self, log: &OpenLog, apply: &mut Apply) -> Result<()> {
         self.store_log().check_halted()?;
         let mut group = std::mem::take(&mut apply.group);
         log.wal().take_whole(&mut group);
         let all = || {
             group.iter().try_for_each(|whole| {
                 let encoded = &*whole.payload.bytes;
-                self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
+                self.apply_batch(apply, whole, BatchOperations::new(encoded)?, encoded)
             })
         };
         let outcome = or_undo(all, || self.store_log().halt_unwound("a commit was applied"));
@@ -281,7 +281,7 @@ impl WritePath {
     /// Publishes all applied frames up to the one that ends at `end`, and acknowledges them. Called under the apply
     /// lock.
     #[inline]
-    fn publish(&self, log: &Log, apply: &mut Apply, end: u64) -> Result<()> {
+    fn publish(&self, log: &OpenLog, apply: &mut Apply, end: u64) -> Result<()> {
         self.store_log().visible.store(apply.last_seqno, Ordering::Release);
         apply.offset = end;
         log.wal().acknowledge(end)
@@ -291,7 +291,7 @@ impl WritePath {
         &self,
         apply: &mut Apply,
         whole: &Whole<T>,
-        mut operations: Operations<'_>,
+        mut operations: BatchOperations<'_>,
         encoded: &EncodedOperations,
     ) -> Result<()> {
         let mut at = 0;
@@ -299,7 +299,7 @@ impl WritePath {
             if !apply.target.as_ref().is_some_and(|target| target.is_that_of(operation.family)) {
                 apply.target = self.catalog().families().by_id.get(&operation.family).map(Family::target);
             }
-            if let Some(Target { family, generation: active, .. }) = &apply.target {
+            if let Some(ApplyTarget { family, generation: active, .. }) = &apply.target {
                 let ends = family.options().key_ends_in_seqno;
                 let place = (whole.seqno, at);
                 let (record, term) =
@@ -414,7 +414,7 @@ impl WritePath {
 }
 
 /// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in commit order.
-fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
+fn freeze_named(families: &FamilyMap, key: &[u8], seqno: Seqno) {
     let id = Reader::new(key).varint().ok().and_then(|id| u32::try_from(id).ok());
     if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
         family.freeze(seqno);
@@ -423,7 +423,7 @@ fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
 
 /// Checks that a batch may be written to all families that it names.
 #[inline]
-fn check_families(families: &Families, batch: &Batch) -> Result<()> {
+fn check_families(families: &FamilyMap, batch: &Batch) -> Result<()> {
     let mut any_ends_in_seqno = false;
     for id in batch.families() {
         match families.by_id.get(id) {
@@ -439,9 +439,9 @@ fn check_families(families: &Families, batch: &Batch) -> Result<()> {
 
 /// Checks that keys ending in a seqno refer to operations of their own batch.
 #[cold]
-fn check_keys(families: &Families, batch: &Batch) -> Result<()> {
+fn check_keys(families: &FamilyMap, batch: &Batch) -> Result<()> {
     for (at, operation) in (0..).zip(batch.operations()) {
-        let Operation { family, key, .. } = operation?;
+        let BatchOperation { family, key, .. } = operation?;
         let ends = families.by_id.get(&family).is_some_and(|family| family.options().key_ends_in_seqno);
         if ends && distance(key).is_some_and(|distance| distance > at) {
             return Err(Error::invalid("a key ends in the seqno of an operation in front of its batch"));

@@ -26,12 +26,12 @@ use super::snapshot::Horizon;
 use super::store_log::StoreLog;
 use super::warm::{Input, Warmth};
 use super::write_path::WritePath;
-use super::{Event, Levels, TableHandle};
+use super::{Event, TableHandle, TableLevels};
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
-use crate::compaction::output::{ExpiryRule, Job, PassOptions, PassResult};
+use crate::compaction::output::{CompactionJob, ExpiryRule, PassOptions, PassResult};
 use crate::compaction::packing::{self};
-use crate::compaction::parts::{Part, write_parts};
+use crate::compaction::parts::{CompactionPart, write_parts};
 use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
 use crate::compaction::{
     CompactionPlan, IoPriority, PlanAction, Reason, Rules, Splitter, blob_gc, expired, space_compaction, split,
@@ -42,13 +42,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::merge::{self, ConcatCursor, merged};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::Compression;
 use crate::planted;
-use crate::read::Bounds;
+use crate::read::CursorBounds;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
-use crate::sst::{Carried, train_for};
+use crate::sst::{CompanionSummary, train_for};
 use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
@@ -250,7 +250,7 @@ impl Compactor {
         blob_gc::pick_stale(picture, reason, &of)
     }
 
-    pub(super) fn compact_range(&self, family: &Family, bounds: &Bounds, step: &dyn Fn() -> bool) -> Result<()> {
+    pub(super) fn compact_range(&self, family: &Family, bounds: &CursorBounds, step: &dyn Fn() -> bool) -> Result<()> {
         let (low, high) = (bound_key(&bounds.0), bound_key(&bounds.1));
         let newest = self.catalog().next_file.load(Ordering::Relaxed);
         for level in 0..LEVELS {
@@ -289,7 +289,7 @@ impl Compactor {
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
     fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Warmth> {
-        let (picture, started) = (Tables::of(family), self.context().now_nanos());
+        let (picture, started) = (MergeView::of(family), self.context().now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(Warmth::default()); // dropped meanwhile
@@ -340,7 +340,7 @@ impl Compactor {
         &self,
         family: &Family,
         plan: &CompactionPlan,
-        (picture, inputs): (&Tables, &[Input]),
+        (picture, inputs): (&MergeView, &[Input]),
         started: u64,
     ) -> Result<Warmth> {
         let stale = stale_files(
@@ -434,11 +434,11 @@ impl Compactor {
         &self,
         family: &Family,
         plan: &CompactionPlan,
-        (picture, inputs): (&Tables, &[Input]),
+        (picture, inputs): (&MergeView, &[Input]),
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
     ) -> Result<(PassResult, u64)> {
-        let Tables { levels, fences } = picture;
+        let MergeView { levels, fences } = picture;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
@@ -447,7 +447,7 @@ impl Compactor {
             properties.push(table.table()?.properties());
         }
         properties.reverse(); // the lower level is the older
-        let carried = Some(Carried::joined(&*self.context().companions, properties.into_iter()));
+        let carried = Some(CompanionSummary::joined(&*self.context().companions, properties.into_iter()));
         // Taken once for all subcompactions, and before any lookup in the upper levels.
         let Horizon { boundaries: snapshots, expired: now } =
             self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
@@ -474,7 +474,7 @@ impl Compactor {
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let part = || {
-            Ok(Part {
+            Ok(CompactionPart {
                 cursor: merged(family.order().clone(), sources(family, plan, inputs)?),
                 rules: Rules::new(family.order().clone(), snapshots.clone(), is_bottom),
                 splitter: Splitter::new(family.order().clone(), family.options().table_bytes, below.clone()),
@@ -520,9 +520,9 @@ impl Compactor {
         base_seqno: Seqno,
         (expected, summed): (Ledger, bool),
         next_file: &'a (dyn Fn() -> u64 + Sync),
-    ) -> Job<'a> {
+    ) -> CompactionJob<'a> {
         let deeper = family.view().levels.filled().filter(|filled| *filled > level).count();
-        Job {
+        CompactionJob {
             env: &self.context().env,
             dir: &self.context().dir,
             store: self.context().store,
@@ -614,23 +614,23 @@ impl merge::MergePart for Streamed {
 
 /// The parts of a view that a merge needs while it runs, possibly for minutes. It holds no memtable, so that flushed
 /// memtables can be freed.
-struct Tables {
-    levels: Arc<Levels>,
+struct MergeView {
+    levels: Arc<TableLevels>,
     fences: Arc<Vec<Fence>>,
 }
 
-impl Tables {
-    fn of(family: &Family) -> Tables {
+impl MergeView {
+    fn of(family: &Family) -> MergeView {
         let view = family.view();
-        Tables { levels: view.levels.clone(), fences: view.fences.clone() }
+        MergeView { levels: view.levels.clone(), fences: view.fences.clone() }
     }
 }
 
 /// Returns the input table that an error names, or all inputs if it names none.
 fn to_blame(error: &Error, inputs: &[Input]) -> Vec<u64> {
     let numbers = || inputs.iter().map(|(_, table)| table.meta().number);
-    let named = error.damage().and_then(|damage| Name::parse(&damage.file));
-    let named = named.and_then(|name| numbers().find(|number| name == Name::Table(*number)));
+    let named = error.damage().and_then(|damage| StoreFileName::parse(&damage.file));
+    let named = named.and_then(|name| numbers().find(|number| name == StoreFileName::Table(*number)));
     named.map_or_else(|| numbers().collect(), |number| vec![number])
 }
 
@@ -641,7 +641,7 @@ fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-fn find_inputs(levels: &Levels, plan: &CompactionPlan) -> Vec<Input> {
+fn find_inputs(levels: &TableLevels, plan: &CompactionPlan) -> Vec<Input> {
     let numbers = plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
@@ -662,7 +662,7 @@ fn is_hidden(plan: &CompactionPlan, view: &View, key: &[u8]) -> bool {
 
 /// Returns the blob files of a family that are due for garbage collection. Files that `resting` or level-0 tables point
 /// into get no plan.
-fn stale_files(family: &Family, levels: &Levels, thrift: GcPolicy, resting: &HashSet<u64>) -> BTreeSet<Uid> {
+fn stale_files(family: &Family, levels: &TableLevels, thrift: GcPolicy, resting: &HashSet<u64>) -> BTreeSet<Uid> {
     let tables = |from: usize| levels.iter().skip(from).flat_map(|level| level.tables()).map(|table| &**table.meta());
     let files = blob_gc::living(tables(0));
     let stale = blob_gc::stale(&files, thrift);
@@ -680,7 +680,7 @@ fn points_into(tables: &[Input], files: &BTreeSet<Uid>) -> bool {
 }
 
 /// Returns the bytes of tables, and of the values that they point to.
-fn held_and_pointed(levels: &Levels) -> (u64, u64) {
+fn held_and_pointed(levels: &TableLevels) -> (u64, u64) {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
     tables.fold((0u64, 0u64), |(held, pointed), meta| {
         let values = meta.values.iter().map(|of| of.bytes).fold(pointed, u64::saturating_add);
@@ -689,7 +689,7 @@ fn held_and_pointed(levels: &Levels) -> (u64, u64) {
 }
 
 /// Returns true if the tables are at most an eighth of the size of the values that they point to.
-fn holds_pointers(levels: &Levels) -> bool {
+fn holds_pointers(levels: &TableLevels) -> bool {
     let (held, pointed) = held_and_pointed(levels);
     pointed / 8 > held
 }

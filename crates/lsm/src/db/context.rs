@@ -10,7 +10,7 @@ use super::notifier::Notifier;
 use crate::checksum::Uid;
 use crate::compaction::WriteRate;
 use crate::env::Env;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::Settings;
 use crate::seam::{Companions, Protection};
 use crate::sst::Cache;
@@ -60,7 +60,7 @@ impl StoreContext {
         self.env.clock.monotonic_nanos()
     }
 
-    pub(crate) fn path(&self, name: Name) -> PathBuf {
+    pub(crate) fn path(&self, name: StoreFileName) -> PathBuf {
         self.dir.join(name.to_string())
     }
 }

@@ -14,9 +14,9 @@
 
 use std::sync::Arc;
 
-use super::Levels;
+use super::TableLevels;
 use super::catalog::view_change::Replaced;
-use super::family::{Family, Shape};
+use super::family::{Family, MemtableShape};
 use super::job_lock::Flusher;
 use super::level0::Level0;
 use super::memory::memtable_bytes_of;
@@ -72,8 +72,8 @@ pub(super) fn create_families(
         let seen_by = (&flusher.context().companions, &flusher.context().notifier);
         let shared = (&flusher.context().cache, flusher.catalog().obsolete.dead(), &flusher.catalog().open_tables);
         let shelf = shelf(&name, &options, shared, seen_by);
-        let levels = Arc::new(Levels::empty(options.order.clone()));
-        let shape = Shape::of(&flusher.context().settings);
+        let levels = Arc::new(TableLevels::empty(options.order.clone()));
+        let shape = MemtableShape::of(&flusher.context().settings);
         let family = Family::new(id, &name, options.clone(), shape, shelf, levels);
         families.add(family.clone());
         made.push(family);
@@ -107,7 +107,7 @@ pub(super) fn drop_family(flusher: &Flusher, name: &str, rows: &mut dyn FnMut(Se
     flusher.catalog().families.store(Arc::new(families));
     family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
     let (active, frozen) = memtable_bytes_of(&family);
-    family.clear(Arc::new(Levels::empty(family.order().clone())), flusher.write_path().separation.unsynced());
+    family.clear(Arc::new(TableLevels::empty(family.order().clone())), flusher.write_path().separation.unsynced());
     flusher.write_path().memory.uncharge(flusher.context(), active + frozen);
     flusher.write_path().note_fewer(); // before files are removed: writers may wait for this family's memory
     flusher.catalog().remove_obsolete_files();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::env::{DirEntry, Env, Lock, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::Settings;
 use crate::version::{self, Contents, Foreign, Marked};
 
@@ -31,30 +31,30 @@ fn holds_unfinished(dir: &Path, env: &Env) -> Result<bool> {
     if !env.fs.exists(dir).during(|| "looking for the store")? {
         return Ok(false);
     }
-    Ok(version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock))
+    Ok(version::our_files(env, dir)?.iter().any(|name| *name != StoreFileName::Lock))
 }
 
 /// Removes the store's files in a locked directory, except for the lock. Durably removes `CURRENT` first, so that a
 /// crash leaves no openable store. Removes as many of the other files as possible, and returns the first error.
 pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
     let ours = version::our_files(env, dir)?;
-    if ours.contains(&Name::Current) {
-        env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
+    if ours.contains(&StoreFileName::Current) {
+        env.fs.remove(&dir.join(StoreFileName::Current.to_string())).during(|| "removing CURRENT")?;
         env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
     }
-    let remove = |name: Name| env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"));
+    let remove = |name: StoreFileName| env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"));
     // The marker of an unfinished checkpoint is removed last, so that an interruption leaves an unfinished checkpoint.
-    let (marks, others): (Vec<Name>, Vec<Name>) = ours
+    let (marks, others): (Vec<StoreFileName>, Vec<StoreFileName>) = ours
         .into_iter()
-        .filter(|name| !matches!(name, Name::Current | Name::Lock))
-        .partition(|name| *name == Name::Unfinished);
+        .filter(|name| !matches!(name, StoreFileName::Current | StoreFileName::Lock))
+        .partition(|name| *name == StoreFileName::Unfinished);
     others.into_iter().chain(marks).map(remove).fold(Ok(()), Result::and)
 }
 
 /// Removes a directory that contains only the lock file, and the lock file with it. The lock stays held until then:
 /// another process that waits for it finds no directory.
 pub(super) fn remove_directory(dir: &Path, env: &Env, held: StoreLocks) {
-    let lock = Name::Lock.to_string();
+    let lock = StoreFileName::Lock.to_string();
     let is_lock = |entry: &DirEntry| entry.is_file && entry.name == lock;
     if env.fs.entries(dir).is_ok_and(|entries| entries.iter().all(is_lock)) {
         let _ = env.fs.remove(&dir.join(&lock));
@@ -75,8 +75,8 @@ pub(super) fn take_back(dir: &Path, env: &Env) {
 /// syncing may be the operation that failed.
 pub(super) fn undo_creation(dir: &Path, env: &Env) {
     let mut ours = version::our_files(env, dir).unwrap_or_default();
-    ours.sort_by_key(|name| *name != Name::Current);
-    let files = ours.into_iter().filter(|name| *name != Name::Lock);
+    ours.sort_by_key(|name| *name != StoreFileName::Current);
+    let files = ours.into_iter().filter(|name| *name != StoreFileName::Lock);
     files.for_each(|name| drop(env.fs.remove(&dir.join(name.to_string()))));
 }
 
@@ -113,7 +113,8 @@ fn admit(dir: &Path, settings: &Settings, env: &Env) -> Result<bool> {
         }
         contents @ Contents::Foreign(Foreign::Other(_)) if settings.create_if_missing => {
             let entries = env.fs.entries(dir).during(|| "listing the store's directory")?;
-            let is_ours = |entry: &&DirEntry| Name::parse(&entry.name).is_some_and(|name| name != Name::Lock);
+            let is_ours =
+                |entry: &&DirEntry| StoreFileName::parse(&entry.name).is_some_and(|name| name != StoreFileName::Lock);
             match entries.iter().find(is_ours) {
                 None if settings.beside_other_files => Ok(true),
                 Some(entry) if settings.beside_other_files => {
@@ -143,7 +144,7 @@ pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
     }
     if !missing.is_empty() {
         env.fs.create_dir_all(dir).during(|| format!("creating {}", dir.display()))?;
-    } else if env.fs.exists(&dir.join(Name::Current.to_string())).during(|| "looking for a store")? {
+    } else if env.fs.exists(&dir.join(StoreFileName::Current.to_string())).during(|| "looking for a store")? {
         return Ok(());
     }
     let above: Vec<&Path> = dir.ancestors().filter_map(|path| path.parent()).collect();
@@ -179,7 +180,7 @@ pub(super) struct StoreLocks {
 /// Locks the directory, which survives a rename, and the lock file, the only lock that older versions and some file
 /// systems support.
 pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
-    let path = dir.join(Name::Lock.to_string());
+    let path = dir.join(StoreFileName::Lock.to_string());
     let Some(locked) = env.fs.lock_dir(dir).during(|| "locking the store's directory")? else {
         return Err(already_open(dir, &holder_in(&path, env)));
     };

@@ -10,7 +10,7 @@ use super::TableHandle;
 use super::family::{Family, View};
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::record::{AsRecord, Kind, Record, Seqno};
 use crate::seam::{Check, Companions};
 use crate::sst::Table;
@@ -49,7 +49,7 @@ impl TableRef {
 
     /// Returns the name of its file.
     pub fn name(&self) -> String {
-        Name::Table(self.meta().number).to_string()
+        StoreFileName::Table(self.meta().number).to_string()
     }
 
     /// Returns the table, opened as for any reader.
@@ -171,7 +171,8 @@ impl AsRecord for OwnedRecord {
 /// Returns the error of a ring that lost its marks, for example because the file system was shut down under an open
 /// store.
 pub(super) fn marks_lost(log: &wal::LogStart) -> Error {
-    let damage = Damage { file: Name::Ring(log.ring).to_string(), verdict: Verdict::Missing, ..Damage::default() };
+    let damage =
+        Damage { file: StoreFileName::Ring(log.ring).to_string(), verdict: Verdict::Missing, ..Damage::default() };
     Error::corruption(
         damage,
         "the marks of the log are older than the manifest, and nobody writes the log: its newest pages are lost",

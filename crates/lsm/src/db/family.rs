@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
-use super::Levels;
+use super::TableLevels;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -40,13 +40,13 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 
 /// The parameters for creating a store's memtables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct MemtableShape {
     budget: usize,
 }
 
-impl Shape {
-    pub(crate) fn of(settings: &Settings) -> Shape {
-        Shape { budget: settings.memtable_bytes }
+impl MemtableShape {
+    pub(crate) fn of(settings: &Settings) -> MemtableShape {
+        MemtableShape { budget: settings.memtable_bytes }
     }
 
     /// Creates an empty memtable.
@@ -71,7 +71,7 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    fn new(order: &Order, shape: Shape) -> Arc<Generation> {
+    fn new(order: &Order, shape: MemtableShape) -> Arc<Generation> {
         Arc::new(Generation {
             memtable: Arc::new(shape.memtable(order)),
             first_offset: AtomicU64::new(u64::MAX),
@@ -149,7 +149,7 @@ pub(crate) struct View {
     pub(crate) active: Arc<Generation>,
     /// Newest first (I03: frozen memtables never change).
     pub(crate) frozen: Vec<Arc<Generation>>,
-    pub(crate) levels: Arc<Levels>,
+    pub(crate) levels: Arc<TableLevels>,
     /// Lost ranges: keys whose records were permanently lost.
     pub(crate) fences: Arc<Vec<Fence>>,
     /// The manifest's number of each lost range.
@@ -185,13 +185,13 @@ impl View {
 /// A column family: an ordered map that commits atomically with the other families. Clones share it, and any thread may
 /// call all methods.
 #[derive(Clone)]
-pub struct Family(Arc<Inner>);
+pub struct Family(Arc<FamilyInner>);
 
-struct Inner {
+struct FamilyInner {
     id: u32,
     name: Arc<str>,
     options: CfOptions,
-    shape: Shape,
+    shape: MemtableShape,
     view: ArcSwap<View>,
     /// Incremented when another memtable becomes the active one.
     turn: AtomicU64,
@@ -209,9 +209,9 @@ impl Family {
         id: u32,
         name: &str,
         options: CfOptions,
-        shape: Shape,
+        shape: MemtableShape,
         shelf: Arc<TableCache<Arc<Table>>>,
-        levels: Arc<Levels>,
+        levels: Arc<TableLevels>,
     ) -> Family {
         let active = Generation::new(&options.order, shape);
         let (fences, fence_ids) = Default::default();
@@ -227,7 +227,7 @@ impl Family {
         });
         let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(FamilyInner {
             id,
             name,
             options,
@@ -325,9 +325,9 @@ impl Family {
 
     /// Returns the memtable that receives new records, for the applying thread to cache. Called only under the apply
     /// lock.
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> ApplyTarget {
         let turn = self.0.turn.load(Ordering::Acquire);
-        Target { family: self.clone(), generation: self.view().active.clone(), turn }
+        ApplyTarget { family: self.clone(), generation: self.view().active.clone(), turn }
     }
 
     /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. Called only under the apply
@@ -349,14 +349,14 @@ impl Family {
     }
 
     /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.
-    pub(crate) fn install(&self, levels: Arc<Levels>, flushed: Option<Seqno>) {
+    pub(crate) fn install(&self, levels: Arc<TableLevels>, flushed: Option<Seqno>) {
         self.install_fenced(levels, flushed, &[], &[]);
     }
 
     /// Installs like `install`, and removes and adds lost ranges in the same view change.
     pub(crate) fn install_fenced(
         &self,
-        levels: Arc<Levels>,
+        levels: Arc<TableLevels>,
         flushed: Option<Seqno>,
         lifted: &[u64],
         fenced: &[(u64, Arc<Fence>)],
@@ -391,7 +391,7 @@ impl Family {
     }
 
     /// Empties the view of a dropped family.
-    pub(crate) fn clear(&self, empty: Arc<Levels>, unsynced: &UnsyncedBlobs) {
+    pub(crate) fn clear(&self, empty: Arc<TableLevels>, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         self.change(|view| View {
             active: Generation::new(self.order(), self.0.shape),
@@ -410,11 +410,11 @@ impl Family {
         let tables = self.pinned_view();
         let tables = tables.levels.iter().flat_map(|level| level.tables());
         tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
-        let shape = Shape { budget: CLOSED_MEMTABLE_BYTES };
+        let shape = MemtableShape { budget: CLOSED_MEMTABLE_BYTES };
         self.change(|_| View {
             active: Generation::new(self.order(), shape),
             frozen: Vec::new(),
-            levels: Arc::new(Levels::empty(self.order().clone())),
+            levels: Arc::new(TableLevels::empty(self.order().clone())),
             fences: Arc::default(),
             fence_ids: Arc::default(),
             values: None,
@@ -423,15 +423,15 @@ impl Family {
     }
 }
 
-impl Holder for Inner {
+impl Holder for FamilyInner {
     fn put_back(&self, most: usize, any: bool) -> usize {
         self.renew(|levels| levels.put_back(most, any))
     }
 }
 
-impl Inner {
+impl FamilyInner {
     /// Replaces handles of open tables; returns their number.
-    fn renew(&self, renewed: impl FnOnce(&Levels) -> (Levels, usize)) -> usize {
+    fn renew(&self, renewed: impl FnOnce(&TableLevels) -> (TableLevels, usize)) -> usize {
         // Dropped after the lock, because dropping it closes files.
         let before;
         let _one_at_a_time = lock(&self.changing);
@@ -446,13 +446,13 @@ impl Inner {
 
 /// A family's active memtable, cached by the applying thread to avoid a lookup for each record.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ApplyTarget {
     pub(crate) family: Family,
     pub(crate) generation: Arc<Generation>,
     turn: u64,
 }
 
-impl Target {
+impl ApplyTarget {
     /// Returns true if this is certainly still the family's active memtable. A family that is being dropped never
     /// matches, so it is looked up each time.
     #[inline]
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_memtable_is_as_full_as_the_values_that_it_points_to() {
         let settings = Settings { memtable_bytes: 4 * MIB, ..Settings::default() };
-        let generation = Generation::new(&Order::bytewise(), Shape::of(&settings));
+        let generation = Generation::new(&Order::bytewise(), MemtableShape::of(&settings));
         assert!(!generation.is_full(4 * MIB) && generation.fullness(4 * MIB) < 500);
         for (values, fullness) in [(2, 500), (4, 1000), (6, 1500)] {
             generation.value_bytes.store((values * MIB) as u64, Ordering::Relaxed);

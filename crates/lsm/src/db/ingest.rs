@@ -32,9 +32,9 @@ use crate::fence::Fence;
 use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::order::Order;
-use crate::read::Bounds;
+use crate::read::CursorBounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Companions, Deed, Protection, Source};
+use crate::seam::{Check, Companions, Deed, Protection, RecordSource};
 use crate::values::BlobBuffer;
 use crate::version::{Edit, TableMeta};
 use crate::wal::EpochChange;
@@ -59,7 +59,7 @@ pub struct Raw {
     pub(super) cursor: Box<dyn Cursor>,
     pub(super) order: Order,
     pub(super) seqno: Seqno,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: CursorBounds,
     pub(super) started: bool,
     /// Buffer for values from blob files.
     pub(super) room: BlobBuffer,
@@ -96,7 +96,7 @@ pub(super) fn ingest(
         return Err(Error::invalid("the family was dropped"));
     }
     compactor.catalog().ingesting.fetch_add(1, Ordering::SeqCst);
-    let _shown_at_the_end = Shown(compactor.catalog());
+    let _shown_at_the_end = IngestGuard(compactor.catalog());
     let seqno = compactor.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
     compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
     let second = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), seqno);
@@ -137,16 +137,16 @@ fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, sta
 }
 
 /// Decrements the ingestion counter when dropped, even after a failure.
-struct Shown<'a>(&'a Catalog);
+struct IngestGuard<'a>(&'a Catalog);
 
-impl Drop for Shown<'_> {
+impl Drop for IngestGuard<'_> {
     fn drop(&mut self) {
         self.0.ingesting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Returns true if records may have been lost within bounds.
-pub(super) fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
+pub(super) fn meets(order: &Order, fence: &Fence, (low, high): &CursorBounds) -> bool {
     let begins = match high {
         Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
         Bound::Excluded(high) => order.compare(&fence.from.0, high).is_lt(),
@@ -163,7 +163,7 @@ pub(super) fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool 
 impl Raw {
     /// Advances to the next record, initially the first; returns `None` after the last. A value in a blob file is read.
     #[allow(clippy::should_implement_trait, reason = "it lends what an iterator would have to own, and may fail")]
-    pub fn next(&mut self) -> Result<Option<(Record<'_>, Source<'_>)>> {
+    pub fn next(&mut self) -> Result<Option<(Record<'_>, RecordSource<'_>)>> {
         if !self.started {
             self.started = true;
             match &self.bounds.0 {
@@ -261,7 +261,7 @@ impl NewestOnly {
 }
 
 /// Checks whether a record may be ingested.
-fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>, ordered: bool) -> Result<()> {
+fn check(keeper: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>, ordered: bool) -> Result<()> {
     let refused = |verdict, message: &str| {
         let key_range = Some((record.key.to_vec(), record.key.to_vec()));
         let damage = Damage { verdict, key_range, ..Damage::default() };
@@ -312,10 +312,10 @@ impl Cursor for NewestOnly {
     fn record(&self) -> Record<'_> {
         Record { seqno: self.seqno, companion: &self.companion, ..self.inner.record() }
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         let source = self.inner.source();
         // A dropped companion no longer protects the record.
         let protection = if self.companion.is_empty() { Protection::None } else { source.protection };
-        Source { protection, ..source }
+        RecordSource { protection, ..source }
     }
 }

@@ -21,7 +21,7 @@ use crate::options::CfOptions;
 use crate::order::Order;
 
 /// An open store: the topmost owner, and what belongs to the handle.
-pub(crate) struct Inner {
+pub(crate) struct StoreInner {
     pub(super) compactor: Compactor,
     /// No other store shares the cache.
     pub(super) owns_cache: bool,
@@ -35,18 +35,18 @@ pub(crate) struct Inner {
     pub(super) store_lock: Mutex<Option<StoreLocks>>,
 }
 
-/// Closes the store when the user drops the last clone; the background threads hold only `Inner`.
-pub(super) struct Handle {
-    pub(super) inner: Arc<Inner>,
+/// Closes the store when the user drops the last clone; the background threads hold only `StoreInner`.
+pub(super) struct StoreHandle {
+    pub(super) inner: Arc<StoreInner>,
     pub(super) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 reach!(
-    Inner, compactor: flusher -> Flusher, write_path -> WritePath, catalog -> Catalog, store_log -> StoreLog,
+    StoreInner, compactor: flusher -> Flusher, write_path -> WritePath, catalog -> Catalog, store_log -> StoreLog,
     context -> StoreContext, notifier -> Notifier, lanes -> LaneSignals
 );
 
-impl Inner {
+impl StoreInner {
     #[inline]
     pub(super) fn compactor(&self) -> &Compactor {
         &self.compactor
@@ -93,7 +93,7 @@ impl Inner {
     }
 }
 
-impl Handle {
+impl StoreHandle {
     /// Closes the store. Only the first call does the work. Later calls return at once, because a listener may make one
     /// on a thread that the first call waits for.
     pub(super) fn close(&self) -> Result<()> {
@@ -123,7 +123,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for StoreHandle {
     fn drop(&mut self) {
         let _ = self.close();
     }

@@ -34,7 +34,7 @@ pub(super) const LEAST_SLEEP_NANOS: u64 = 200_000;
 
 pub(crate) struct LaneSignals {
     pub(super) mode: Mode,
-    pub(super) state: Signal<State>,
+    pub(super) state: Signal<LaneState>,
     /// Lanes that were kicked and have not checked for work yet. Set outside the state's lock, because every commit
     /// kicks a busy lane. A thread that sets a flag then acquires and releases the lock before it rings the bell, so
     /// that no lane falls asleep on the old flag.
@@ -56,7 +56,7 @@ pub(crate) struct LaneSignals {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct LaneState {
     /// The last failure of each lane, until the lane succeeds again.
     pub(super) failed: [Option<Error>; 3],
 }
@@ -65,7 +65,7 @@ impl LaneSignals {
     pub(crate) fn new(mode: Mode) -> LaneSignals {
         LaneSignals {
             mode,
-            state: Signal::new(State::default()),
+            state: Signal::new(LaneState::default()),
             kicked: [const { AtomicBool::new(false) }; 3],
             bells: [const { Bell::new() }; 3],
             stopping: AtomicBool::new(false),

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::TableHandle;
-use super::catalog::{Catalog, Families};
+use super::catalog::{Catalog, FamilyMap};
 use super::family::{Family, Generation, View};
 use super::reads::search::{Search, newest_version};
 use crate::checksum::{Uid, hash_key};
-use crate::compaction::output::Job;
+use crate::compaction::output::CompactionJob;
 use crate::compaction::{IoPriority, UnsyncedTables, WriteRate};
 use crate::env::Env;
 use crate::error::{Damage, Error, Result, Verdict};
@@ -34,7 +34,7 @@ pub(super) struct Level0<'a> {
     pub(super) store: Option<Uid>,
     pub(super) companions: &'a Arc<dyn Companions>,
     /// The families that may receive rows.
-    pub(super) families: &'a Families,
+    pub(super) families: &'a FamilyMap,
     pub(super) next_file: &'a (dyn Fn() -> u64 + Sync),
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
@@ -48,7 +48,7 @@ impl<'s> Level0<'s> {
     /// Returns the parameters of a flush of this store.
     pub(super) fn of_store(
         catalog: &'s Catalog,
-        families: &'s Families,
+        families: &'s FamilyMap,
         next_file: &'s (dyn Fn() -> u64 + Sync),
     ) -> Level0<'s> {
         Level0 {
@@ -70,8 +70,8 @@ impl<'s> Level0<'s> {
         Emitting { id: family.id(), name: family.name(), lookup: self }
     }
 
-    pub(super) fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> Job<'a> {
-        Job {
+    pub(super) fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> CompactionJob<'a> {
+        CompactionJob {
             env: self.env,
             dir: self.dir,
             store: self.store,

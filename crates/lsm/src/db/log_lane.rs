@@ -3,7 +3,7 @@
 use super::job_lock::Flusher;
 use super::lanes::Lane;
 use super::log_retirement::LogBound;
-use super::store_log::Log;
+use super::store_log::OpenLog;
 use crate::env::work::try_lock;
 use crate::error::Result;
 use crate::version::{Edit, EditChange};
@@ -79,7 +79,7 @@ impl Flusher {
 
     /// Retires segments when no flush will: the log exceeds its bound, but no frozen or old active memtable keeps it
     /// (for instance because the family that did was dropped).
-    pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
+    pub(super) fn shorten_log(&self, log: &OpenLog) -> Result<bool> {
         if log.wal().live_bytes() <= LogBound::of(&self.context().settings).limit() || self.catalog().flush_is_due() {
             return Ok(false);
         }

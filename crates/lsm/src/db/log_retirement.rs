@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::family::Family;
 use super::lanes::Lane;
-use super::store_log::{Log, LogPosition};
+use super::store_log::{LogPosition, OpenLog};
 use super::write_path::WritePath;
 use crate::compaction::debt::LOG_DELAY_FROM;
 use crate::env::work::lock;
@@ -91,7 +91,7 @@ impl WritePath {
     /// Adds the log's changes for segments that are not needed.
     fn log_changes_with(
         &self,
-        log: &Log,
+        log: &OpenLog,
         edit: &mut Edit,
         moment: LogPosition,
         retirable: Option<Retirable>,
@@ -225,7 +225,7 @@ impl WritePath {
     }
 
     /// Returns an offset below which the log is durable and unneeded, if all memtables are empty.
-    fn unneeded_below(&self, log: &Log) -> Option<u64> {
+    fn unneeded_below(&self, log: &OpenLog) -> Option<u64> {
         let _nothing_is_taken = lock(&self.applier.apply);
         let is_held = planted!(LogTrimmedWhileNeeded, false, self.held_from(&[], u64::MAX) < u64::MAX);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))

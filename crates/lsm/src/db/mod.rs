@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! mod.rs           `Db`: checks arguments, then calls an owner; read_calls.rs, repair_calls.rs: more calls
-//! inner.rs         `Inner`: the open store behind its handles, and closing it
+//! inner.rs         `StoreInner`: the open store behind its handles, and closing it
 //! open.rs          opens, refreshes and assembles a store; background.rs: runs the lanes' steps
 //! compact.rs       `Compactor`: merges and drops tables (pick_cache.rs, expire.rs, warm.rs)
 //! job_lock.rs      `Flusher`: one job at a time; log_lane.rs; flush.rs: memtables -> level-0 tables (level0.rs,
@@ -82,8 +82,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
-pub use crate::read::Bounds;
-pub(crate) use catalog::Families;
+pub use crate::read::CursorBounds;
+pub(crate) use catalog::FamilyMap;
 pub use commit::Precondition;
 pub(crate) use context::Access;
 pub use events::{Event, Listener, Silent};
@@ -112,8 +112,8 @@ use crate::sst::{Cache, Table};
 use crate::version::{Edit, EditChange};
 use crate::wal::EpochChange;
 use family::check_name;
-use inner::{Handle, Inner, forked};
-use store_log::Log;
+use inner::{StoreHandle, StoreInner, forked};
+use store_log::OpenLog;
 
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -161,11 +161,11 @@ impl fmt::Debug for Parts {
 /// An open store. Clones share it, and any thread may call all methods. Dropping the last clone closes the store.
 #[derive(Clone)]
 pub struct Db {
-    handle: Arc<Handle>,
+    handle: Arc<StoreHandle>,
 }
 
 /// The levels of a family's tables as readers see them.
-pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
+pub(crate) type TableLevels = crate::version::Levels<Arc<Table>>;
 /// A handle of one table, which is opened at its first read.
 pub(crate) type TableHandle = crate::version::LazyTable<Arc<Table>>;
 
@@ -458,7 +458,7 @@ impl Db {
     }
 
     /// Flushes the family, then merges all records within bounds down to the lowest level that holds data.
-    pub fn compact(&self, family: &Family, bounds: &Bounds) -> Result<()> {
+    pub fn compact(&self, family: &Family, bounds: &CursorBounds) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flusher().flush_all(|other| other == family)?;
         inner.compactor.compact_range(family, bounds, &|| inner.step_any())
@@ -532,20 +532,20 @@ impl Db {
         Ok(inner.context().access == Access::Write && inner.step_any())
     }
 
-    fn inner(&self) -> &Arc<Inner> {
+    fn inner(&self) -> &Arc<StoreInner> {
         &self.handle.inner
     }
 
     /// Returns the store if it is open and this process opened it.
     #[inline]
-    fn open_inner(&self) -> Result<&Arc<Inner>> {
+    fn open_inner(&self) -> Result<&Arc<StoreInner>> {
         let inner = &self.handle.inner;
         if inner.is_over() { Err(inner.why_over()) } else { Ok(inner) }
     }
 
     /// Returns the store, open or closed, if this process opened it.
     #[inline]
-    fn here(&self) -> Result<&Arc<Inner>> {
+    fn here(&self) -> Result<&Arc<StoreInner>> {
         match self.handle.inner.origin.is_here() {
             true => Ok(&self.handle.inner),
             false => Err(forked()),
@@ -554,7 +554,7 @@ impl Db {
 
     /// Returns the store and its log if the store accepts writes.
     #[inline]
-    fn writable(&self) -> Result<(&Arc<Inner>, &Log)> {
+    fn writable(&self) -> Result<(&Arc<StoreInner>, &OpenLog)> {
         let inner = &self.handle.inner;
         match inner.store_log().log() {
             Some(log) if !inner.is_over() && !inner.refusing.load(Ordering::Relaxed) => Ok((inner, log)),

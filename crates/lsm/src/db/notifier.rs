@@ -19,7 +19,7 @@ use super::events::{Event, Listener};
 use crate::checksum::Uid;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
-use crate::sst::Watch;
+use crate::sst::TableListener;
 use crate::version::OpenTables;
 
 /// Maximum number of places remembered as already reported.
@@ -277,7 +277,7 @@ impl FamilyWatch {
     }
 }
 
-impl Watch for FamilyWatch {
+impl TableListener for FamilyWatch {
     fn family(&self) -> &str {
         &self.family
     }

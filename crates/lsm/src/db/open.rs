@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
-use super::blob_separation::BlobSeparation;
+use super::blob_separation::BlobSeparator;
 use super::catalog::Catalog;
 use super::catalog::claims::TableClaims;
 use super::catalog::event_log::EventLog;
@@ -22,7 +22,7 @@ use super::counters::Counters;
 use super::ddl::create_missing;
 use super::directory::{StoreLocks, prepare_directory, take_back, undo_creation};
 use super::family::check_name;
-use super::inner::{Handle, Inner};
+use super::inner::{StoreHandle, StoreInner};
 use super::job_lock::Flusher;
 use super::lanes::{Lane, LaneSignals};
 use super::memory::MemoryBudget;
@@ -31,15 +31,15 @@ use super::opening::Opening;
 use super::reads::Reads;
 use super::recover::Opened;
 use super::snapshot::Snapshots;
-use super::store_log::{Log, LogPosition, StoreLog};
+use super::store_log::{LogPosition, OpenLog, StoreLog};
 use super::write_path::{Applier, WritePath};
-use super::{Access, Db, Event, Families, Parts};
+use super::{Access, Db, Event, FamilyMap, Parts};
 use crate::compaction::WriteRate;
 use crate::env::Origin;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::expiry::ExpiryClock;
-use crate::names::{Name, is_system_name};
+use crate::names::{StoreFileName, is_system_name};
 use crate::options::Settings;
 use crate::planted;
 
@@ -87,7 +87,7 @@ pub(super) fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Re
     start(dir, settings, parts, (opened, notifier), Access::Read, None)
 }
 
-impl Inner {
+impl StoreInner {
     /// Runs `refresh`; events of its reads are queued.
     pub(super) fn look_again(&self) -> Result<()> {
         let _one_look_at_a_time = lock(&self.catalog().manifest); // else an older state could replace a newer one
@@ -111,8 +111,8 @@ impl Inner {
 
 /// Adds advice to an open error caused by the manifest. Errors of the log get theirs where they are detected.
 fn with_a_way_on(error: Error) -> Error {
-    match error.damage().map(|damage| Name::parse(&damage.file)) {
-        Some(Some(Name::Manifest(_) | Name::Current)) => {
+    match error.damage().map(|damage| StoreFileName::parse(&damage.file)) {
+        Some(Some(StoreFileName::Manifest(_) | StoreFileName::Current)) => {
             error.advise("`salvage` into a new directory reads the tables and the log without it")
         }
         _ => error,
@@ -160,9 +160,9 @@ pub(super) fn start(
     };
     let reads = Reads::new(&context, expiry_clock);
     let log = opened.log.filter(|_| is_writer);
-    let begin = log.as_ref().map_or(LogPosition { offset: 0, seqno: 0 }, Log::begin);
+    let begin = log.as_ref().map_or(LogPosition { offset: 0, seqno: 0 }, OpenLog::begin);
     let log_points = opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points);
-    let separation = BlobSeparation::new(opened.families.by_id.values(), log_points);
+    let separation = BlobSeparator::new(opened.families.by_id.values(), log_points);
     let catalog = Catalog {
         obsolete: ObsoleteFiles::new(&context, opened.dead_files, opened.leftovers),
         store_log: StoreLog::new(context, log, opened.visible),
@@ -184,7 +184,7 @@ pub(super) fn start(
         log_holder: AtomicU32::new(0),
     };
     let flusher = Flusher { write_path, jobs_lock: Mutex::new(()) };
-    let inner = Arc::new(Inner {
+    let inner = Arc::new(StoreInner {
         compactor: Compactor { flusher, picks: Mutex::default() },
         owns_cache: !shares_cache,
         origin: Origin::here(),
@@ -200,7 +200,7 @@ pub(super) fn start(
     }
     let lanes = inner.context().lanes.clone();
     inner.catalog().obsolete.dead().on_new(move || lanes.kick(Lane::Flush));
-    let handle = Arc::new(Handle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
+    let handle = Arc::new(StoreHandle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
     if access == Access::Write {
         inner.write_path().revise_stall();
         *lock(&handle.threads) = inner.start_lanes()?;
@@ -221,7 +221,7 @@ pub(super) fn start(
     Ok(Db { handle })
 }
 
-impl Inner {
+impl StoreInner {
     /// Switches a read-only store to a freshly read state. The seqno is stored first: a reader loads its view before
     /// the seqno, and a new view may lack versions that an old seqno needs. Snapshots take views and seqno together, so
     /// they wait for the lock.
@@ -230,7 +230,7 @@ impl Inner {
         self.store_log().visible.store(opened.visible, Ordering::Release);
         self.catalog().reads.expiry_clock().note(opened.expired_through);
         let known = self.catalog().families();
-        let mut families = Families::none(opened.families.next_id);
+        let mut families = FamilyMap::none(opened.families.next_id);
         for (id, fresh) in &opened.families.by_id {
             let family = match known.by_id.get(id) {
                 Some(family) => {

@@ -7,7 +7,7 @@ use super::Parts;
 use super::notifier::{FamilyWatch, Notifier};
 use crate::descriptors::Descriptors;
 use crate::env::Env;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::{CfOptions, Settings};
 use crate::seam::Companions;
 use crate::sst::{Cache, Expected, Table};
@@ -33,13 +33,13 @@ impl Opening<'_> {
 }
 
 /// The objects that the tables of all families share: the cache, the obsolete files, the bound on open tables.
-pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<ObsoleteList>, &'a Arc<OpenTables>);
+pub(super) type TableResources<'a> = (&'a Arc<Cache>, &'a Arc<ObsoleteList>, &'a Arc<OpenTables>);
 
 /// Returns the table opener of a family.
 pub(super) fn shelf(
     family: &str,
     options: &CfOptions,
-    (cache, dead, tables): Shared<'_>,
+    (cache, dead, tables): TableResources<'_>,
     (keeper, notifier): (&Arc<dyn Companions>, &Arc<Notifier>),
 ) -> Arc<TableCache<Arc<Table>>> {
     let cache = cache.clone();
@@ -52,7 +52,7 @@ pub(super) fn shelf(
     );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
     let shelf = TableCache::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
-        let name = Name::Table(meta.number).to_string();
+        let name = StoreFileName::Table(meta.number).to_string();
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use super::Levels;
+use super::TableLevels;
 use super::family::{Family, View};
 use crate::compaction::CompactionPlan;
 use crate::fence::Fence;
@@ -60,7 +60,7 @@ pub(super) struct PickCache {
 
 /// A pick, or its absence, and its inputs. Weak pointers keep no table open, but keep the address from being reused.
 struct Kept {
-    levels: Weak<Levels>,
+    levels: Weak<TableLevels>,
     fences: Weak<Vec<Fence>>,
     pick: Option<Pick>,
 }

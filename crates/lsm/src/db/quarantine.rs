@@ -26,7 +26,7 @@ use crate::seam::{Deed, Emitted, Quarantine, Withheld};
 use crate::version::{Edit, EditChange, LEVELS};
 
 /// A table by level and number, or a lost range by number.
-pub(super) enum Item<'a> {
+pub(super) enum QuarantinedItem<'a> {
     Table(&'a (usize, u64)),
     Span(u64, &'a Fence),
 }
@@ -35,15 +35,15 @@ pub(super) enum Item<'a> {
 pub(super) fn quarantine_row(
     catalog: &Catalog,
     family: &Family,
-    item: Item<'_>,
+    item: QuarantinedItem<'_>,
     begins: bool,
     how: &'static str,
 ) -> Option<Emitted> {
     let what = match item {
-        Item::Table((level, number)) => {
+        QuarantinedItem::Table((level, number)) => {
             Withheld::Table(table_fact(*level, family.pinned_view().levels.get(*level, *number)?.meta()))
         }
-        Item::Span(number, fence) => Withheld::Span(number, fence),
+        QuarantinedItem::Span(number, fence) => Withheld::Span(number, fence),
     };
     let seqno = catalog.store_log().visible();
     catalog.events.keeper()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
@@ -54,8 +54,8 @@ pub(super) fn quarantine_ends(catalog: &Catalog, family: &Family, how: &'static 
     let view = family.pinned_view();
     let tables = family.table_numbers();
     let barred = catalog.quarantined(&tables);
-    let fences = view.fence_ids.iter().zip(&*view.fences).map(|(number, fence)| Item::Span(*number, fence));
-    let items = barred.map(Item::Table).chain(fences);
+    let fences = view.fence_ids.iter().zip(&*view.fences).map(|(number, fence)| QuarantinedItem::Span(*number, fence));
+    let items = barred.map(QuarantinedItem::Table).chain(fences);
     items.filter_map(|item| quarantine_row(catalog, family, item, false, how)).collect()
 }
 
@@ -103,7 +103,7 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
         (0..LEVELS).find(|level| view.levels.get(*level, *number).is_some()).map(|level| (level, *number))
     };
     let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
-    let row = |table| quarantine_row(write_path.catalog(), family, Item::Table(table), true, "barred");
+    let row = |table| quarantine_row(write_path.catalog(), family, QuarantinedItem::Table(table), true, "barred");
     let received = write_quarantine(write_path.catalog(), concerned.removes.iter().filter_map(row).collect());
     let of_rows = || received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
     let parts: Vec<_> = of_rows().collect();

@@ -14,9 +14,9 @@ use crate::checksum::Uid;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::options::{Reading, Verify};
+use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
-use crate::read::{Bounds, UserCursor};
+use crate::read::{CursorBounds, UserCursor};
 use crate::record::{Record, Seqno};
 use crate::sst::Checks;
 use crate::values::{BlobBuffer, BlobFile};
@@ -38,7 +38,7 @@ impl Db {
         family: &Family,
         key: &[u8],
         at: At<'_>,
-        reading: impl Into<Reading>,
+        reading: impl Into<ReadSettings>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
@@ -68,7 +68,7 @@ impl Db {
         family: &Family,
         key: &[u8],
         at: At<'_>,
-        reading: impl Into<Reading>,
+        reading: impl Into<ReadSettings>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
@@ -92,7 +92,7 @@ impl Db {
     /// Returns a bidirectional cursor over the values of a family within bounds. It keeps its view of the store until
     /// it is dropped. The family's `verify_scans` selects the checks. At a lost range the cursor returns one error, and
     /// its next step continues after the range.
-    pub fn cursor(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
+    pub fn cursor(&self, family: &Family, at: At<'_>, bounds: CursorBounds) -> Result<UserCursor> {
         self.cursor_checked(family, at, bounds, family.options().verify_scans)
     }
 
@@ -101,8 +101,8 @@ impl Db {
         &self,
         family: &Family,
         at: At<'_>,
-        bounds: Bounds,
-        reading: impl Into<Reading>,
+        bounds: CursorBounds,
+        reading: impl Into<ReadSettings>,
     ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
         let view = self.view_at(family, at)?;
@@ -127,7 +127,7 @@ impl Db {
         family: &Family,
         keys: &[&[u8]],
         at: At<'_>,
-        reading: impl Into<Reading>,
+        reading: impl Into<ReadSettings>,
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
         let (inner, reading) = (self.open_inner()?, reading.into());
@@ -148,7 +148,7 @@ impl Db {
 
     /// Estimates the bytes of table and blob files that the keys within bounds occupy. The estimates of adjacent bounds
     /// add up, and bounds around all keys of a table count all of its bytes. Memtables are not counted.
-    pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
+    pub fn approximate_size(&self, family: &Family, bounds: &CursorBounds) -> Result<u64> {
         self.open_inner()?;
         let view = family.open_view()?;
         let mut total = 0u64;

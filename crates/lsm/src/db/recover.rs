@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::catalog::event_log::{add_event, number_events, touched_in};
 use super::directory::{no_store, remove_ours};
-use super::family::{Family, Shape};
+use super::family::{Family, MemtableShape};
 use super::memory::cache_of;
-use super::opening::{Opening, Shared, facts_of, shelf};
+use super::opening::{Opening, TableResources, facts_of, shelf};
 use super::redo::is_of_the_pass;
 use super::replay::Replay;
-use super::store_log::Log;
-use super::{DEFAULT_FAMILY, Families, Levels, TableHandle};
+use super::store_log::OpenLog;
+use super::{DEFAULT_FAMILY, FamilyMap, TableHandle, TableLevels};
 use crate::batch::Binding;
 use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
 use crate::env::{File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
 use crate::fence::Fence;
-use crate::names::{Name, system_number};
+use crate::names::{StoreFileName, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted;
@@ -75,7 +75,7 @@ impl RecoveryReport {
 
 /// The result of an open.
 pub(super) struct Opened {
-    pub(super) families: Families,
+    pub(super) families: FamilyMap,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<ObsoleteList>,
     pub(super) open_tables: Arc<OpenTables>,
@@ -87,9 +87,9 @@ pub(super) struct Opened {
     /// The event log.
     pub(super) lines: EventLines,
     /// Unnamed files: the log as it was found, and files that a crash left.
-    pub(super) leftovers: Vec<Name>,
+    pub(super) leftovers: Vec<StoreFileName>,
     pub(super) next_file: Arc<AtomicU64>,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<OpenLog>,
     pub(super) manifest: Option<Manifest>,
     pub(super) report: RecoveryReport,
     /// Lost values of the log, each as a lost range.
@@ -209,8 +209,8 @@ impl Opening<'_> {
         let tables = state.families.values().flat_map(|family| family.tables.values());
         let named: BTreeSet<u64> =
             tables.flat_map(|(_, table)| table.values.iter().map(|values| values.file.number)).collect();
-        let open = |name: Name| match name {
-            Name::Values(number) if !named.contains(&number) => {
+        let open = |name: StoreFileName| match name {
+            StoreFileName::Values(number) if !named.contains(&number) => {
                 let opened = self.env().fs.open(&self.dir.join(name.to_string()), Open::Read);
                 opened.ok().map(|file| (number, file))
             }
@@ -239,7 +239,7 @@ impl Opening<'_> {
 
     /// Creates a store: a manifest without a log, followed by a normal recovery.
     fn create(&self) -> Result<Opened> {
-        if self.names()?.iter().any(|name| *name != Name::Lock) {
+        if self.names()?.iter().any(|name| *name != StoreFileName::Lock) {
             remove_ours(self.dir, self.env())?; // of an interrupted creation
         }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
@@ -275,14 +275,14 @@ impl Opening<'_> {
             Ok((prepared, manifest))
         });
         let (prepared, manifest) = prepared.inspect_err(|_| self.take_back(found.next_file))?;
-        let Prepared { replay, log, last, report, .. } = prepared;
-        let live: BTreeSet<Name> = live_files(manifest.state(), manifest.number()).into_iter().collect();
+        let PreparedRecovery { replay, log, last, report, .. } = prepared;
+        let live: BTreeSet<StoreFileName> = live_files(manifest.state(), manifest.number()).into_iter().collect();
         let keeps_trash = self.settings.trash_bytes > 0;
         let leftovers = names.into_iter().filter(|name| match name {
-            Name::Cut(_) | Name::Damaged(_) => false,
-            Name::Temporary => false, // a rotation of the manifest may use it by then
-            Name::Trash(_) => !keeps_trash,
-            Name::Manifest(number) if *number == found.number => false, // removed already
+            StoreFileName::Cut(_) | StoreFileName::Damaged(_) => false,
+            StoreFileName::Temporary => false, // a rotation of the manifest may use it by then
+            StoreFileName::Trash(_) => !keeps_trash,
+            StoreFileName::Manifest(number) if *number == found.number => false, // removed already
             name => !live.contains(name),
         });
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
@@ -310,8 +310,8 @@ impl Opening<'_> {
     /// file is removed, because `CURRENT` may name that manifest.
     fn take_back(&self, first: u64) {
         let made = self.names().unwrap_or_default();
-        let is_made = |name: Name| name.number().is_some_and(|number| number >= first);
-        if !made.iter().any(|name| matches!(name, Name::Manifest(_)) && is_made(*name)) {
+        let is_made = |name: StoreFileName| name.number().is_some_and(|number| number >= first);
+        if !made.iter().any(|name| matches!(name, StoreFileName::Manifest(_)) && is_made(*name)) {
             self.sweep(&made, &|name| !is_made(name));
         }
     }
@@ -319,7 +319,12 @@ impl Opening<'_> {
     /// Writes everything that the new manifest will name: tables with the log's records, a fresh log, and the cut
     /// bytes. After an error some of these files exist.
     #[cfg_attr(not(feature = "planted"), expect(unused_variables, reason = "only a planted bug takes the names"))]
-    fn prepare<'a>(&'a self, found: &RecoveredManifest, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
+    fn prepare<'a>(
+        &'a self,
+        found: &RecoveredManifest,
+        names: &[StoreFileName],
+        numbers: &'a Numbers,
+    ) -> Result<PreparedRecovery<'a>> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
         let mut replay = self.replay(found, Some(&**numbers))?;
@@ -338,9 +343,10 @@ impl Opening<'_> {
         let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
         let report = RecoveryReport { lost_values: replay.lost.len() as u64, ..report };
         let offset = end.as_ref().map_or(0, |end| end.next_start);
-        planted!(RecoveryRecyclesBeforeEdit => { self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_))); });
-        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
-        let log = Log::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
+        planted!(RecoveryRecyclesBeforeEdit => { self.sweep(names, &|name| !matches!(name, StoreFileName::Segment(_) | StoreFileName::Ring(_))); });
+        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to
+        // it (I16).
+        let log = OpenLog::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
@@ -361,7 +367,7 @@ impl Opening<'_> {
             add_event(&**keeper, &mut edit, &work);
             number_events(&mut edit, state);
         }
-        Ok(Prepared { replay, edit, log, last, report })
+        Ok(PreparedRecovery { replay, edit, log, last, report })
     }
 
     /// Saves the cut bytes to a separate file, and reports them.
@@ -377,7 +383,7 @@ impl Opening<'_> {
         report.of_end(end);
         if let Some(cut) = planted!(TornTailNotReported, &None, &end.cut) {
             let number = new_number();
-            let name = Name::Cut(number);
+            let name = StoreFileName::Cut(number);
             let file = self.env().fs.open(&self.dir.join(name.to_string()), Open::Create);
             let file = file.during(|| format!("creating {name}"))?;
             let mut at = 0;
@@ -397,15 +403,15 @@ impl Opening<'_> {
         Ok(report)
     }
 
-    fn names(&self) -> Result<Vec<Name>> {
+    fn names(&self) -> Result<Vec<StoreFileName>> {
         let names = self.env().fs.list(self.dir).during(|| "listing the store's directory")?;
-        Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
+        Ok(names.iter().filter_map(|name| StoreFileName::parse(name)).collect())
     }
 
     /// Removes the store's files that `keep` rejects, and no user files. A file that cannot be removed is removed by
     /// the next open.
-    fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
-        let is_ours = |name: Name| version::is_a_stores(&*self.env().fs, self.dir, name);
+    fn sweep(&self, found: &[StoreFileName], keep: &dyn Fn(StoreFileName) -> bool) {
+        let is_ours = |name: StoreFileName| version::is_a_stores(&*self.env().fs, self.dir, name);
         for name in found.iter().filter(|name| !keep(**name) && is_ours(**name)) {
             let _ = self.env().fs.remove(&self.dir.join(name.to_string()));
         }
@@ -415,8 +421,8 @@ impl Opening<'_> {
     /// have freed space.
     pub(super) fn empty_trash(&self) -> bool {
         let found = self.names().unwrap_or_default();
-        self.sweep(&found, &|name| !matches!(name, Name::Trash(_)));
-        found.iter().any(|name| matches!(name, Name::Trash(_)))
+        self.sweep(&found, &|name| !matches!(name, StoreFileName::Trash(_)));
+        found.iter().any(|name| matches!(name, StoreFileName::Trash(_)))
     }
 
     fn machine(&self) -> Result<Machine> {
@@ -469,8 +475,8 @@ impl Opening<'_> {
     }
 
     /// Returns the families of a state with their levels; tables are opened when first read.
-    fn families(&self, state: &ManifestState, shared: Shared<'_>) -> Result<Families> {
-        let mut families = Families::none(state.next_family);
+    fn families(&self, state: &ManifestState, shared: TableResources<'_>) -> Result<FamilyMap> {
+        let mut families = FamilyMap::none(state.next_family);
         let given: HashMap<&str, &CfOptions> =
             self.parts.families.iter().rev().map(|(name, options)| (&name[..], options)).collect();
         for stored in state.families.values() {
@@ -480,9 +486,9 @@ impl Opening<'_> {
             let shelf = shelf(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
-            let levels = Levels::new(options.order.clone(), handles)?;
+            let levels = TableLevels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
-            let shape = Shape::of(self.settings);
+            let shape = MemtableShape::of(self.settings);
             let family = Family::new(stored.id, &stored.name, options, shape, shelf.clone(), levels.clone());
             if planted!(FenceForgottenAfterReopen, false, !stored.fences.is_empty()) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
@@ -574,10 +580,10 @@ fn pin(replay: &Replay<'_>) -> bool {
 }
 
 /// The files that a recovery wrote, and the edit that names them.
-struct Prepared<'a> {
+struct PreparedRecovery<'a> {
     replay: Replay<'a>,
     edit: Edit,
-    log: Log,
+    log: OpenLog,
     /// The last seqno in the log.
     last: Seqno,
     report: RecoveryReport,
@@ -597,14 +603,15 @@ fn barred_of(state: &ManifestState) -> Vec<u64> {
 }
 
 /// Returns the files of a store, except those that its log will create.
-fn live_files(state: &ManifestState, manifest: u64) -> Vec<Name> {
+fn live_files(state: &ManifestState, manifest: u64) -> Vec<StoreFileName> {
     let tables = state.families.values().flat_map(|family| family.tables.values());
     let tables = tables.flat_map(|(_, table)| {
-        let values = table.values.iter().map(|values| Name::Values(values.file.number));
-        [Name::Table(table.number)].into_iter().chain(values)
+        let values = table.values.iter().map(|values| StoreFileName::Values(values.file.number));
+        [StoreFileName::Table(table.number)].into_iter().chain(values)
     });
-    let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
-    tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
+    let log =
+        state.log.iter().flat_map(|log| [StoreFileName::Segment(log.place.segment), StoreFileName::Ring(log.ring)]);
+    tables.chain(log).chain([StoreFileName::Manifest(manifest), StoreFileName::Current, StoreFileName::Lock]).collect()
 }
 
 /// Returns the error of a family that is opened with another order than the stored one.

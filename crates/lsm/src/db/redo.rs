@@ -10,15 +10,15 @@
 use std::sync::Arc;
 
 use super::catalog::Catalog;
-use super::family::{Family, Shape};
+use super::family::{Family, MemtableShape};
 use super::opening::facts_of;
 use super::store_log::LogPosition;
 use super::{Event, Remedy};
-use crate::batch::{Binding, Operation, Operations};
+use crate::batch::{BatchOperation, BatchOperations, Binding};
 use crate::env::work::lock;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::record::Seqno;
 use crate::values::{LoggedValues, LostValues};
 use crate::wal::{self, LiveRead, LogStart, ReadUntil, Stop};
@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 16;
 
 /// Reports that records damaged in memory were recovered from the log.
 pub(super) fn queue_redone(catalog: &Catalog, start: &LogStart) {
-    let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
+    let (file, offset) = (StoreFileName::Segment(start.place.segment).to_string(), start.place.offset);
     catalog.notifier().queue(Event::Healed { file, offset, by: Remedy::Log });
 }
 
@@ -66,7 +66,7 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
     let machine =
         catalog.context().env.fs.machine(&catalog.context().dir).during(|| "asking for the device of the store")?;
     for _ in 0..ATTEMPTS {
-        let fresh = Shape::of(&catalog.context().settings).memtable(family.order());
+        let fresh = MemtableShape::of(&catalog.context().settings).memtable(family.order());
         let mut binding = Binding::default();
         let ends = family.options().key_ends_in_seqno;
         let marks = wal::read_marks(&catalog.context().env, &catalog.context().dir, &log)?;
@@ -76,11 +76,11 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
             catalog.context().companions.clone(),
         );
         let visit = &mut |frame: wal::Replayed<'_>| -> std::result::Result<(), Stop> {
-            let mut is_taken = |operation: &Operation<'_>, at: u64| {
+            let mut is_taken = |operation: &BatchOperation<'_>, at: u64| {
                 operation.family == family.id() && (flushed + 1..=through).contains(&(frame.seqno + at))
             };
             let body = values.expand(frame.body, &mut is_taken, &mut LostValues::default())?;
-            for (at, operation) in (0..).zip(Operations::new(body)?) {
+            for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
                 let operation = operation?;
                 if !is_taken(&operation, at) {
                     continue;

@@ -1,4 +1,5 @@
-//! The calls of a store that inspect, repair, copy and fill it. They check arguments and call the module of their topic.
+//! The calls of a store that inspect, repair, copy and fill it. They check arguments and call the module of their
+//! topic.
 
 use std::io;
 use std::path::Path;
@@ -13,18 +14,18 @@ use super::reads::cursor::raw_cursor;
 use super::replace::{HeldTables, change_fences};
 use super::snapshot::At;
 use super::{Db, TableHandle, checkpoint, ingest};
-use crate::batch::{Binding, Operations};
+use crate::batch::{BatchOperations, Binding};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::env::{Clock, Env, File, Open, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::fence::Fence;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::{KIB, MIB};
-use crate::read::Bounds;
+use crate::read::CursorBounds;
 use crate::record::Record;
 use crate::seam::{Companions, Quarantine, Withheld};
-use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
+use crate::sst::{Expected, KnownTable, Rebuilt, Table, rebuild};
 use crate::values::{BlobBuffer, LoggedValues};
 use crate::version::{ManifestState, recover};
 use crate::wal::{self, LiveRead, ReadUntil, Replayed, Stop};
@@ -81,7 +82,7 @@ impl Db {
     /// missing name is damage.
     fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
         let inner = self.open_inner()?;
-        let name = Name::Table(table.meta().number);
+        let name = StoreFileName::Table(table.meta().number);
         match inner.context().env.fs.open(&inner.context().path(name), Open::Read) {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && self.is_read_only() && !self.is_named(table)? =>
@@ -117,7 +118,7 @@ impl Db {
     pub fn rebuild_table(&self, table: &TableRef) -> Result<Rebuilt> {
         let inner = self.open_inner()?;
         let meta = table.meta();
-        let known = Known {
+        let known = KnownTable {
             uid: Some(meta.uid),
             family: table.family.id(),
             keys: Some((meta.smallest.clone(), meta.largest.clone())),
@@ -164,7 +165,7 @@ impl Db {
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
             let mut values = LoggedValues::new(env.fs.clone(), dir, inner.context().companions.clone());
             let visit = &mut |frame: Replayed<'_>| -> std::result::Result<(), Stop> {
-                for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
+                for (at, operation) in (0..).zip(BatchOperations::new(frame.body)?) {
                     let operation = operation?;
                     let family = families.by_id.get(&operation.family);
                     let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
@@ -226,7 +227,7 @@ impl Db {
     pub fn keep_damaged(&self, table: &TableRef) -> Result<String> {
         let (inner, _) = self.writable()?;
         let fs = &inner.context().env.fs;
-        let (from, kept) = (Name::Table(table.meta().number), Name::Damaged(table.meta().number));
+        let (from, kept) = (StoreFileName::Table(table.meta().number), StoreFileName::Damaged(table.meta().number));
         let (source, copy) = (inner.context().path(from), inner.context().path(kept));
         if !fs.exists(&copy).during(|| format!("looking for {kept}"))? && fs.link(&source, &copy).is_err() {
             let source = fs.open(&source, Open::Read).during(|| format!("opening {from}"))?;
@@ -340,7 +341,7 @@ impl Db {
     /// Returns every version within bounds at or below the seqno of `at`, with its companions and its location. Its
     /// reads do not populate the block cache. Fails with `Corruption` if records were lost within the bounds;
     /// unreadable records are errors of the iteration.
-    pub fn raw(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<Raw> {
+    pub fn raw(&self, family: &Family, at: At<'_>, bounds: CursorBounds) -> Result<Raw> {
         let inner = self.open_inner()?;
         let snapshot = match at {
             At::Snapshot(snapshot) => snapshot.clone(),

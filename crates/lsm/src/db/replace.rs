@@ -13,7 +13,7 @@ use super::catalog::view_change::Replaced;
 use super::compact::Compactor;
 use super::family::Family;
 use super::lanes::Lane;
-use super::quarantine::{Item, quarantine_row, quarantine_tables, write_quarantine};
+use super::quarantine::{QuarantinedItem, quarantine_row, quarantine_tables, write_quarantine};
 use super::write_path::WritePath;
 use super::{Event, TableHandle};
 use crate::checksum::Uid;
@@ -25,7 +25,7 @@ use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
-use crate::seam::{Deed, Emitted, Source};
+use crate::seam::{Deed, Emitted, RecordSource};
 use crate::values::BlobFile;
 use crate::version::{Edit, LEVELS, TableMeta};
 
@@ -252,13 +252,13 @@ fn quarantine_rows(
     deed: Option<Deed<'_>>,
 ) -> Vec<Emitted> {
     let row = |item, begins, how| quarantine_row(write_path.catalog(), replaced.family, item, begins, how);
-    let gone = |how| move |table| row(Item::Table(table), false, how);
+    let gone = |how| move |table| row(QuarantinedItem::Table(table), false, how);
     let tables: Vec<_> = match deed {
         Some(Deed::Freed) => write_path.catalog().quarantined(&replaced.removes).filter_map(gone("freed")).collect(),
         _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
     };
-    let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(Item::Span(*id, fence), true, "fenced"));
-    let over = ended.iter().filter_map(|(id, fence)| row(Item::Span(**id, fence), false, "lifted"));
+    let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(QuarantinedItem::Span(*id, fence), true, "fenced"));
+    let over = ended.iter().filter_map(|(id, fence)| row(QuarantinedItem::Span(**id, fence), false, "lifted"));
     tables.into_iter().chain(begun).chain(over).collect()
 }
 
@@ -322,7 +322,7 @@ impl Cursor for Within<'_> {
     fn record(&self) -> Record<'_> {
         self.records.record()
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.records.source()
     }
 }

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::family::{Family, Target};
+use super::family::{ApplyTarget, Family};
 use super::flush::write_level0;
 use super::level0::Level0;
 use super::opening::Opening;
-use super::{Families, TableHandle};
-use crate::batch::{Binding, Operation, Operations};
+use super::{FamilyMap, TableHandle};
+use crate::batch::{BatchOperation, BatchOperations, Binding};
 use crate::checksum::Uid;
 use crate::compaction::UnsyncedTables;
 use crate::error::{Error, Result};
@@ -39,14 +39,14 @@ pub(super) struct Replay<'a> {
     pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
     /// The store that tables are written for.
     pub(super) store: Uid,
-    pub(super) families: Families,
+    pub(super) families: FamilyMap,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Level-0 tables, oldest first.
     pub(super) added: Vec<EditChange>,
     pub(super) commits: u64,
     pub(super) binding: Binding,
     /// The memtable that received the last record.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<ApplyTarget>,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<ObsoleteList>,
     pub(super) open_tables: Arc<OpenTables>,
@@ -69,7 +69,7 @@ impl Replay<'_> {
         let (mut seqno, mut any_full) = (frame.seqno, false);
         let (families, flushed) = (&self.families, &self.flushed);
         // Records already in tables are skipped: their blob files may have been removed.
-        let mut is_news = |operation: &Operation<'_>, at: u64| {
+        let mut is_news = |operation: &BatchOperation<'_>, at: u64| {
             families.by_id.contains_key(&operation.family)
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
@@ -82,16 +82,16 @@ impl Replay<'_> {
                 (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of, &mut losses)?)
             }
         };
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
+        for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
             let operation = operation?;
-            let is_right = |target: &Target| {
+            let is_right = |target: &ApplyTarget| {
                 planted!(ReplayKeepsItsMemtable => if target.family.id() == operation.family { return true; });
                 target.is_that_of(operation.family)
             };
             if !self.target.as_ref().is_some_and(is_right) {
                 self.target = self.families.by_id.get(&operation.family).map(Family::target);
             }
-            if let Some(Target { family, generation: active, .. }) = &self.target
+            if let Some(ApplyTarget { family, generation: active, .. }) = &self.target
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
                 let ends = family.options().key_ends_in_seqno;

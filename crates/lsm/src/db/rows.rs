@@ -18,7 +18,7 @@ use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::seam::{Companions, Draft, Emitted};
 use crate::sst::not_served;
 use crate::values::BlobRef;
@@ -50,8 +50,8 @@ pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[Tabl
     let shelf = family.shelf().values();
     let is_new = |values: &&BlobRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
     for meta in tables {
-        let values = meta.values.iter().filter(is_new).map(|values| Name::Values(values.file.number));
-        for name in [Name::Table(meta.number)].into_iter().chain(values) {
+        let values = meta.values.iter().filter(is_new).map(|values| StoreFileName::Values(values.file.number));
+        for name in [StoreFileName::Table(meta.number)].into_iter().chain(values) {
             let _ = level0.env.fs.remove(&level0.dir.join(name.to_string()));
         }
     }

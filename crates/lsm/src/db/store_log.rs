@@ -23,7 +23,7 @@ use crate::record::Seqno;
 use crate::wal::{LogStart, Numbers, Wal};
 
 /// A log that is being written.
-pub(crate) struct Log {
+pub(crate) struct OpenLog {
     wal: Wal<Body>,
     /// The greatest seqno known to be durable.
     durable: AtomicU64,
@@ -39,7 +39,7 @@ pub(crate) struct LogPosition {
     pub(crate) seqno: Seqno,
 }
 
-impl Log {
+impl OpenLog {
     /// Creates a log that begins at `offset`, after `last_seqno`; no manifest edit names it yet.
     pub(super) fn create(
         env: &Env,
@@ -48,9 +48,9 @@ impl Log {
         offset: u64,
         last_seqno: Seqno,
         numbers: Numbers,
-    ) -> Result<Log> {
+    ) -> Result<OpenLog> {
         let (wal, start) = Wal::create(env, (dir, store), settings, offset, last_seqno + 1, numbers)?;
-        Ok(Log { wal, durable: AtomicU64::new(last_seqno), start, seqno_before: last_seqno })
+        Ok(OpenLog { wal, durable: AtomicU64::new(last_seqno), start, seqno_before: last_seqno })
     }
 
     /// Returns the location of the first segment and of the ring.
@@ -89,7 +89,7 @@ impl Log {
 pub(crate) struct StoreLog {
     context: StoreContext,
     /// `None` when the store is read-only.
-    log: Option<Log>,
+    log: Option<OpenLog>,
     /// The last seqno that reads see (I01).
     pub(super) visible: AtomicU64,
 }
@@ -97,7 +97,7 @@ pub(crate) struct StoreLog {
 reach!(StoreLog, context: notifier -> Notifier, lanes -> LaneSignals);
 
 impl StoreLog {
-    pub(super) fn new(context: StoreContext, log: Option<Log>, visible: Seqno) -> StoreLog {
+    pub(super) fn new(context: StoreContext, log: Option<OpenLog>, visible: Seqno) -> StoreLog {
         StoreLog { context, log, visible: AtomicU64::new(visible) }
     }
 
@@ -108,7 +108,7 @@ impl StoreLog {
 
     /// Returns the log, or `None` when the store is read-only.
     #[inline]
-    pub(super) fn log(&self) -> Option<&Log> {
+    pub(super) fn log(&self) -> Option<&OpenLog> {
         self.log.as_ref()
     }
 
@@ -129,7 +129,7 @@ impl StoreLog {
     /// drain. Without this kick the lane would not learn that the next segment is needed, and syncing threads would pay
     /// for writing to unallocated blocks. An unmapped log needs this kick as well.
     #[inline]
-    pub(super) fn kick_log(&self, log: &Log, synced: bool) {
+    pub(super) fn kick_log(&self, log: &OpenLog, synced: bool) {
         if log.wal().drain_due() || (synced || !log.wal().is_mapped()) && log.wal().prepare_wanted() {
             self.lanes().kick(Lane::Log);
         }

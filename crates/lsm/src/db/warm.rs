@@ -27,11 +27,11 @@ impl Warmth {
     /// their levels.
     pub(super) fn noted(family: &Family, (level, numbers): (usize, &[u64]), before: &[Input]) -> Warmth {
         let warm = |table: &&TableHandle| table.opened().is_some_and(|table| table.is_warm());
-        let mut rows: Vec<Row<'_>> = Vec::new();
+        let mut rows: Vec<TableRun<'_>> = Vec::new();
         for (level, table) in before.iter().map(|(level, table)| (*level, &**table)).filter(|(_, table)| warm(table)) {
             match rows.last_mut().filter(|row| row.level == level && level > 0) {
                 Some(row) => row.tables.push(table),
-                None => rows.push(Row { level, tables: vec![table] }),
+                None => rows.push(TableRun { level, tables: vec![table] }),
             }
         }
         if rows.is_empty() {
@@ -62,12 +62,12 @@ impl Warmth {
 }
 
 /// Tables of one level that do not overlap, in key order; a single table for level 0.
-struct Row<'a> {
+struct TableRun<'a> {
     level: usize,
     tables: Vec<&'a TableHandle>,
 }
 
-impl Row<'_> {
+impl TableRun<'_> {
     fn is_warm_at(&self, key: &[u8], order: &Order) -> bool {
         let at = self.tables.partition_point(|table| order.compare(&table.meta().largest, key).is_lt());
         let table = self.tables.get(at).filter(|table| order.compare(&table.meta().smallest, key).is_le());

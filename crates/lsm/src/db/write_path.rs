@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 
-use super::blob_separation::BlobSeparation;
+use super::blob_separation::BlobSeparator;
 use super::catalog::Catalog;
 use super::context::{StoreContext, reach};
-use super::family::{Family, Target};
+use super::family::{ApplyTarget, Family};
 use super::lanes::LaneSignals;
 use super::memory::MemoryBudget;
 use super::notifier::Notifier;
@@ -22,7 +22,7 @@ use crate::wal::Whole;
 pub(crate) struct WritePath {
     pub(super) catalog: Catalog,
     pub(super) applier: Applier,
-    pub(super) separation: BlobSeparation,
+    pub(super) separation: BlobSeparator,
     pub(super) memory: MemoryBudget,
     /// The family that last kept the oldest segment of the log from being retired: a hint.
     pub(super) log_holder: AtomicU32,
@@ -43,7 +43,7 @@ pub(super) struct Apply {
     pub(super) group: Vec<Whole<Body>>,
     pub(super) binding: Binding,
     /// The memtable that received the last record.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<ApplyTarget>,
     pub(super) last_seqno: Seqno,
     pub(super) offset: u64,
     /// True if a memtable exceeded its budget.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::tree::{Change, Entry, Place, Tree};
+use super::tree::{NameTree, TreeChange, TreeEntry, TreePath};
 use super::work::lock;
 use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 use dir::MemoryDir;
@@ -21,11 +21,11 @@ mod dir;
 /// A file system in memory.
 #[derive(Clone)]
 pub struct MemoryFs {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryFsState>>,
 }
 
-struct State {
-    tree: Tree,
+struct MemoryFsState {
+    tree: NameTree,
     files: HashMap<u64, Linked>,
     /// The locked directories.
     locked_dirs: HashSet<u64>,
@@ -34,14 +34,14 @@ struct State {
 
 /// A file and the number of its names.
 struct Linked {
-    content: Arc<Content>,
+    content: Arc<MemoryContent>,
     names: u32,
 }
 
 impl MemoryFs {
     /// An empty file system.
     pub fn new() -> MemoryFs {
-        MemoryFs { state: Arc::new(Mutex::new(State::new())) }
+        MemoryFs { state: Arc::new(Mutex::new(MemoryFsState::new())) }
     }
 }
 
@@ -57,9 +57,9 @@ impl fmt::Debug for MemoryFs {
     }
 }
 
-impl State {
-    fn new() -> State {
-        State { tree: Tree::new(), files: HashMap::new(), locked_dirs: HashSet::new(), next: 1 }
+impl MemoryFsState {
+    fn new() -> MemoryFsState {
+        MemoryFsState { tree: NameTree::new(), files: HashMap::new(), locked_dirs: HashSet::new(), next: 1 }
     }
 
     fn number(&mut self) -> u64 {
@@ -67,20 +67,20 @@ impl State {
         self.next - 1
     }
 
-    fn create(&mut self, at: Place) -> io::Result<Arc<Content>> {
+    fn create(&mut self, at: TreePath) -> io::Result<Arc<MemoryContent>> {
         let file = self.number();
-        let change = self.tree.plan_put(at, Entry::File(file))?;
-        let content = Arc::new(Content::default());
+        let change = self.tree.plan_put(at, TreeEntry::File(file))?;
+        let content = Arc::new(MemoryContent::default());
         self.files.insert(file, Linked { content: content.clone(), names: 0 });
         self.apply(&change);
         Ok(content)
     }
 
-    fn existing(&self, at: &Place) -> io::Result<Arc<Content>> {
+    fn existing(&self, at: &TreePath) -> io::Result<Arc<MemoryContent>> {
         Ok(self.files[&self.tree.file_at(at)?].content.clone())
     }
 
-    fn open(&mut self, at: Place, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open(&mut self, at: TreePath, how: Open) -> io::Result<Arc<dyn File>> {
         let content = match how {
             Open::Create => self.create(at)?,
             Open::Read | Open::Write => self.existing(&at)?,
@@ -88,7 +88,7 @@ impl State {
         Ok(Arc::new(MemoryFile { content, writable: how != Open::Read }))
     }
 
-    fn lock(&mut self, at: Place, holder: &str) -> io::Result<Result<Arc<Content>, String>> {
+    fn lock(&mut self, at: TreePath, holder: &str) -> io::Result<Result<Arc<MemoryContent>, String>> {
         let content = match self.existing(&at) {
             Err(error) if error.kind() == ErrorKind::NotFound => self.create(at)?,
             found => found?,
@@ -106,23 +106,23 @@ impl State {
     }
 
     fn file_names(&self, dir: u64) -> Vec<String> {
-        let files = self.tree.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+        let files = self.tree.entries(dir).iter().filter(|(_, entry)| matches!(entry, TreeEntry::File(_)));
         files.map(|(name, _)| name.to_string()).collect()
     }
 
-    fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &TreeChange) {
         self.tree.apply(change);
         match change {
-            Change::Put { entry, .. } => self.count(*entry, 1),
-            Change::Take { entry, .. } => self.count(*entry, -1),
-            Change::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
-            Change::Move { replaced: None, .. } => {}
+            TreeChange::Put { entry, .. } => self.count(*entry, 1),
+            TreeChange::Take { entry, .. } => self.count(*entry, -1),
+            TreeChange::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
+            TreeChange::Move { replaced: None, .. } => {}
         }
     }
 
     /// Adjusts a file's name count; a file without names is removed from the map.
-    fn count(&mut self, entry: Entry, by: i32) {
-        if let Entry::File(file) = entry
+    fn count(&mut self, entry: TreeEntry, by: i32) {
+        if let TreeEntry::File(file) = entry
             && let Some(linked) = self.files.get_mut(&file)
         {
             linked.names = linked.names.saturating_add_signed(by);
@@ -158,7 +158,7 @@ impl Fs for MemoryFs {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = lock(&self.state);
         let file = state.tree.file(from)?;
-        let change = state.tree.plan_put(state.tree.place(to)?, Entry::File(file))?;
+        let change = state.tree.plan_put(state.tree.place(to)?, TreeEntry::File(file))?;
         state.apply(&change);
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Fs for MemoryFs {
         let mut state = lock(&self.state);
         for path in state.tree.missing_dirs(dir)? {
             let dir = state.number();
-            let change = state.tree.plan_put(state.tree.place(&path)?, Entry::Dir(dir))?;
+            let change = state.tree.plan_put(state.tree.place(&path)?, TreeEntry::Dir(dir))?;
             state.tree.add_dir(dir);
             state.apply(&change);
         }
@@ -211,7 +211,7 @@ impl Fs for MemoryFs {
     fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
         let mut state = lock(&self.state);
         let file = state.tree.file(from)?;
-        let change = state.tree.plan_put(MemoryDir::of(dir)?.place(&state, name)?, Entry::File(file))?;
+        let change = state.tree.plan_put(MemoryDir::of(dir)?.place(&state, name)?, TreeEntry::File(file))?;
         state.apply(&change);
         Ok(())
     }
@@ -238,12 +238,12 @@ impl Fs for MemoryFs {
 
 /// A file's bytes, and whether the file is held as a lock.
 #[derive(Default)]
-struct Content {
+struct MemoryContent {
     bytes: RwLock<Chunks>,
     locked: AtomicBool,
 }
 
-impl Content {
+impl MemoryContent {
     fn read(&self) -> RwLockReadGuard<'_, Chunks> {
         self.bytes.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -325,7 +325,7 @@ fn for_each_chunk(offset: u64, length: usize, mut call: impl FnMut(usize, usize,
 }
 
 struct MemoryFile {
-    content: Arc<Content>,
+    content: Arc<MemoryContent>,
     writable: bool,
 }
 
@@ -380,9 +380,9 @@ impl File for MemoryFile {
 
 /// The lock of this process on one file.
 struct MemoryLock {
-    state: Arc<Mutex<State>>,
-    content: Arc<Content>,
-    at: Place,
+    state: Arc<Mutex<MemoryFsState>>,
+    content: Arc<MemoryContent>,
+    at: TreePath,
 }
 
 impl fmt::Debug for MemoryLock {

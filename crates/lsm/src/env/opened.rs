@@ -1,7 +1,7 @@
 //! The open files of one store: closing the store releases their descriptors and mappings.
 //!
 //! A cursor, a snapshot or a caller's reference to a table may outlive the store's close, and each of them holds
-//! tables. A table holds a `File`, but the descriptor behind that file belongs to the store. After `OpenFiles::close`
+//! tables. A table holds a `File`, but the descriptor behind that file belongs to the store. After `FileTracker::close`
 //! every call on such a file fails with `Closed` (`Error::io` recognizes the cause). A call that is running keeps its
 //! own descriptor until it returns.
 
@@ -32,7 +32,7 @@ pub(super) fn closed() -> io::Error {
 
 /// Tracks the files that are open through one file system.
 #[derive(Debug, Default)]
-pub(super) struct OpenFiles(Mutex<Tracked>);
+pub(super) struct FileTracker(Mutex<Tracked>);
 
 #[derive(Debug, Default)]
 struct Tracked {
@@ -42,7 +42,7 @@ struct Tracked {
     alive: usize,
 }
 
-impl OpenFiles {
+impl FileTracker {
     /// Returns the same file, which `close` will release. Fails once the store is closed.
     pub(super) fn track(&self, file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
         let file = Arc::new(OpenFile { file: ArcSwapOption::from_pointee(file), mapped: Mutex::default() });
@@ -156,7 +156,7 @@ mod tests {
         let sim = SimFs::new(1);
         sim.create_dir_all(Path::new("/store")).unwrap();
         let open = |name: &str| sim.open(&Path::new("/store").join(name), Open::Create).unwrap();
-        let files = OpenFiles::default();
+        let files = FileTracker::default();
         let (file, ring) = (files.track(open("file")).unwrap(), files.track(open("ring")).unwrap());
         file.write_at(b"bytes", 0).unwrap();
         ring.allocate(4096).unwrap();

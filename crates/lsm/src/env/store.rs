@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::opened::{OpenFiles, closed};
+use super::opened::{FileTracker, closed};
 use super::place::{Pinned, PlaceLost};
 use super::work::lock;
 use super::{Dir, DirEntry, File, FileStamp, Fs, Lock, Machine, Open};
@@ -29,8 +29,8 @@ pub struct StoreFs {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
     /// The open files of the store.
-    files: OpenFiles,
-    held: Mutex<Held>,
+    files: FileTracker,
+    held: Mutex<HeldDir>,
     /// The lock file, while it is held.
     locked: Mutex<Option<Weak<dyn Lock>>>,
     /// The file whose contents identify the store, once this process has written it.
@@ -40,7 +40,7 @@ pub struct StoreFs {
 
 /// The open directory of a store.
 #[derive(Debug, Default)]
-enum Held {
+enum HeldDir {
     /// The directory was not used yet.
     #[default]
     NotYet,
@@ -56,7 +56,7 @@ impl StoreFs {
         StoreFs {
             inner,
             dir: dir.to_owned(),
-            files: OpenFiles::default(),
+            files: FileTracker::default(),
             held: Mutex::default(),
             locked: Mutex::default(),
             pinned: Mutex::default(),
@@ -68,11 +68,11 @@ impl StoreFs {
     fn held(&self) -> io::Result<Option<Arc<dyn Dir>>> {
         let mut held = lock(&self.held);
         match &*held {
-            Held::Open(dir) => Ok(dir.clone()),
-            Held::Closed => Err(closed()),
-            Held::NotYet => {
+            HeldDir::Open(dir) => Ok(dir.clone()),
+            HeldDir::Closed => Err(closed()),
+            HeldDir::NotYet => {
                 let dir = self.inner.hold_dir(&self.dir)?;
-                *held = Held::Open(dir.clone());
+                *held = HeldDir::Open(dir.clone());
                 Ok(dir)
             }
         }
@@ -239,7 +239,7 @@ impl Fs for StoreFs {
 
     fn close(&self) {
         self.files.close();
-        *lock(&self.held) = Held::Closed;
+        *lock(&self.held) = HeldDir::Closed;
         *lock(&self.pinned) = None;
     }
 

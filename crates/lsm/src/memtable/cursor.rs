@@ -3,8 +3,8 @@
 //! A `LeafWalk` over the tree's leaves keeps the position, and allocates nothing.
 //!
 //! A user's cursor checks the record at its position as often as its policy requires. A record that does not match its
-//! companion is shown as a fence over all places where it may belong (`suspect_range`). So older versions of its key are not
-//! returned in its stead, and a range that may have held it does not end without an error.
+//! companion is shown as a fence over all places where it may belong (`suspect_range`). So older versions of its key
+//! are not returned in its stead, and a range that may have held it does not end without an error.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::fence::Fence;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Companions, Protection, Source};
+use crate::seam::{Companions, Protection, RecordSource};
 use crate::turn::first_turn;
 
 /// A position among the records of a memtable. Its moves do not fail.
@@ -276,9 +276,9 @@ impl Cursor for MemtableCursor {
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         // As long as every inserted record had companions, a record without them has lost them.
-        Source { protection: self.table.protection(Protection::Complete), ..Source::default() }
+        RecordSource { protection: self.table.protection(Protection::Complete), ..RecordSource::default() }
     }
 }
 

@@ -13,12 +13,12 @@ const LEAST_WORDS: usize = 8;
 /// Bytes of a memtable per byte of its filter: 16 bits per record of 128 bytes.
 const BUDGET_SHARE: usize = 64;
 
-type Page = Box<[AtomicU64]>;
+type FilterPage = Box<[AtomicU64]>;
 
 /// The bits of the inserted keys.
 #[derive(Debug)]
 pub(super) struct MemtableFilter {
-    pages: Box<[OnceLock<Page>]>,
+    pages: Box<[OnceLock<FilterPage>]>,
     /// Binary logarithm of the number of words in a page.
     log2: u32,
 }
@@ -46,7 +46,7 @@ impl MemtableFilter {
     }
 
     #[cold]
-    fn make<'a>(&self, slot: &'a OnceLock<Page>) -> &'a Page {
+    fn make<'a>(&self, slot: &'a OnceLock<FilterPage>) -> &'a FilterPage {
         slot.get_or_init(|| (0..1 << self.log2).map(|_| AtomicU64::new(0)).collect())
     }
 

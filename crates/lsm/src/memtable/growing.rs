@@ -11,12 +11,12 @@ const FIRST: usize = 64;
 /// Enough for 2^32 items.
 const PARTS: usize = 28;
 
-type Part<T> = OnceLock<Box<[OnceLock<T>]>>;
+type GrowingPart<T> = OnceLock<Box<[OnceLock<T>]>>;
 
 /// Items by number, set once.
 #[derive(Debug)]
 pub(super) struct Growing<T> {
-    parts: [Part<T>; PARTS],
+    parts: [GrowingPart<T>; PARTS],
 }
 
 impl<T> Growing<T> {

@@ -16,7 +16,7 @@ use crate::record::MAX_SEQNO;
 use crate::scripts::{self, number};
 
 /// A memtable and a cursor over it.
-struct Stage {
+struct MemtableStage {
     table: Arc<Memtable>,
     cursor: MemtableCursor,
 }
@@ -25,12 +25,12 @@ struct Stage {
 fn scripts_tell_what_a_memtable_does() {
     let fresh = || {
         let table = Arc::new(Memtable::with_budget(Order::bytewise(), 64 << 10));
-        Stage { cursor: table.cursor(), table }
+        MemtableStage { cursor: table.cursor(), table }
     };
     scripts::run("memtable", fresh, |stage, input| input.lines().map(|line| step(stage, line)).collect());
 }
 
-fn step(stage: &mut Stage, line: &str) -> String {
+fn step(stage: &mut MemtableStage, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let key = words.get(1).copied().unwrap_or_default().as_bytes();
     let (table, cursor) = (&stage.table, &mut stage.cursor);

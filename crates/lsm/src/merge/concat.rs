@@ -13,7 +13,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::TableCursor;
 
 /// A source of records between two user keys, opened on demand.
@@ -315,8 +315,8 @@ impl Cursor for ConcatCursor {
         }
     }
 
-    fn source(&self) -> Source<'_> {
-        self.open.as_ref().map_or(Source::default(), |(_, cursor)| cursor.source())
+    fn source(&self) -> RecordSource<'_> {
+        self.open.as_ref().map_or(RecordSource::default(), |(_, cursor)| cursor.source())
     }
 }
 

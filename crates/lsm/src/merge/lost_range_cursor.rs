@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 
 /// A cursor over fences.
 pub struct LostRangeCursor {
@@ -129,13 +129,13 @@ impl Cursor for LostRangeCursor {
         Record { key, seqno, kind: Kind::Fence, value: &self.encoded, companion: &[] }
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         match self.queue.get(self.at) {
             Some((_, number)) => {
                 let fence = &self.fences[*number];
-                Source { file: &fence.file, offset: fence.offset, ..Source::default() }
+                RecordSource { file: &fence.file, offset: fence.offset, ..RecordSource::default() }
             }
-            None => Source::default(),
+            None => RecordSource::default(),
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::order::{Lead, Order};
 use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::TableCursor;
 
 /// One cursor over the records of many.
@@ -421,11 +421,11 @@ impl Cursor for MergeCursor {
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         match (&self.sources[..], self.heap.first()) {
             ([only], _) => only.source(),
             (_, Some(top)) => self.sources[top.source].source(),
-            (_, None) => Source::default(),
+            (_, None) => RecordSource::default(),
         }
     }
 }

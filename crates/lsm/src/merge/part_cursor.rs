@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::TableCursor;
 
 /// The cursor of a part.
@@ -79,7 +79,7 @@ impl Cursor for PartCursor {
         opened!(self, cursor => cursor.record(), nothing)
     }
 
-    fn source(&self) -> Source<'_> {
-        opened!(self, cursor => cursor.source(), Source::default())
+    fn source(&self) -> RecordSource<'_> {
+        opened!(self, cursor => cursor.source(), RecordSource::default())
     }
 }

@@ -8,7 +8,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::memtable::MemtableCursor;
 use crate::record::{Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::TableCursor;
 
 /// One source of a merge.
@@ -116,7 +116,7 @@ impl Cursor for MergeSource {
         each!(self, cursor => cursor.record())
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         each!(self, cursor => cursor.source())
     }
 }

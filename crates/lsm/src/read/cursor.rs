@@ -33,11 +33,11 @@ use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Companions, Life, Protection, Source};
+use crate::seam::{Companions, Life, Protection, RecordSource};
 use crate::values::BlobBuffer;
 
 /// The range of user keys that a cursor may show: lower and upper bound.
-pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub type CursorBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Number of records skipped one by one before a seek is cheaper.
 const LONG_RUN: usize = 16;
@@ -58,7 +58,7 @@ pub struct UserCursor {
     /// inner cursor has lent out its table cursor.
     pub(super) run: Option<SourceRun>,
     pub(super) seqno: Seqno,
-    bounds: Bounds,
+    bounds: CursorBounds,
     place: CursorPlace,
     /// Forward: the key that was left last, whose other versions are skipped.
     seen: SeenKey,
@@ -101,13 +101,13 @@ enum CursorPlace {
 
 impl UserCursor {
     /// Creates a view of `inner` at `seqno`, within `bounds`. It starts invalid and moves nothing.
-    pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: Bounds) -> UserCursor {
+    pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: CursorBounds) -> UserCursor {
         let inner = MergeCursor::of(order.clone(), vec![MergeSource::Other(inner)]);
         UserCursor::over(order, inner, seqno, bounds)
     }
 
     /// Creates a view over a merge, from which it borrows table cursors for runs.
-    pub fn over(order: Order, inner: MergeCursor, seqno: Seqno, bounds: Bounds) -> UserCursor {
+    pub fn over(order: Order, inner: MergeCursor, seqno: Seqno, bounds: CursorBounds) -> UserCursor {
         UserCursor {
             order,
             inner,
@@ -664,7 +664,7 @@ impl UserCursor {
             place == CursorPlace::Inner || found.kind != Kind::Fence && is_it()
         };
         let record = if place == CursorPlace::Saved { self.saved.record() } else { self.inner.record() };
-        let unknown = Source { protection: Protection::Complete, ..Source::default() };
+        let unknown = RecordSource { protection: Protection::Complete, ..RecordSource::default() };
         let source = if is_there { self.inner.source() } else { unknown };
         let is_right = keeper.verify(&record, hash_key(record.key), source.protection).serves();
         let damage = (!is_right).then(|| self.named(not_as_written(&record, source)));
@@ -682,10 +682,10 @@ impl UserCursor {
     }
 }
 
-/// The lost ranges (fences) that the cursor encounters: which of them it reports, and when. A fence over several keys may
-/// hide any of them, so it is reported wherever the walk enters it. A fence over versions of a single key is reported
-/// only if no newer version is the result: forward the newer version comes first; backward the fence waits for it
-/// (`pending`).
+/// The lost ranges (fences) that the cursor encounters: which of them it reports, and when. A fence over several keys
+/// may hide any of them, so it is reported wherever the walk enters it. A fence over versions of a single key is
+/// reported only if no newer version is the result: forward the newer version comes first; backward the fence waits for
+/// it (`pending`).
 impl UserCursor {
     /// Handles a fence at the inner cursor's position. A fence that was not known is reported as an error, now or
     /// (`later`) at the next step.
@@ -828,7 +828,7 @@ fn reserved(kind: Kind) -> Error {
     )
 }
 
-fn not_as_written(record: &Record<'_>, source: Source<'_>) -> Error {
+fn not_as_written(record: &Record<'_>, source: RecordSource<'_>) -> Error {
     let key_range = Some((record.key.to_vec(), record.key.to_vec()));
     let (file, offset, verdict) = (source.file.to_owned(), source.offset, Verdict::Seal);
     let damage = Damage { file, offset, key_range, verdict, ..Damage::default() };

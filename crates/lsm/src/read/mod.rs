@@ -6,4 +6,4 @@ mod saved;
 #[cfg(test)]
 mod tests;
 
-pub use self::cursor::{BlobReader, Bounds, UserCursor};
+pub use self::cursor::{BlobReader, CursorBounds, UserCursor};

@@ -19,7 +19,7 @@ use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 
 /// The expected view: for each key the newest version at or below the seqno, if it is a put, within the bounds.
-fn view(order: &Order, records: &[Owned], seqno: Seqno, (from, to): &Bounds) -> Vec<Owned> {
+fn view(order: &Order, records: &[Owned], seqno: Seqno, (from, to): &CursorBounds) -> Vec<Owned> {
     let mut seen = sorted(order, records);
     seen.retain(|record| record.seqno <= seqno);
     seen.dedup_by(|later, first| order.compare(&later.key, &first.key).is_eq());
@@ -63,7 +63,7 @@ fn check_view(order: &Order, view: &[Owned], cursor: &mut UserCursor, moves: &[M
     }
 }
 
-fn bounds() -> impl Strategy<Value = Bounds> {
+fn bounds() -> impl Strategy<Value = CursorBounds> {
     let bound = || {
         prop_oneof![
             2 => Just(Bound::Unbounded),
@@ -119,7 +119,7 @@ fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]
 }
 
 /// The expected view with fences: for each key the newest remaining version, unless a fence covers it.
-fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bounds: &Bounds) -> Vec<Owned> {
+fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bounds: &CursorBounds) -> Vec<Owned> {
     let mut seen = view(order, kept, seqno, bounds);
     seen.retain(|record| !fences.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
     seen
@@ -134,7 +134,7 @@ fn is_decided(order: &Order, left: &[Owned], fences: &[Fence], fence: &Fence, se
 }
 
 /// True if a fence spans a key that a cursor with these bounds may show.
-fn reaches_into((low, high): &Bounds, fence: &Fence) -> bool {
+fn reaches_into((low, high): &CursorBounds, fence: &Fence) -> bool {
     let from_low = match low {
         Bound::Unbounded => true,
         Bound::Included(low) => fence.to.0 >= *low,
@@ -190,7 +190,7 @@ proptest! {
         for record in truth.iter().filter(|record| !shown.contains(record)) {
             prop_assert!(fences.iter().any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, fences, kept.len());
         }
-        let cursor = |bounds: Bounds| {
+        let cursor = |bounds: CursorBounds| {
             let sources: Vec<Box<dyn Cursor>> = vec![
                 Box::new(VecCursor::new(&order, newer)),
                 Box::new(LostRangeCursor::new(order.clone(), Arc::new(fences.clone()))),
@@ -392,7 +392,7 @@ impl Cursor for Counting {
     fn record(&self) -> Record<'_> {
         self.inner.record()
     }
-    fn source(&self) -> crate::seam::Source<'_> {
+    fn source(&self) -> crate::seam::RecordSource<'_> {
         self.inner.source()
     }
 }

@@ -121,7 +121,7 @@ pub fn fuzz_table(bytes: &[u8]) {
 
 /// Where to corrupt a table's memory, for tests of corruption detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Site {
+pub enum CorruptionSite {
     /// A head or separator byte of the index. For a partitioned index, of its top level or of one partition.
     Index,
     /// A byte of the filter.
@@ -147,18 +147,18 @@ impl Table {
         Ok(self.slots.slot(block).load_full().is_some_and(|there| Arc::ptr_eq(&there, &kept)))
     }
 
-    fn damage_index(&self, table_index: &mut TableIndex, site: Site, at: usize, mask: u8) -> Result<()> {
+    fn damage_index(&self, table_index: &mut TableIndex, site: CorruptionSite, at: usize, mask: u8) -> Result<()> {
         let hit = |part: &mut IndexPartition, at: usize| match (site, &mut part.filter) {
-            (Site::Index, _) => part.index.damage(at, mask.into()),
-            (Site::Filter, Some(filter)) => filter.damage(at, mask),
-            (Site::Filter, None) => {}
+            (CorruptionSite::Index, _) => part.index.damage(at, mask.into()),
+            (CorruptionSite::Filter, Some(filter)) => filter.damage(at, mask),
+            (CorruptionSite::Filter, None) => {}
         };
         match table_index {
             TableIndex::Whole(part) => hit(part, at),
             TableIndex::Partitioned(cut) => {
                 let count = cut.top.spans().len();
                 let (at, which) = (at / (count + 1), at % (count + 1));
-                if site == Site::Index && which == count {
+                if site == CorruptionSite::Index && which == count {
                     cut.top.damage(at, mask.into());
                 } else {
                     let mut part = self.check_partition(&cut.top.spans()[which % count])?;
@@ -171,7 +171,7 @@ impl Table {
     }
 
     /// Returns the same table, opened again with corrupted memory; this table's index and filter are not changed.
-    pub fn damaged(&self, site: Site, at: usize, mask: u8) -> Result<Arc<Table>> {
+    pub fn damaged(&self, site: CorruptionSite, at: usize, mask: u8) -> Result<Arc<Table>> {
         self.opened_anew(|table_index| self.damage_index(table_index, site, at, mask))
     }
 }

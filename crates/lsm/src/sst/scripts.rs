@@ -33,7 +33,7 @@ const AT: u64 = 64;
 
 /// A block as stored in a file.
 #[derive(Clone, Default)]
-struct Stage {
+struct BlockStage {
     base: Seqno,
     stored: Vec<u8>,
     handle: BlockHandle,
@@ -41,7 +41,7 @@ struct Stage {
 
 #[test]
 fn scripts_tell_how_a_block_is_built_and_read() {
-    scripts::run("block", Stage::default, |stage, input| {
+    scripts::run("block", BlockStage::default, |stage, input| {
         let lines: Vec<&str> = input.lines().collect();
         if lines[0].starts_with("block") {
             *stage = built(&lines);
@@ -54,7 +54,7 @@ fn scripts_tell_how_a_block_is_built_and_read() {
     });
 }
 
-fn built(lines: &[&str]) -> Stage {
+fn built(lines: &[&str]) -> BlockStage {
     let base = number(lines[0], "base", 1);
     let in_column = lines[0].ends_with("column");
     let mut builder = BlockBuilder::new(number(lines[0], "interval", 2) as usize, base);
@@ -78,10 +78,10 @@ fn built(lines: &[&str]) -> Stage {
     framed(base, builder.finish(), in_column.then_some(&column))
 }
 
-fn framed(base: Seqno, body: &[u8], column: Option<&[u8]>) -> Stage {
+fn framed(base: Seqno, body: &[u8], column: Option<&[u8]>) -> BlockStage {
     let mut stored = Vec::new();
     let handle = put_block(&mut stored, body, column, Compression::None, (&UID, Role::Data), AT).unwrap();
-    Stage { base, stored, handle }
+    BlockStage { base, stored, handle }
 }
 
 fn companions(line: &str) -> Vec<u8> {
@@ -97,7 +97,7 @@ fn companions(line: &str) -> Vec<u8> {
     out
 }
 
-fn answer(stage: &Stage, line: &str) -> Result<String> {
+fn answer(stage: &BlockStage, line: &str) -> Result<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[0] {
         "dump" => dump(stage),
@@ -116,7 +116,7 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
         }
         "moved" => {
             let handle = BlockHandle { offset: AT + 4096, ..stage.handle };
-            let read = loaded(&Stage { handle, ..stage.clone() });
+            let read = loaded(&BlockStage { handle, ..stage.clone() });
             read.map(|_| format!("{line}: nobody noticed\n")).map_err(|error| error.in_file(NAME, handle.offset))
         }
         other => panic!("no such step: {other}"),
@@ -124,7 +124,7 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
 }
 
 /// Returns the block as a reader loads it: CRC check, then validation of every byte.
-fn loaded(stage: &Stage) -> Result<Block> {
+fn loaded(stage: &BlockStage) -> Result<Block> {
     let (_, codec) = check_frame(&stage.stored, &UID, Role::Data, &stage.handle)?;
     Block::load(
         (stage.stored.clone(), Vec::with_capacity),
@@ -136,7 +136,7 @@ fn loaded(stage: &Stage) -> Result<Block> {
     )
 }
 
-fn dump(stage: &Stage) -> Result<String> {
+fn dump(stage: &BlockStage) -> Result<String> {
     let (stored, codec) = check_frame(&stage.stored, &UID, Role::Data, &stage.handle)?;
     let parts = StoredBlock::split(stored, codec)?;
     let mut scratch = Vec::new();

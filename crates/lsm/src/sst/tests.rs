@@ -408,7 +408,11 @@ impl Companions for Other {
     }
 }
 
-fn told(keeper: Arc<dyn Companions>, carried: Option<Carried>, records: &[(Owned, Protection)]) -> Result<Properties> {
+fn told(
+    keeper: Arc<dyn Companions>,
+    carried: Option<CompanionSummary>,
+    records: &[(Owned, Protection)],
+) -> Result<Properties> {
     let file = Memory::of(Vec::new());
     let mut writer = Writer::new(file.clone(), UID, settings(), keeper);
     if let Some(carried) = carried {
@@ -435,7 +439,7 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     let lost = own(&[sealed(b"a", Complete), bare(b"b", Complete)]).unwrap_err();
     assert_eq!(lost.damage().map(|damage| damage.verdict), Some(crate::error::Verdict::Missing));
     // Companions of an unknown algorithm are copied unchecked and without ledger sums, damaged or not.
-    let strange = |complete| Some(Carried { algorithm: 8, descriptors: vec![1], complete });
+    let strange = |complete| Some(CompanionSummary { algorithm: 8, descriptors: vec![1], complete });
     let odd = (Owned { companion: vec![0xAA, 0, 0, 0, 0, 0, 0, 0, 1], ..Owned::put(b"b", 9, b"v") }, Foreign);
     let carried = |keeper, complete| told(keeper, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
     assert_eq!(carried(keeper(), true).unwrap(), (2, 8, vec![], false));
@@ -467,7 +471,7 @@ fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
         ..Properties::default()
     };
     let joined = |keeper: u64, tables: &[Properties]| {
-        let carried = Carried::joined(&Other(keeper), tables.iter());
+        let carried = CompanionSummary::joined(&Other(keeper), tables.iter());
         (carried.algorithm, carried.descriptors, carried.complete)
     };
     let (own, bare) = (table(2, 5, 1), table(0, 0, 2));
@@ -478,8 +482,8 @@ fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
     let words = Properties { providers: Vec::new(), ..table(2, 8, 0) };
     assert_eq!(joined(5, &[table(2, 8, 3), words.clone()]), (8, vec![3], true));
     assert_eq!(joined(5, &[words.clone(), words]), (8, vec![], true));
-    assert_eq!(joined(5, &[own.clone(), table(2, 8, 3)]).0, Carried::SEVERAL);
-    assert_eq!(joined(5, &[table(1, 8, 3), table(2, 9, 4)]).0, Carried::SEVERAL);
+    assert_eq!(joined(5, &[own.clone(), table(2, 8, 3)]).0, CompanionSummary::SEVERAL);
+    assert_eq!(joined(5, &[table(1, 8, 3), table(2, 9, 4)]).0, CompanionSummary::SEVERAL);
     assert_eq!(joined(0, &[own.clone(), own]), (5, vec![1], true));
 }
 

@@ -1,10 +1,10 @@
 //! The value files (blob files) of a family, and reads from them.
 //!
 //! Life:   a file is held by the handles of the tables that point into it; before such tables exist, by the committing
-//!         thread and by the memtables that point into it (`commit_blobs`). Each table counts as naming the file until it is
-//!         retired, when an edit that removes the table is durable. The last holder of a file that no table names puts
-//!         its number on a list, and a background thread deletes the files on that list (I06). Dropping a handle does
-//!         no I/O. A file is opened on first read, and closed when too many are open (`descriptors`).
+//!         thread and by the memtables that point into it (`commit_blobs`). Each table counts as naming the file until
+//!         it is retired, when an edit that removes the table is durable. The last holder of a file that no table names
+//!         puts its number on a list, and a background thread deletes the files on that list (I06). Dropping a handle
+//!         does no I/O. A file is opened on first read, and closed when too many are open (`descriptors`).
 //! Checks: a checked read compares the value with V, which is stronger than the value's CRC and covers the original
 //!         value, not only the stored bytes. The CRC is used in reads without V, and to locate flipped bits.
 //! Ladder: a value that fails its check is read once more, then corrected with its CRC if V confirms the result.
@@ -25,12 +25,12 @@ use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
 use crate::env::{File, Fs, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{Kind, Record};
 use crate::seam::Companions;
-use crate::sst::{Cache, LargeValue, LargeValues, Watch, unpack_block};
+use crate::sst::{Cache, LargeValue, LargeValues, TableListener, unpack_block};
 
 /// Numbers of obsolete value files that still exist.
 #[derive(Default)]
@@ -71,7 +71,7 @@ pub struct BlobFiles {
     open: Arc<Descriptors>,
     files: Mutex<HashMap<Uid, Weak<BlobFile>>>,
     /// The cache of values, if there is one, and the listener for damaged cached values.
-    cached: Option<(LargeValues, Arc<dyn Watch>)>,
+    cached: Option<(LargeValues, Arc<dyn TableListener>)>,
 }
 
 /// Maximum number of value files kept open by a tool or a recovery.
@@ -110,7 +110,7 @@ impl BlobFiles {
     pub fn cached(
         keeper: Arc<dyn Companions>,
         (dead, open): (Arc<ObsoleteBlobs>, Arc<Descriptors>),
-        (cache, watch): (Arc<Cache>, Arc<dyn Watch>),
+        (cache, watch): (Arc<Cache>, Arc<dyn TableListener>),
     ) -> Arc<BlobFiles> {
         let cached = Some((LargeValues::of(cache), watch));
         Arc::new(BlobFiles { keeper, dead, open, files: Mutex::default(), cached })
@@ -343,7 +343,7 @@ impl BlobFile {
             number,
             meta,
             shelf: shelf.clone(),
-            file: CachedFile::new(&shelf.open, Name::Values(number)),
+            file: CachedFile::new(&shelf.open, StoreFileName::Values(number)),
             named: AtomicUsize::new(0),
         }
     }
@@ -364,8 +364,8 @@ impl BlobFile {
     }
 
     /// Returns the name of the file.
-    pub fn name(&self) -> Name {
-        Name::Values(self.number)
+    pub fn name(&self) -> StoreFileName {
+        StoreFileName::Values(self.number)
     }
 
     /// Returns true if a table names it, in the newest version or in one being built.

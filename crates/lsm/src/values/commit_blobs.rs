@@ -4,9 +4,9 @@
 //! In:     a key, its value and its record's ledger term, on the committing thread. Out: a pointer, and the file, held.
 //! Holds:  a value has reached the operating system before a frame that points to it is ordered, so after a kill every
 //!         frame in the log finds its values. A value is durable before that frame is reported as durable (I15): a log
-//!         sync calls `UnsyncedBlobs::sync` first. The name of a file is durable before the first pointer into it exists. A
-//!         file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that
-//!         writes the table.
+//!         sync calls `UnsyncedBlobs::sync` first. The name of a file is durable before the first pointer into it
+//!         exists. A file gets its footer, and is synced, before a table that points into it is written (I04), by the
+//!         flush that writes the table.
 //! Life:   the file is held by the committing thread, then by the memtable of the record, then by tables. Values whose
 //!         frames were never ordered are removed from the end of the file, so that repeated failing commits do not fill
 //!         the device; if other values follow them, they stay as garbage.
@@ -26,7 +26,7 @@ use super::writer::{BlobWriter, WriterMark};
 use crate::env::work::lock;
 use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::Compression;
 use crate::planted;
 use crate::pointer::Pointer;
@@ -182,14 +182,14 @@ impl EndedBlob {
 /// The value files of a store with bytes that are not durable.
 #[derive(Debug, Default)]
 pub struct UnsyncedBlobs {
-    files: Mutex<Vec<(Name, Arc<dyn File>)>>,
+    files: Mutex<Vec<(StoreFileName, Arc<dyn File>)>>,
     /// Held during a sync, because a concurrent caller needs the same files synced. Holds the first sync error: the
     /// system reports lost pages once, so a later sync would wrongly treat them as durable.
     syncing: Mutex<Option<Error>>,
 }
 
 impl UnsyncedBlobs {
-    fn note(&self, name: Name, file: &Arc<dyn File>) {
+    fn note(&self, name: StoreFileName, file: &Arc<dyn File>) {
         let mut files = lock(&self.files);
         if !files.iter().any(|(known, _)| *known == name) {
             files.push((name, file.clone()));
@@ -198,7 +198,7 @@ impl UnsyncedBlobs {
 
     /// Unregisters a file that is durable or no longer needed, so that it is not kept open for a sync that may never
     /// come.
-    fn forget(&self, name: Name) {
+    fn forget(&self, name: StoreFileName) {
         lock(&self.files).retain(|(known, _)| *known != name);
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::blob_files::{BlobBuffer, BlobFile, BlobFiles};
-use crate::batch::{Batch, MAX_BATCH_BYTES, Operation, Operations};
+use crate::batch::{Batch, BatchOperation, BatchOperations, MAX_BATCH_BYTES};
 use crate::checksum::Uid;
 use crate::env::{File, Fs};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
@@ -91,11 +91,11 @@ impl LoggedValues {
     pub fn expand<'a>(
         &'a mut self,
         body: &'a [u8],
-        wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
+        wanted: &mut dyn FnMut(&BatchOperation<'_>, u64) -> bool,
         losses: &mut LostValues,
     ) -> std::result::Result<&'a [u8], Stop> {
         let mut asked = Vec::new();
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
+        for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
             let operation = operation?;
             if operation.kind == Kind::BlobPointer && wanted(&operation, at) {
                 asked.push(at);
@@ -106,8 +106,8 @@ impl LoggedValues {
         }
         let mut asked = asked.iter().peekable();
         self.whole.clear();
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
-            let Operation { family, kind, key, value, companion } = operation?;
+        for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
+            let BatchOperation { family, kind, key, value, companion } = operation?;
             let beside = |out: &mut Vec<u8>| {
                 out.extend_from_slice(companion);
                 Ok(())
@@ -139,12 +139,12 @@ impl LoggedValues {
     pub fn hold_pointed(
         &mut self,
         body: &[u8],
-        wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
+        wanted: &mut dyn FnMut(&BatchOperation<'_>, u64) -> bool,
         shelf_of: &dyn Fn(u32) -> Option<Arc<BlobFiles>>,
         losses: &mut LostValues,
     ) -> std::result::Result<Vec<Arc<BlobFile>>, Stop> {
         let mut held = Vec::new();
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
+        for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
             let operation = operation?;
             if operation.kind != Kind::BlobPointer || !wanted(&operation, at) {
                 continue;

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::env::sim::{Fault, SimFs};
 use crate::env::{Env, Open, SeededRandom};
 use crate::error::{ErrorKind, IoContext, Result};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::{Compression, MIB};
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
@@ -186,7 +186,7 @@ fn a_crash_before_the_end_leaves_no_file_that_passes() {
     let mut writer = BlobWriter::create(&stage.env, Path::new(DIR), 9, Compression::None).unwrap();
     writer.add(b"k", &vec![7; 2 * MIB], 1).unwrap();
     drop(writer);
-    let open = stage.env.fs.open(&Path::new(DIR).join(Name::Values(9).to_string()), Open::Read).unwrap();
+    let open = stage.env.fs.open(&Path::new(DIR).join(StoreFileName::Values(9).to_string()), Open::Read).unwrap();
     assert!(walk("v", &*open, None, &mut |_| Ok(())).is_err());
     assert!(stage.sim.env(1).fs.exists(Path::new(DIR)).unwrap());
 }
@@ -410,7 +410,7 @@ fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
             stage.sim.clear_faults();
             ended.or_else(|_| writer.end()).unwrap();
             let meta = writer.sync().unwrap();
-            let path = Path::new(DIR).join(Name::Values(1).to_string());
+            let path = Path::new(DIR).join(StoreFileName::Values(1).to_string());
             let length = stage.env.fs.open(&path, Open::Read).unwrap().len().unwrap();
             assert_eq!((length, meta.count), (meta.size, 1 + u64::from(added.is_ok())), "{fault:?} at {step}");
         }

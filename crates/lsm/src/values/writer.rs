@@ -17,7 +17,7 @@ use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::env::{Env, File, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::header::{FileHeader, FileKind};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::options::{Compression, KIB, MIB};
 use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
@@ -62,7 +62,7 @@ pub struct BlobWriter {
 impl BlobWriter {
     /// Creates a file with this number, and its writer.
     pub fn create(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<BlobWriter> {
-        let name = Name::Values(number).to_string();
+        let name = StoreFileName::Values(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
         let uid = env.random.uid();
         let (packer, plain) = (Packer::new(compression), Packer::new(Compression::None));
@@ -96,7 +96,7 @@ impl BlobWriter {
         match writer.write_out().and_then(|()| named()) {
             Ok(()) => Ok(writer),
             Err(error) => {
-                let _ = env.fs.remove(&dir.join(Name::Values(number).to_string()));
+                let _ = env.fs.remove(&dir.join(StoreFileName::Values(number).to_string()));
                 Err(error)
             }
         }
@@ -184,7 +184,7 @@ impl BlobWriter {
     pub(super) fn end(&mut self) -> Result<()> {
         if self.is_torn {
             // The stray bytes may be longer than a footer.
-            self.file.set_len(self.written).during(|| format!("shortening {}", Name::Values(self.number)))?;
+            self.file.set_len(self.written).during(|| format!("shortening {}", StoreFileName::Values(self.number)))?;
             self.is_torn = false;
         }
         let before = self.out.len();
@@ -202,7 +202,7 @@ impl BlobWriter {
     /// Syncs a file that has its footer.
     pub(super) fn sync(self) -> Result<BlobMeta> {
         planted!(PointerBeforeValueSync, Ok(()), self.file.sync_data())
-            .during(|| format!("syncing {}", Name::Values(self.number)))?;
+            .during(|| format!("syncing {}", StoreFileName::Values(self.number)))?;
         let Self { number, uid, count, digest, written, .. } = self;
         Ok(BlobMeta { number, uid, size: written, count, digest })
     }

@@ -12,7 +12,7 @@ use super::current::Current;
 use crate::env::{DirEntry, Env, Fs, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// The contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,28 +98,34 @@ impl FileHead {
     }
 
     /// True if this engine wrote the first bytes of a file with this name.
-    fn is_ours(&self, name: Name) -> bool {
+    fn is_ours(&self, name: StoreFileName) -> bool {
         let bytes = self.bytes();
         match name {
-            Name::Table(_) | Name::Trash(_) | Name::Damaged(_) => FileHeader::is_of(bytes, FileKind::Table),
-            Name::Values(_) => FileHeader::is_of(bytes, FileKind::Values),
-            Name::Segment(_) => FileHeader::is_of(bytes, FileKind::Segment),
-            Name::Ring(_) => FileHeader::is_of(bytes, FileKind::Ring),
-            Name::Manifest(_) => FileHeader::is_of(bytes, FileKind::Manifest),
-            Name::Current => Current::decode(bytes).is_ok(),
+            StoreFileName::Table(_) | StoreFileName::Trash(_) | StoreFileName::Damaged(_) => {
+                FileHeader::is_of(bytes, FileKind::Table)
+            }
+            StoreFileName::Values(_) => FileHeader::is_of(bytes, FileKind::Values),
+            StoreFileName::Segment(_) => FileHeader::is_of(bytes, FileKind::Segment),
+            StoreFileName::Ring(_) => FileHeader::is_of(bytes, FileKind::Ring),
+            StoreFileName::Manifest(_) => FileHeader::is_of(bytes, FileKind::Manifest),
+            StoreFileName::Current => Current::decode(bytes).is_ok(),
             // These two are written before any other file identifies the owner, so a crash may leave part of their
             // line.
-            Name::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
-            Name::Unfinished => [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes())),
-            Name::Lock => matches!(self, FileHead::Blank) || bytes.starts_with(b"process "),
-            Name::Cut(_) => false, // no header distinguishes it from a user's file
+            StoreFileName::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
+            StoreFileName::Unfinished => {
+                [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes()))
+            }
+            StoreFileName::Lock => matches!(self, FileHead::Blank) || bytes.starts_with(b"process "),
+            StoreFileName::Cut(_) => false, // no header distinguishes it from a user's file
         }
     }
 
     /// True if a file in a store's directory belongs to the store. There an unwritten file with one of our names is the
     /// remains of a crash, and a `.cut` or `.damaged` file is the work of a recovery or repair.
-    fn is_a_stores(&self, name: Name) -> bool {
-        matches!(name, Name::Cut(_) | Name::Damaged(_)) || matches!(self, FileHead::Blank) || self.is_ours(name)
+    fn is_a_stores(&self, name: StoreFileName) -> bool {
+        matches!(name, StoreFileName::Cut(_) | StoreFileName::Damaged(_))
+            || matches!(self, FileHead::Blank)
+            || self.is_ours(name)
     }
 }
 
@@ -171,9 +177,10 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> FileHead) ->
         return Contents::Marked(Marked::Export);
     }
     // Check data files first: any one of them decides.
-    let named = || files().filter_map(|file| Name::parse(file).map(|name| (file, name)));
-    let holds_data = |name: &Name| name.number().is_some() && !matches!(name, Name::Manifest(_));
-    let is_evidence = |name: &Name| holds_data(name) || current.is_some() && matches!(name, Name::Manifest(_));
+    let named = || files().filter_map(|file| StoreFileName::parse(file).map(|name| (file, name)));
+    let holds_data = |name: &StoreFileName| name.number().is_some() && !matches!(name, StoreFileName::Manifest(_));
+    let is_evidence =
+        |name: &StoreFileName| holds_data(name) || current.is_some() && matches!(name, StoreFileName::Manifest(_));
     if named().filter(|(_, name)| is_evidence(name)).any(|(file, name)| heads(file).is_ours(name)) {
         return Contents::Damaged;
     }
@@ -181,17 +188,19 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> FileHead) ->
         return Contents::Foreign(engine);
     }
     // A creation takes the lock first, so an unwritten file counts as its remains only beside a lock file of ours.
-    let is_locked = has("LOCK") && heads("LOCK").is_ours(Name::Lock);
-    let is_of_creation = |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> FileHead| match Name::parse(&entry.name) {
-        _ if entry.name == "lost+found" => !entry.is_file,
-        _ if !entry.is_file => false,
-        Some(Name::Lock) => is_locked,
-        Some(name @ (Name::Manifest(_) | Name::Temporary | Name::Unfinished)) => {
-            let head = heads(&entry.name);
-            is_locked && matches!(head, FileHead::Blank) || head.is_ours(name) && (is_locked || name != Name::Temporary)
-        }
-        _ => false,
-    };
+    let is_locked = has("LOCK") && heads("LOCK").is_ours(StoreFileName::Lock);
+    let is_of_creation =
+        |entry: &DirEntry, heads: &mut dyn FnMut(&str) -> FileHead| match StoreFileName::parse(&entry.name) {
+            _ if entry.name == "lost+found" => !entry.is_file,
+            _ if !entry.is_file => false,
+            Some(StoreFileName::Lock) => is_locked,
+            Some(name @ (StoreFileName::Manifest(_) | StoreFileName::Temporary | StoreFileName::Unfinished)) => {
+                let head = heads(&entry.name);
+                is_locked && matches!(head, FileHead::Blank)
+                    || head.is_ours(name) && (is_locked || name != StoreFileName::Temporary)
+            }
+            _ => false,
+        };
     let other = entries.iter().find(|entry| !is_of_creation(entry, heads));
     other.map_or(Contents::Empty, |entry| Contents::Foreign(Foreign::Other(entry.name.clone())))
 }
@@ -237,16 +246,16 @@ pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
 }
 
 /// True if a file in a store's directory belongs to the store. Errors count as false.
-pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: Name) -> bool {
+pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> bool {
     let head = head(fs, &dir.join(name.to_string()));
     head.map_or(FileHead::Unreadable, FileHead::of).is_a_stores(name)
 }
 
 /// Returns our files in the directory of a store, or in the remains of one. Symbolic links are left out, and so are
 /// files of other programs under our names.
-pub fn our_files(env: &Env, dir: &Path) -> Result<Vec<Name>> {
+pub fn our_files(env: &Env, dir: &Path) -> Result<Vec<StoreFileName>> {
     let entries = env.fs.entries(dir).during(|| format!("list {}", dir.display()))?;
-    let names = entries.iter().filter(|entry| entry.is_file).filter_map(|entry| Name::parse(&entry.name));
+    let names = entries.iter().filter(|entry| entry.is_file).filter_map(|entry| StoreFileName::parse(&entry.name));
     Ok(names.filter(|name| is_a_stores(&*env.fs, dir, *name)).collect())
 }
 
@@ -261,7 +270,7 @@ fn head(fs: &dyn Fs, path: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Durably marks a directory as unfinished: until `mark_finished` its contents are not a store.
 pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
-    let name = Name::Unfinished;
+    let name = StoreFileName::Unfinished;
     if is_a_stores(&*env.fs, dir, name) {
         let _ = env.fs.remove(&dir.join(name.to_string())); // a marker that was never completely written
     }
@@ -274,7 +283,7 @@ pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
 
 /// Removes the mark: the contents are complete and durable.
 pub fn mark_finished(env: &Env, dir: &Path) -> Result<()> {
-    let name = Name::Unfinished;
+    let name = StoreFileName::Unfinished;
     env.fs.remove(&dir.join(name.to_string())).during(|| format!("remove {name}"))?;
     env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}"))
 }

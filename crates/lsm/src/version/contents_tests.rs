@@ -8,14 +8,14 @@ use super::{Contents, Foreign, Marked, contents, our_files};
 use crate::checksum::Uid;
 use crate::env::{Fs, RealFs, SimFs};
 use crate::header::{FileHeader, FileKind};
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 fn header(kind: FileKind) -> Vec<u8> {
     FileHeader::new(kind, Uid([7; 16])).encode().to_vec()
 }
 
 /// Files in a simulated directory; a name that ends in a slash is a directory.
-fn judged(files: &[(&str, &[u8])]) -> (Contents, Vec<Name>) {
+fn judged(files: &[(&str, &[u8])]) -> (Contents, Vec<StoreFileName>) {
     let (sim, dir) = (SimFs::new(1), Path::new("/dir"));
     sim.create_dir_all(dir).unwrap();
     for (name, bytes) in files {
@@ -135,7 +135,7 @@ fn only_files_that_the_engine_wrote_are_a_stores_own() {
         ("notes.txt", text),
         ("000010.tbl/", b""),
     ]);
-    let named: BTreeMap<Name, String> = ours.into_iter().map(|name| (name, name.to_string())).collect();
+    let named: BTreeMap<StoreFileName, String> = ours.into_iter().map(|name| (name, name.to_string())).collect();
     let expected = [
         "000001.tbl",
         "000003.tbl",

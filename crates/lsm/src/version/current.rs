@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::checksum::{Uid, hash};
 use crate::env::{Env, Open, read_exact};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// The contents of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) const MAX_BYTES: usize = 128;
 
 impl Current {
     pub(super) fn encode(&self) -> String {
-        let name = Name::Manifest(self.manifest).to_string();
+        let name = StoreFileName::Manifest(self.manifest).to_string();
         let sum = hash(&[name.as_bytes(), &self.store.0].concat());
         format!("{name} {sum:016x} {:?}\n", self.store)
     }
@@ -37,7 +37,7 @@ impl Current {
             let line = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
             let mut words = line.split(' ');
             let (name, _sum, uid) = (words.next()?, words.next()?, words.next()?);
-            let Some(Name::Manifest(manifest)) = Name::parse(name) else { return None };
+            let Some(StoreFileName::Manifest(manifest)) = StoreFileName::parse(name) else { return None };
             let current = Current { manifest, store: Uid::parse(uid)? };
             (current.encode().as_bytes() == bytes).then_some(current)
         };
@@ -46,7 +46,7 @@ impl Current {
 
     /// Reads the line in `dir`; `None` if the file does not exist.
     pub(super) fn read(env: &Env, dir: &Path) -> Result<Option<Current>> {
-        let name = Name::Current.to_string();
+        let name = StoreFileName::Current.to_string();
         let file = match env.fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
@@ -62,7 +62,8 @@ impl Current {
 
     /// Returns the error for a store without this file.
     pub(super) fn missing() -> Error {
-        let damage = Damage { file: Name::Current.to_string(), verdict: Verdict::Missing, ..Damage::default() };
+        let damage =
+            Damage { file: StoreFileName::Current.to_string(), verdict: Verdict::Missing, ..Damage::default() };
         Error::corruption(
             damage,
             "the directory holds files of a store, but not the one that names its manifest: salvage reads what can still be read",

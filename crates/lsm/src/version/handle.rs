@@ -26,7 +26,7 @@ use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
 use crate::env::{File, Mapped};
 use crate::error::Result;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 use crate::values::{BlobFile, BlobFiles};
 
@@ -317,7 +317,7 @@ impl<T> LazyTable<T> {
         let is_retired = AtomicBool::new(false);
         let values = shelf.values.as_ref();
         let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
-        let file = |(tables, _): &Bound<T>| CachedFile::new(tables.files(), Name::Table(meta.number));
+        let file = |(tables, _): &Bound<T>| CachedFile::new(tables.files(), StoreFileName::Table(meta.number));
         let file = shelf.bound.as_ref().map(file);
         let life =
             Arc::new(TableLife { meta: Arc::clone(&meta), file, dead: Arc::clone(&shelf.dead), is_retired, values });

@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileHeader, FileKind};
 use crate::identity::StoreIdentity;
-use crate::names::{Name, check_place};
+use crate::names::{StoreFileName, check_place};
 use crate::planted;
 
 /// The open manifest of a store.
@@ -93,8 +93,8 @@ fn half_named(error: Error) -> ManifestFailure {
 }
 
 impl Manifest {
-    /// The manifest of a new store. To be made before any other numbered file: `recover` takes a directory with tables or
-    /// log files and without CURRENT for a damaged store. An interrupted creation leaves no store.
+    /// The manifest of a new store. To be made before any other numbered file: `recover` takes a directory with tables
+    /// or log files and without CURRENT for a damaged store. An interrupted creation leaves no store.
     pub fn create(
         env: &Env,
         dir: &Path,
@@ -108,7 +108,7 @@ impl Manifest {
             return Err(Error::invalid("the directory holds a store"));
         }
         // The remains of an interrupted creation are not referenced.
-        remove_leftover(env, &dir.join(Name::Manifest(number).to_string()))?;
+        remove_leftover(env, &dir.join(StoreFileName::Manifest(number).to_string()))?;
         Manifest::begin(env, dir, number, identity.into(), state)
     }
 
@@ -236,13 +236,13 @@ impl Manifest {
 
     /// Removes a manifest that CURRENT no longer names. If that fails, the next open deletes it.
     fn discard(&self, number: u64) {
-        let _ = self.env.fs.remove(&self.dir.join(Name::Manifest(number).to_string()));
+        let _ = self.env.fs.remove(&self.dir.join(StoreFileName::Manifest(number).to_string()));
     }
 }
 
 impl Chain {
     fn name(&self) -> String {
-        Name::Manifest(self.number).to_string()
+        StoreFileName::Manifest(self.number).to_string()
     }
 
     /// Writes the next edit after the last one and syncs. The remains of a write that failed for lack of space are
@@ -271,7 +271,7 @@ impl Chain {
 
 /// Writes a manifest that begins with the whole state, makes it durable, and lets CURRENT name it.
 fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: &ManifestState) -> Attempt<Chain> {
-    let name = Name::Manifest(number).to_string();
+    let name = StoreFileName::Manifest(number).to_string();
     let path = dir.join(&name);
     let file = env.fs.open(&path, Open::Create).during(|| format!("create {name}")).map_err(harmless)?;
     let published = fill(env, Arc::clone(&file), number, identity, state).and_then(|chain| {
@@ -291,7 +291,7 @@ fn publish(env: &Env, dir: &Path, number: u64, identity: &StoreIdentity, state: 
     published.inspect_err(|failure| {
         if !failure.may_be_named {
             let _ = env.fs.remove(&path);
-            let _ = env.fs.remove(&dir.join(Name::Temporary.to_string()));
+            let _ = env.fs.remove(&dir.join(StoreFileName::Temporary.to_string()));
         }
     })
 }
@@ -309,23 +309,24 @@ fn fill(
     let weight = picture.weight();
     let (frame, link) = framed(nonce, 0, 0, &picture.encode()).map_err(harmless)?;
     let end = frame.len() as u64;
-    // Each by itself: the page is marked with every edit, and a kernel that keeps both as one would take all of it for changed.
+    // Each by itself: the page is marked with every edit, and a kernel that keeps both as one would take all of it for
+    // changed.
     for (bytes, at) in [(&first_page(number, nonce, identity, end), 0), (&frame, EDITS_AT)] {
-        file.write_at(bytes, at).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
+        file.write_at(bytes, at).during(|| format!("write {}", StoreFileName::Manifest(number))).map_err(harmless)?;
     }
     Ok(Chain { file, number, nonce, end, first: end, weight, first_weight: weight, link, edits: 1 })
 }
 
 /// Replaces CURRENT. A failure before the rename has no effect; after it CURRENT may name either manifest.
 fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
-    let temporary = dir.join(Name::Temporary.to_string());
+    let temporary = dir.join(StoreFileName::Temporary.to_string());
     remove_leftover(env, &temporary).map_err(harmless)?;
     let file = env.fs.open(&temporary, Open::Create).during(|| "create CURRENT.tmp").map_err(harmless)?;
     let line = current.encode();
     file.write_at(line.as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
     file.sync_data().during(|| "sync CURRENT.tmp").map_err(fatal)?;
     env.fs
-        .rename_pinned(&temporary, &dir.join(Name::Current.to_string()), line.as_bytes())
+        .rename_pinned(&temporary, &dir.join(StoreFileName::Current.to_string()), line.as_bytes())
         .during(|| "rename CURRENT.tmp")
         .map_err(half_named)?;
     env.fs.sync_dir(dir).during(|| "sync the directory").map_err(half_named)

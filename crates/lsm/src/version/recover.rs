@@ -23,7 +23,7 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// Positions of the witness and its copy in the first page: two sectors, so that one torn write spares one of them.
 pub(super) const WITNESS_AT: [usize; 2] = [512, 1536];
@@ -95,7 +95,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<RecoveredManifest>> {
         Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(format!("list {}", dir.display()), error)),
     };
-    let names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    let names: Vec<StoreFileName> = names.iter().filter_map(|name| StoreFileName::parse(name)).collect();
     match contents(env, dir)? {
         Contents::Store => {}
         Contents::Damaged => return Current::read(env, dir)?.map_or_else(|| Err(Current::missing()), |_| Ok(None)),
@@ -106,7 +106,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<RecoveredManifest>> {
     if identity.store != current.store {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         let error = Error::corruption(damage, "the manifest of another store");
-        return Err(error.in_file(&Name::Manifest(current.manifest).to_string(), 0));
+        return Err(error.in_file(&StoreFileName::Manifest(current.manifest).to_string(), 0));
     }
     let counter = state.next_file.max(current.manifest.saturating_add(1));
     let numbers = names.iter().filter_map(|name| name.number());
@@ -115,8 +115,8 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<RecoveredManifest>> {
     Ok(Some(RecoveredManifest { state, identity, read_compatible, number: current.manifest, torn, next_file }))
 }
 
-/// True if the creation of the store in `dir` was interrupted (`RecoveredManifest::is_unfinished`). Reads no manifest but the
-/// first.
+/// True if the creation of the store in `dir` was interrupted (`RecoveredManifest::is_unfinished`). Reads no manifest
+/// but the first.
 pub fn is_unfinished(env: &Env, dir: &Path) -> Result<bool> {
     match Current::read(env, dir)? {
         Some(current) if current.manifest == 1 => Ok(recover(env, dir)?.is_some_and(|found| found.is_unfinished())),
@@ -129,7 +129,7 @@ fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, EditReplay)>> {
     let mut before = None;
     for _ in 0..FOLLOW_LIMIT {
         let Some(current) = Current::read(env, dir)? else { return Ok(None) };
-        let name = Name::Manifest(current.manifest).to_string();
+        let name = StoreFileName::Manifest(current.manifest).to_string();
         match env.fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => {
                 let length = || file.len().during(|| format!("length of {name}"));
@@ -164,7 +164,7 @@ pub(super) fn replay(
     }
     let page = first_page(&read(0, PAGE_BYTES)?).map_err(damaged(0))?;
     let length = length()?;
-    if Name::Manifest(page.number).to_string() != name {
+    if StoreFileName::Manifest(page.number).to_string() != name {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         return Err(damaged(0)(Error::corruption(damage, "another manifest under this name")));
     }

@@ -12,7 +12,7 @@ use super::segment::{LogPlace, LogStart, SegmentHeader};
 use crate::env::{Env, File, Machine, Open, read_exact, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
-use crate::names::Name;
+use crate::names::StoreFileName;
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -38,18 +38,18 @@ pub struct HeadlessSegment {
 }
 
 /// Looks at the first page of every segment. Files that `is_other` names are another store's, and left alone.
-pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<FoundSegments> {
+pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(StoreFileName) -> bool) -> Result<FoundSegments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let open = |name: Name| env.fs.open(&dir.join(name.to_string()), Open::Read);
-    let page = |name: Name| -> io::Result<Vec<u8>> { read_exact(&*open(name)?, 0, PAGE_BYTES) };
-    let headless = |error: Error, name: Name| {
+    let open = |name: StoreFileName| env.fs.open(&dir.join(name.to_string()), Open::Read);
+    let page = |name: StoreFileName| -> io::Result<Vec<u8>> { read_exact(&*open(name)?, 0, PAGE_BYTES) };
+    let headless = |error: Error, name: StoreFileName| {
         let is_used = open(name).and_then(|file| is_used(&*file)).unwrap_or(true);
         HeadlessSegment { error: of_segment(error, name), is_used }
     };
     let (mut starts, mut unread, mut damaged, mut ring) = (Vec::new(), Vec::new(), Vec::new(), (0, 0));
-    for name in names.iter().filter_map(|name| Name::parse(name)).filter(|name| !is_other(*name)) {
+    for name in names.iter().filter_map(|name| StoreFileName::parse(name)).filter(|name| !is_other(*name)) {
         match name {
-            Name::Segment(number) => {
+            StoreFileName::Segment(number) => {
                 let header = match page(name) {
                     Ok(page) => match SegmentHeader::decode(&page) {
                         Ok(header) => Some(header),
@@ -78,7 +78,7 @@ pub fn find(env: &Env, dir: &Path, is_other: &dyn Fn(Name) -> bool) -> Result<Fo
                     starts.push(LogStart { place, ..LogStart::default() });
                 }
             }
-            Name::Ring(number) => {
+            StoreFileName::Ring(number) => {
                 let header = page(name).ok().and_then(|page| RingHeader::decode(&page).ok());
                 if let Some(header) = header.filter(|header| header.number == number) {
                     ring = ring.max((number, header.nonce));
@@ -107,7 +107,7 @@ fn is_used(file: &dyn File) -> io::Result<bool> {
     Ok(false)
 }
 
-fn of_segment(error: Error, name: Name) -> Error {
+fn of_segment(error: Error, name: StoreFileName) -> Error {
     // A bit flip in the version number makes the file look too new: report it as damage.
     let error = if error.is_corruption() { error } else { Error::structural(&error.to_string()) };
     error.in_file(&name.to_string(), 0)

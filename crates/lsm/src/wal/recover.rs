@@ -16,17 +16,17 @@
 //! each such value is lost individually (`Tolerates`). Without a proof the frame was not whole, and the log ends there.
 //!
 //! A missing ring, or a mark with no valid copy, removes proofs. So either is damage too, unless the last segment is
-//! sealed. An unreadable page is damage. Salvage reads on behind damage (`resync`). With `accept_loss` the log is cut at the damage instead, and the damage is
-//! reported with the cut.
+//! sealed. An unreadable page is damage. Salvage reads on behind damage (`resync`). With `accept_loss` the log is cut
+//! at the damage instead, and the damage is reported with the cut.
 
 use std::path::Path;
 
-use crate::batch::Operations;
+use crate::batch::BatchOperations;
 use crate::codec::Reader;
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FrameHeader, FrameKind, Mark};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 use crate::record::Seqno;
 
@@ -370,7 +370,7 @@ impl<'a> LogReading<'a> {
         let mut count = 0;
         match header.kind {
             FrameKind::Batch | FrameKind::LargeBatch => {
-                count = Operations::new(&self.body).map_err(Stop::Damage)?.remaining();
+                count = BatchOperations::new(&self.body).map_err(Stop::Damage)?.remaining();
                 visit(Replayed { offset, end, seqno: header.seqno, body: &self.body, tolerates })?;
                 self.batches += 1;
             }
@@ -554,7 +554,8 @@ impl<'a> LogReading<'a> {
             LogCut {
                 offset: at,
                 bytes: lost.saturating_sub(at),
-                file: source.map_or_else(|| Name::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
+                file: source
+                    .map_or_else(|| StoreFileName::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
                 position: source.map_or(0, |source| source.position(at)),
                 acknowledged,
                 accepted: fault,

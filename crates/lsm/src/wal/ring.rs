@@ -16,7 +16,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, Mark, PAGE_BYTES};
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 
 use super::segment::{PAGE, decode_machine};
@@ -145,7 +145,7 @@ impl TailRing {
         start: u64,
         capacity: u64,
     ) -> Result<TailRing> {
-        let name = Name::Ring(number).to_string();
+        let name = StoreFileName::Ring(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let nonce = env.random.next_u64();
         let uid = env.random.uid();
@@ -175,7 +175,7 @@ impl TailRing {
     pub(super) fn prepare(&self, at: u64, length: u64) -> Result<()> {
         let Some(mapped) = &self.mapped else { return Ok(()) };
         let prepared = mapped.prepare((PAGE + at) as usize, length as usize);
-        prepared.during(|| format!("reserve {length} bytes of {}", Name::Ring(self.number)))
+        prepared.during(|| format!("reserve {length} bytes of {}", StoreFileName::Ring(self.number)))
     }
 
     /// Stores the acknowledged mark, unless it is at `end` or above already. One thread at a time.
@@ -217,7 +217,7 @@ impl TailRing {
     fn write_mark(&self, mark: Mark, word: u64) -> Result<()> {
         mark_positions(mark).into_iter().try_for_each(|at| {
             let written = self.file.write_at(&word.to_le_bytes(), at as u64);
-            written.during(|| format!("write a mark to {}", Name::Ring(self.number)))
+            written.during(|| format!("write a mark to {}", StoreFileName::Ring(self.number)))
         })
     }
 

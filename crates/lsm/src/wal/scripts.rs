@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::segment::PAGE;
 use super::source::{FrameLookup, FrameSource, RingSource, SegmentSource};
 use super::{LogProofs, LogStart, OrderCondition, Ticket, Wal, recover};
-use crate::batch::{Batch, Body, Operations};
+use crate::batch::{Batch, BatchOperations, Body};
 use crate::codec::Reader;
 use crate::env::Fs;
 use crate::env::sim::{Crash, Loss, SimFs};
@@ -41,7 +41,7 @@ use crate::seam::Plain;
 const DIR: &str = "/log";
 
 /// A disk, its log, and the facts that a manifest would hold.
-struct Stage {
+struct LogStage {
     sim: SimFs,
     wal: Option<Wal<String>>,
     start: LogStart,
@@ -50,7 +50,7 @@ struct Stage {
 }
 
 /// A frame as found in a file, or in two.
-struct Found {
+struct FoundFrame {
     offset: u64,
     header: FrameHeader,
     /// The key of its first operation.
@@ -68,7 +68,7 @@ fn scripts_tell_what_a_log_does() {
     });
 }
 
-fn begun(wal_mapped: bool) -> Stage {
+fn begun(wal_mapped: bool) -> LogStage {
     let (sim, dir) = (SimFs::new(1), Path::new(DIR));
     let env = sim.env(1);
     env.fs.create_dir_all(dir).unwrap();
@@ -83,10 +83,10 @@ fn begun(wal_mapped: bool) -> Stage {
     let next = AtomicU64::new(1);
     let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
     let (wal, start) = Wal::create(&env, (dir, &StoreIdentity::default()), &settings, 0, 1, numbers).unwrap();
-    Stage { sim, wal: Some(wal), start, facts: LogProofs::default(), pending: BTreeMap::new() }
+    LogStage { sim, wal: Some(wal), start, facts: LogProofs::default(), pending: BTreeMap::new() }
 }
 
-impl Stage {
+impl LogStage {
     fn step(&mut self, line: &str) -> Result<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = words.get(1).copied().unwrap_or_default();
@@ -174,7 +174,7 @@ impl Stage {
     }
 
     /// Returns the frames from the start on, with the places of each.
-    fn frames(&self) -> Result<Vec<Found>> {
+    fn frames(&self) -> Result<Vec<FoundFrame>> {
         let (env, dir) = (self.sim.env(2), Path::new(DIR));
         let mut ring = RingSource::open(&env, dir, &self.start)?;
         let mut at = self.start.place;
@@ -195,7 +195,7 @@ impl Stage {
             let Some(header) = whole else { return Ok(found) };
             let is_batch = matches!(header.kind, FrameKind::Batch | FrameKind::LargeBatch);
             let name = if is_batch { first_key(&body)? } else { String::new() };
-            found.push(Found { offset: at.offset, header, name, places });
+            found.push(FoundFrame { offset: at.offset, header, name, places });
             (at.offset, link) = (at.offset + header.extent(), header.link);
             if header.kind == FrameKind::Turnover {
                 let mut reader = Reader::new(&body);
@@ -256,14 +256,14 @@ fn body(line: &str, words: &[&str]) -> Result<Body> {
 }
 
 fn first_key(body: &[u8]) -> Result<String> {
-    match Operations::new(body)?.next().transpose()? {
+    match BatchOperations::new(body)?.next().transpose()? {
         Some(operation) => Ok(operation.key.escape_ascii().to_string()),
         None => Ok("(empty)".to_owned()),
     }
 }
 
-fn told(frame: &Found) -> String {
-    let Found { offset, header, name, places } = frame;
+fn told(frame: &FoundFrame) -> String {
+    let FoundFrame { offset, header, name, places } = frame;
     let files: Vec<&str> = places.iter().map(|(file, _)| file.as_str()).collect();
     let what = if name.is_empty() { String::new() } else { format!(" {name}") };
     let FrameHeader { kind, seqno, length, .. } = header;

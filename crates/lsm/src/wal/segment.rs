@@ -15,7 +15,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 
 /// A page as an offset.
@@ -173,7 +173,7 @@ impl Segment {
     }
 
     pub(super) fn name(&self) -> String {
-        Name::Segment(self.number).to_string()
+        StoreFileName::Segment(self.number).to_string()
     }
 }
 
@@ -253,7 +253,7 @@ impl SegmentMaker {
     }
 
     fn begin_with(&self, env: &Env, dir: &Path, number: u64, length: u64, reserved: u64) -> Result<UnfinishedSegment> {
-        let name = Name::Segment(number).to_string();
+        let name = StoreFileName::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let sized = if reserved < length { file.set_len(length) } else { Ok(()) };
         match sized.and_then(|()| file.allocate(reserved)).during(|| format!("reserve {reserved} bytes for {name}")) {
@@ -268,7 +268,7 @@ impl SegmentMaker {
     /// Renames an old file to a new number; the new nonce makes its old contents meaningless. Its written blocks are
     /// those written before its last use and during it.
     pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<UnfinishedSegment> {
-        let (from, to) = (old.name(), Name::Segment(number).to_string());
+        let (from, to) = (old.name(), StoreFileName::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
         let used = old.closed.get().map_or(old.first, |(end, _)| *end);
@@ -288,7 +288,7 @@ impl SegmentMaker {
         mut making: UnfinishedSegment,
     ) -> SegmentResult<(UnfinishedSegment, u64)> {
         let to = making.length.min(making.filled + ZERO_BYTES as u64);
-        let name = Name::Segment(making.number).to_string();
+        let name = StoreFileName::Segment(making.number).to_string();
         let written = fill(&*making.file, making.filled, to).during(|| format!("write zeros to {name}"));
         let synced = written.map_err(SegmentError::Unchanged).and_then(|()| match to < making.length {
             true => sync(&*making.file, &name),
@@ -320,7 +320,7 @@ impl SegmentMaker {
     ) -> SegmentResult<Segment> {
         let UnfinishedSegment { file, number, filled: before, length: made_length, reserved, is_used_again } = making;
         let stays_sparse = reserved < made_length && !is_used_again;
-        let name = Name::Segment(number).to_string();
+        let name = StoreFileName::Segment(number).to_string();
         let made = (|| {
             if length > reserved && !stays_sparse {
                 file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::env::{Env, File, Open, check_room, read_exact, read_into};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, PAGE_BYTES};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 
 use super::ring::{Marks, RingHeader};
@@ -120,7 +120,7 @@ pub(super) struct SegmentSource {
 impl SegmentSource {
     /// Opens the segment with exactly this number, nonce and first offset; any other file is damage.
     pub(super) fn open(env: &Env, dir: &Path, number: u64, nonce: u64, first: u64) -> Result<SegmentSource> {
-        let name = Name::Segment(number).to_string();
+        let name = StoreFileName::Segment(number).to_string();
         let (file, length, page) = open(env, dir, &name)?;
         let header = SegmentHeader::decode(&page).map_err(|error| error.in_file(&name, 0))?;
         if (header.number, header.nonce, header.first) != (number, nonce, first) {
@@ -191,7 +191,7 @@ pub(super) struct RingCopy {
 impl RingSource {
     /// Opens exactly the ring that the manifest names; any other file is damage. Frames are read on first use.
     pub(super) fn open(env: &Env, dir: &Path, from: &LogStart) -> Result<RingSource> {
-        let name = Name::Ring(from.ring).to_string();
+        let name = StoreFileName::Ring(from.ring).to_string();
         let (file, length, page) = open(env, dir, &name)?;
         let header = RingHeader::decode(&page).map_err(|error| error.in_file(&name, 0))?;
         if (header.number, header.nonce) != (from.ring, from.ring_nonce) {

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::Result;
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::planted;
 
 use super::blocks::{ahead_bytes, first_bytes};
@@ -485,7 +485,7 @@ impl SegmentSupply {
 
     /// Removes a segment that is not referenced. If that fails, the next open deletes it.
     fn remove(&self, number: u64) {
-        let _ = self.env.fs.remove(&self.dir.join(Name::Segment(number).to_string()));
+        let _ = self.env.fs.remove(&self.dir.join(StoreFileName::Segment(number).to_string()));
     }
 }
 

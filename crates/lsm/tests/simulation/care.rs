@@ -15,7 +15,7 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::Source;
+use waxseal_lsm::seam::RecordSource;
 
 use crate::tester::{ROWS, Tester};
 
@@ -210,7 +210,7 @@ impl Cursor for Nothing {
     fn record(&self) -> Record<'_> {
         unreachable!("there is none")
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         Default::default()
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Snapshot};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Parts, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Random, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
@@ -20,7 +20,7 @@ use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 
 const DIR: &str = "/store";
-const EVERYTHING: Bounds = (Bound::Unbounded, Bound::Unbounded);
+const EVERYTHING: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 /// Upper bound of the keys, which are numbers.
 const KEYS: u64 = 240;
 const SECOND: u64 = 1_000_000;

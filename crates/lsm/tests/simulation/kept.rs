@@ -1,6 +1,6 @@
 //! Retained versions, event log entries, and tables held by a caller. Each check uses a short-lived store.
 
-use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::db::{At, CursorBounds};
 use waxseal_lsm::env::sim::{Crash, Loss};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::Durability;
@@ -14,7 +14,7 @@ use crate::world::{CONFIGS, World};
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 3] = [versions, lines, tables];
 
-const EVERYTHING: Bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+const EVERYTHING: CursorBounds = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
 /// Returns the first key or value of its kind that is retained, or that is not.
 fn pick(kind: Kind, retained: bool, from: u32) -> Vec<u8> {

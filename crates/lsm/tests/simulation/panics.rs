@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Parts};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
@@ -22,7 +22,7 @@ use waxseal_lsm::seam::{Companions, Draft};
 #[cfg(feature = "planted")]
 pub const ALL: [fn(); 3] = [plans, commits, operations];
 
-const EVERYTHING: Bounds = (Bound::Unbounded, Bound::Unbounded);
+const EVERYTHING: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 /// Records in each of the merged tables.
 const RECORDS: u32 = 12;
 

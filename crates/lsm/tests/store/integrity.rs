@@ -16,7 +16,7 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
-use waxseal_lsm::sst::fuzzing::Site;
+use waxseal_lsm::sst::fuzzing::CorruptionSite;
 
 use crate::keeper::Keeper;
 use crate::support::*;
@@ -450,7 +450,7 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
 #[test]
 fn an_index_or_filter_that_is_hit_in_memory_hides_nothing() {
     let options = CfOptions { filter_bits: 10, block_bytes: 256, ..wide() };
-    for (site, count) in [(Site::Index, 60), (Site::Filter, 64)] {
+    for (site, count) in [(CorruptionSite::Index, 60), (CorruptionSite::Filter, 64)] {
         let stage = Stage::filled(options.clone());
         for at in 0..count {
             damage_table(&stage.db, &stage.table(), site, at, 0x41).unwrap();

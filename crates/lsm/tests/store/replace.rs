@@ -12,7 +12,7 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Durability, SealLayout, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::Source;
+use waxseal_lsm::seam::RecordSource;
 
 use crate::support::*;
 
@@ -64,8 +64,8 @@ impl Cursor for List {
         let (key, seqno) = &self.0[self.1];
         Record { key, seqno: *seqno, kind: Kind::Put, value: b"what is left", companion: &[] }
     }
-    fn source(&self) -> Source<'_> {
-        Source::default()
+    fn source(&self) -> RecordSource<'_> {
+        RecordSource::default()
     }
 }
 

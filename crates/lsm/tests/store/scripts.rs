@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Bounds, Db, Event, Family, Listener, Parts, Snapshot};
+use waxseal_lsm::db::{At, CursorBounds, Db, Event, Family, Listener, Parts, Snapshot};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, TracedFs};
 use waxseal_lsm::error::Result;
@@ -252,7 +252,7 @@ fn shown(value: &[u8]) -> String {
 }
 
 /// `a..c`, `..c`, `a..`, `a..=c`.
-fn bounds(word: &str) -> Bounds {
+fn bounds(word: &str) -> CursorBounds {
     let (from, to) = word.split_once("..").unwrap();
     let bound = |key: &str| if key.is_empty() { Bound::Unbounded } else { Bound::Included(key.as_bytes().to_vec()) };
     let to = match to.strip_prefix('=') {
@@ -263,7 +263,7 @@ fn bounds(word: &str) -> Bounds {
     (bound(from), to)
 }
 
-fn scan(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, back: bool) -> Result<String> {
+fn scan(db: &Db, family: &Family, at: At<'_>, bounds: CursorBounds, back: bool) -> Result<String> {
     let mut cursor = db.cursor(family, at, bounds)?;
     let mut words = Vec::new();
     if back {

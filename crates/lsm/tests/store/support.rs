@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Parts};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Parts};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, read_exact};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
 
-pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 
 pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 

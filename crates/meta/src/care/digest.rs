@@ -5,7 +5,7 @@
 //! for the sum.
 
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::{At, Bounds, Db, Family};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::interrupt;
 use waxseal_lsm::seam::{Check, Protection};
@@ -38,7 +38,7 @@ impl Digest {
 
 /// Computes the digest of the records that a snapshot sees within bounds. Every record is checked against its seal.
 /// Errors: `Corruption` if anything in the range is damaged or may have been lost.
-pub fn digest(db: &Db, family: &Family, bounds: &Bounds, at: At<'_>) -> Result<Digest> {
+pub fn digest(db: &Db, family: &Family, bounds: &CursorBounds, at: At<'_>) -> Result<Digest> {
     let mut digest = Digest::default();
     let mut cursor = db.cursor(family, at, bounds.clone())?;
     cursor.first()?;

@@ -8,9 +8,10 @@
 //!         replaces a lost newer one, unless the caller accepts the loss: records that may be outdated are written
 //!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
 //!         loss with an unknown range, the lost range covers all keys.
-//! Crash:  the new store is built in a directory of its own inside the destination, and its files move to the destination
-//!         when it is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or a store
-//!         without `CURRENT`. A salvage that fails or is ended leaves nothing.
+//! Crash:  the new store is built in a directory of its own inside the destination, and its files move to the
+//! destination
+//!         when it is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or a
+//!         store without `CURRENT`. A salvage that fails or is ended leaves nothing.
 //! Costs:  one pass over everything, a second one if something was lost, and another one if a table without a manifest
 //!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
 //!         missing records, and the current write batch: 4 MiB, or one record.
@@ -28,13 +29,13 @@ use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::names::{Name, system_number};
+use waxseal_lsm::names::{StoreFileName, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, MIB, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::Check;
-use waxseal_lsm::sst::Found;
+use waxseal_lsm::sst::ExaminedItem;
 use waxseal_lsm::values::{self, BlobBuffer, BlobFile, BlobFiles};
 use waxseal_lsm::version::{self, Contents, ManifestState, TableMeta};
 
@@ -69,13 +70,16 @@ const GROUP_BYTES: usize = 4 * MIB;
 /// The id that no family has. docs/format.md, section 5.2.
 const NO_FAMILY: u32 = u32::MAX;
 
-/// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be empty. Nobody may
-/// have the source open; it is never written to. Without a manifest, files of another store are left alone and reported: see
-/// `SalvageOptions::stores`. `parts` are those of the new store; its orders are looked up by name for the old one.
+/// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be
+/// empty. Nobody may have the source open; it is never written to. Without a manifest, files of another store are left
+/// alone and reported: see `SalvageOptions::stores`. `parts` are those of the new store; its orders are looked up by
+/// name for the old one.
 ///
 /// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
-/// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors: `Invalid` if `to`
-/// holds something, if one of the directories is in the other, if files of several stores are there and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
+/// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors:
+/// `Invalid` if `to` holds something, if one of the directories is in the other, if files of several stores are there
+/// and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order
+/// names no last key; `Io`.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -165,14 +169,14 @@ const SCRATCH: &str = "salvaging";
 
 /// Moves the files of a closed store from `scratch` to its parent. The parent is a store once `CURRENT` is there.
 fn move_up(fs: &dyn Fs, scratch: &Path, to: &Path) -> io::Result<()> {
-    let current = Name::Current.to_string();
-    for name in fs.list(scratch)?.iter().filter(|name| **name != current && **name != Name::Lock.to_string()) {
+    let current = StoreFileName::Current.to_string();
+    for name in fs.list(scratch)?.iter().filter(|name| **name != current && **name != StoreFileName::Lock.to_string()) {
         fs.rename(&scratch.join(name), &to.join(name))?;
     }
     fs.sync_dir(to)?;
     fs.rename(&scratch.join(&current), &to.join(&current))?;
     fs.sync_dir(to)?;
-    fs.remove(&scratch.join(Name::Lock.to_string()))?;
+    fs.remove(&scratch.join(StoreFileName::Lock.to_string()))?;
     fs.remove_dir(scratch)
 }
 
@@ -355,7 +359,7 @@ impl Salvage<'_> {
 
     /// Identifies a blob file by its header, whatever the state of the rest: each value has its own checksums.
     fn identified(&self, name: &str) -> Option<Arc<BlobFile>> {
-        let Some(Name::Values(number)) = Name::parse(name) else { return None };
+        let Some(StoreFileName::Values(number)) = StoreFileName::parse(name) else { return None };
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
         let uid = values::identify(name, &*file).ok()?;
         Some(self.values.hold_unfinished(number, uid, None))
@@ -478,7 +482,7 @@ impl Salvage<'_> {
         };
         table.examine(&*keeper, true, &mut |found| {
             match found {
-                Found::Record(record, check, _) => {
+                ExaminedItem::Record(record, check, _) => {
                     greatest = greatest.max(if check.serves() { record.seqno } else { 0 });
                     with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
@@ -487,12 +491,12 @@ impl Salvage<'_> {
                     reach(place.clone(), place);
                     self.take(id, &family, record, check, false)?;
                 }
-                Found::Gap(fence) => {
+                ExaminedItem::Gap(fence) => {
                     reach(fence.from.clone(), fence.to.clone());
                     gaps.push(fence.clone());
                 }
-                Found::Refused { .. } => {} // the second read of the table may succeed
-                Found::Healed { .. } => self.report.repaired += 1,
+                ExaminedItem::Refused { .. } => {} // the second read of the table may succeed
+                ExaminedItem::Healed { .. } => self.report.repaired += 1,
             }
             Ok(())
         })?;
@@ -517,8 +521,8 @@ impl Salvage<'_> {
             self.lost_anywhere(&Error::structural(message).in_file(name, 0), MAX_SEQNO);
         }
         self.in_tables = self.in_tables.max(greatest);
-        let number = match Name::parse(name) {
-            Some(Name::Table(number)) if known.is_none() && is_described => number,
+        let number = match StoreFileName::parse(name) {
+            Some(StoreFileName::Table(number)) if known.is_none() && is_described => number,
             _ => return Ok(None),
         };
         let keys = (properties.smallest.clone(), properties.largest.clone());
@@ -549,7 +553,7 @@ impl Salvage<'_> {
         let Some(into) = self.families.get(&id).filter(|into| !into.fences.is_empty()) else { return Ok(()) };
         let family = into.family.clone();
         table.examine(&*self.parts.companions, true, &mut |found| match found {
-            Found::Record(record, check, _) => self.take(id, &family, record, check, false),
+            ExaminedItem::Record(record, check, _) => self.take(id, &family, record, check, false),
             _ => Ok(()),
         })
     }

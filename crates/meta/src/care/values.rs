@@ -13,7 +13,7 @@ use waxseal_lsm::db::{Db, Family, TableRef};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::sst::{Found, Table};
+use waxseal_lsm::sst::{ExaminedItem, Table};
 use waxseal_lsm::values::BlobBuffer;
 
 use super::report::{Finding, Report, is_unread};
@@ -56,7 +56,7 @@ pub(super) fn look_at_values(
     let (family, keeper) = (table.family(), db.companions());
     let mut room = BlobBuffer::default();
     open.examine(keeper, true, &mut |found| match found {
-        Found::Record(record, check, _)
+        ExaminedItem::Record(record, check, _)
             if record.kind == Kind::BlobPointer && check.serves() && which.takes(record) =>
         {
             let bytes = stored_bytes(record);

@@ -17,7 +17,7 @@ use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
-use waxseal_lsm::sst::{Found, Table};
+use waxseal_lsm::sst::{ExaminedItem, Table};
 use waxseal_lsm::values::BlobBuffer;
 
 use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
@@ -235,7 +235,7 @@ fn look_into(
     let mut readable = 0;
     open.examine(keeper, true, &mut |found| {
         match found {
-            Found::Record(record, check, source) => {
+            ExaminedItem::Record(record, check, source) => {
                 readable += 1;
                 report.count(check);
                 if check == Check::CompanionDamaged {
@@ -251,7 +251,7 @@ fn look_into(
                     });
                 }
             }
-            Found::Gap(fence) => {
+            ExaminedItem::Gap(fence) => {
                 *match fence.verdict {
                     Verdict::Seal => &mut report.corrupted,
                     Verdict::Missing => &mut report.missing,
@@ -259,8 +259,8 @@ fn look_into(
                 } += 1;
                 report.damage.push(finding_of(table.family(), fence));
             }
-            Found::Refused { .. } => {} // reported below
-            Found::Healed { offset, by } => {
+            ExaminedItem::Refused { .. } => {} // reported below
+            ExaminedItem::Healed { offset, by } => {
                 report.structural += 1;
                 report.damage.push(Finding {
                     file: table.name(),
@@ -331,7 +331,7 @@ fn count(
         }
         Protection::Partial => {
             return open.examine(keeper, false, &mut |found| {
-                if let Found::Record(_, check, _) = found {
+                if let ExaminedItem::Record(_, check, _) = found {
                     report.count(check);
                 }
                 Ok(())

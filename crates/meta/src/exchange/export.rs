@@ -14,14 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
-use waxseal_lsm::db::{At, Bounds, Db, Family, Raw, Snapshot};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Raw, Snapshot};
 use waxseal_lsm::env::{Env, Open};
 use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
 use waxseal_lsm::key_text::KeyText;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Build, Companions, Plain, Protection, Row, Rows, Source, is_over};
+use waxseal_lsm::seam::{Build, Companions, PassRecord, Plain, Protection, RecordSource, RowRewriter, is_over};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
@@ -77,7 +77,7 @@ pub struct Export<'a> {
     /// The policy for companions.
     pub policy: Policy,
     /// Key ranges, ascending and disjoint.
-    pub bounds: Vec<Bounds>,
+    pub bounds: Vec<CursorBounds>,
     /// The snapshot to read.
     pub at: At<'a>,
     /// Which versions of a key are exported.
@@ -195,7 +195,7 @@ struct Giver<'a> {
 
 impl Giver<'_> {
     /// Visits every record of the export after its check, with its source. Returns the number of expired values.
-    fn each(&self, visit: &mut dyn FnMut(&Record<'_>, Source<'_>) -> Result<()>) -> Result<u64> {
+    fn each(&self, visit: &mut dyn FnMut(&Record<'_>, RecordSource<'_>) -> Result<()>) -> Result<u64> {
         let keeper = self.db.keeper();
         let order = self.family.order();
         let has_rows = keeper.has_rows();
@@ -226,7 +226,8 @@ impl Giver<'_> {
                 }
                 if is_gone {
                     let tombstone = Record { kind: Kind::Delete, value: b"", companion: b"", ..record };
-                    visit(&tombstone, Source { protection: Protection::None, ..source })?; // its seal is made later
+                    // its seal is made later
+                    visit(&tombstone, RecordSource { protection: Protection::None, ..source })?;
                 } else if has_end(record.companion) && !says_ends {
                     return Err(would_stay(record.key));
                 } else {
@@ -264,7 +265,7 @@ impl Giver<'_> {
         let mut outlet = Outlet::new(&request.policy);
         let (mut built, mut portable) = (Vec::new(), Vec::new());
         let (mut records, mut unsealed, mut sum, mut companion_bytes) = (0, 0, 0u64, 0);
-        let made_here = Source::default(); // no row is expected of it
+        let made_here = RecordSource::default(); // no row is expected of it
         let expired = self.each(&mut |record, source| {
             records += 1;
             sum = sum.wrapping_add(term_of(&**keeper, record));
@@ -330,7 +331,7 @@ fn would_stay(key: &[u8]) -> Error {
 }
 
 /// Rejects a record that does not match its companions.
-fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>) -> Result<()> {
+fn check(keeper: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>) -> Result<()> {
     if keeper.verify(record, hash_key(record.key), source.protection).serves() {
         return Ok(());
     }
@@ -404,7 +405,7 @@ impl Tables {
     /// Returns the table for a record. A new table begins only before another key.
     fn open(&mut self, sinks: &mut Sinks<'_>) -> Result<&mut OpenTable> {
         if self.open.is_none() {
-            let name = Name::Table(sinks.names.len() as u64 + 1).to_string();
+            let name = StoreFileName::Table(sinks.names.len() as u64 + 1).to_string();
             let file = sinks.create(&name)?;
             let uid = sinks.env.random.uid();
             let settings = WriterSettings { created_micros: sinks.env.clock.wall_micros(), ..self.settings.clone() };
@@ -431,12 +432,12 @@ impl Tables {
     fn add_groups(&mut self, sinks: &mut Sinks<'_>, pairing: &mut Pairing) -> Result<()> {
         while let Some(group) = pairing.next_group() {
             let follows =
-                group.first().is_some_and(|row: &Row| self.settings.order.compare(&self.key, &row.key).is_lt());
+                group.first().is_some_and(|row: &PassRecord| self.settings.order.compare(&self.key, &row.key).is_lt());
             if self.is_full() && follows {
                 self.finish_table()?;
             }
             let open = self.open(sinks)?;
-            open.writer.keep_together(group.iter().map(Row::record))?;
+            open.writer.keep_together(group.iter().map(PassRecord::record))?;
             for row in &group {
                 open.rows += u64::from(row.made);
                 open.writer.add(&row.record())?;

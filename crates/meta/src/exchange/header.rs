@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
-use waxseal_lsm::db::Bounds;
+use waxseal_lsm::db::CursorBounds;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::header::{FileHeader, FileKind, HEADER_BYTES};
 
@@ -26,7 +26,7 @@ pub struct Manifest {
     /// The name of the key order.
     pub comparator: String,
     /// The exported key ranges.
-    pub bounds: Vec<Bounds>,
+    pub bounds: Vec<CursorBounds>,
     /// Whether the tables have several versions of a key.
     pub versions: Versions,
     /// Number of user records in all tables.

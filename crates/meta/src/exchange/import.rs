@@ -22,7 +22,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::merge::merged;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Plain, Protection, Rows, Source};
+use waxseal_lsm::seam::{Companions, Plain, Protection, RecordSource, RowRewriter};
 use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
@@ -365,7 +365,7 @@ impl Cursor for WithoutStamps {
         let companion = self.companion.as_deref().unwrap_or(record.companion);
         Record { companion, ..record }
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.inner.source()
     }
 }
@@ -416,7 +416,7 @@ impl Cursor for WithoutRows {
     fn record(&self) -> Record<'_> {
         self.inner.record()
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.inner.source()
     }
 }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Protection, Row, Rows, Source};
+use waxseal_lsm::seam::{PassRecord, Protection, RecordSource, RowRewriter};
 
 use super::row::{Form, MARK, Stored, check, encode_safe, key_of, word};
 use crate::verdict::{Verdict, paper};
@@ -101,9 +101,9 @@ pub struct Pairing {
     /// Clusters whose rows may still follow; each key lies within the previous key's span.
     open: Vec<Cluster>,
     map_entries: u64,
-    group: Vec<Row>,
+    group: Vec<PassRecord>,
     group_bytes: usize,
-    ready: VecDeque<Vec<Row>>,
+    ready: VecDeque<Vec<PassRecord>>,
     tally: Tally,
     on_fault: OnFault,
     on_end: Option<OnEnd>,
@@ -194,7 +194,7 @@ impl Pairing {
     /// Inserts a row into the waiting group in key order: at the end, but before rows of larger keys and among users'
     /// records of the same key by seqno.
     fn put_row(&mut self, key: Vec<u8>, seqno: Seqno, value: Vec<u8>) {
-        let place = |row: &Row| row.key.cmp(&key).then_with(|| seqno.cmp(&row.seqno));
+        let place = |row: &PassRecord| row.key.cmp(&key).then_with(|| seqno.cmp(&row.seqno));
         let at = self.group.iter().rposition(|row| place(row).is_le()).map_or(0, |at| at + 1);
         if at > 0 && place(&self.group[at - 1]).is_eq() {
             self.tally.collided += 1;
@@ -202,7 +202,7 @@ impl Pairing {
         }
         self.group_bytes += key.len() + value.len();
         let protection = Protection::None;
-        let row = Row { key, seqno, kind: Kind::Delete, value, companion: Vec::new(), protection, made: true };
+        let row = PassRecord { key, seqno, kind: Kind::Delete, value, companion: Vec::new(), protection, made: true };
         self.group.insert(at, row);
     }
 
@@ -254,8 +254,8 @@ impl Pairing {
     }
 }
 
-impl Rows for Pairing {
-    fn takes(&mut self, record: &Record<'_>, _: Source<'_>) -> Result<bool> {
+impl RowRewriter for Pairing {
+    fn takes(&mut self, record: &Record<'_>, _: RecordSource<'_>) -> Result<bool> {
         let Some((key, stored)) = self.form.read(record) else { return Ok(false) };
         self.close_before(Some(record.key));
         if stored.is_empty() {
@@ -264,7 +264,7 @@ impl Rows for Pairing {
         stored.into_iter().try_for_each(|stored| self.bind(key, stored)).map(|()| true)
     }
 
-    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()> {
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: RecordSource<'_>) -> Result<()> {
         self.close_before(Some(record.key));
         self.tally.versions += 1;
         let word = word(record.key, record.value, record.seqno, record.kind);
@@ -277,7 +277,7 @@ impl Rows for Pairing {
         self.tally.peak_map_bytes = self.tally.peak_map_bytes.max(self.map_entries * MAP_ENTRY_BYTES);
         if stays && self.written == Written::Both {
             self.group_bytes += record.key.len() + record.value.len();
-            self.group.push(Row::copy(record, source.protection));
+            self.group.push(PassRecord::copy(record, source.protection));
             if self.group_bytes > GROUP_BYTES {
                 self.send_early();
             }
@@ -294,7 +294,7 @@ impl Rows for Pairing {
         Ok(())
     }
 
-    fn next_group(&mut self) -> Option<Vec<Row>> {
+    fn next_group(&mut self) -> Option<Vec<PassRecord>> {
         self.ready.pop_front()
     }
 }
@@ -334,7 +334,7 @@ mod tests {
 
     /// Runs a pass over records; the indices in `dropped` are not kept.
     fn drive(pairing: &mut Pairing, records: &[Owned], file: &str, dropped: &[usize]) -> Vec<Vec<Owned>> {
-        let source = Source { protection: Protection::None, file, offset: 64 };
+        let source = RecordSource { protection: Protection::None, file, offset: 64 };
         for (at, owned) in records.iter().enumerate() {
             if !pairing.takes(&record(owned), source).unwrap() {
                 pairing.sees(&record(owned), !dropped.contains(&at), source).unwrap();

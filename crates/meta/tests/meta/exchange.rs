@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::nodes::{self, Model, Node};
 use waxseal_lab::paper::{self, Paper};
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::db::{At, CursorBounds};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open, read_exact};
 use waxseal_lsm::error::ErrorKind;
@@ -112,7 +112,8 @@ fn seals_travel_and_are_bound_to_their_new_seqno() {
     assert_eq!(plain.companion_bytes(), 0);
 }
 
-/// An import is one commit: older records lose, later ones win, and a snapshot never changes, not even one taken in its midst.
+/// An import is one commit: older records lose, later ones win, and a snapshot never changes, not even one taken in its
+/// midst.
 #[test]
 fn what_comes_in_stands_under_one_seqno() {
     let sim = SimFs::new(3);
@@ -202,7 +203,7 @@ fn ranges_at_a_snapshot() {
     let snapshot = node.db.snapshot().unwrap();
     node.work(&mut Model::new(), 9, 200);
     let key = |text: &str| text.as_bytes().to_vec();
-    let bounds: Vec<Bounds> = vec![
+    let bounds: Vec<CursorBounds> = vec![
         (Bound::Unbounded, Bound::Excluded(key("12"))),
         (Bound::Excluded(key("12")), Bound::Included(key("200"))),
         (Bound::Included(key("9")), Bound::Unbounded),
@@ -355,7 +356,8 @@ fn what_is_over_does_not_leave() {
     }
 }
 
-/// It is no damage that a store without a keeper cannot keep when a record expires: it says so, takes nothing, and takes the others.
+/// It is no damage that a store without a keeper cannot keep when a record expires: it says so, takes nothing, and
+/// takes the others.
 #[test]
 fn who_cannot_keep_when_records_expire_refuses_them() {
     let sim = SimFs::new(3);
@@ -431,7 +433,8 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
     let exported = export(&native.db, &native.family, &sim.env(4), &out(1), &safe).unwrap();
     assert_eq!((exported.records, exported.rows), (2, 2));
 
-    // On the side that receives whole tables, as an old node does: it keeps a planted key that is older than all it is given.
+    // On the side that receives whole tables, as an old node does: it keeps a planted key that is older than all it is
+    // given.
     let tables = |dir: &Path| nodes::tables_in(&sim, dir);
     let giver = Node::open(&sim, "/giver2", Arc::new(Sealer::new()));
     (0..9).for_each(|_| giver.put(b"other", b"later seqnos"));
@@ -459,7 +462,8 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
     assert_eq!(victim.get(At::Latest, planted), None, "lost, as the paper is written");
 }
 
-/// Case 5 of the twenty: a user's own tombstone of a key that ends in 01 stays one; to the paper it is metadata, and goes.
+/// Case 5 of the twenty: a user's own tombstone of a key that ends in 01 stays one; to the paper it is metadata, and
+/// goes.
 #[test]
 fn a_users_own_delete_is_no_row() {
     let sim = SimFs::new(3);

@@ -1,11 +1,11 @@
-//! Nothing that happens to a record inside the pass that flushes and compactions share is sealed in: every bit of every part of
-//! every record, kept or dropped, flipped in the merge buffer, and records lost, doubled and exchanged.
+//! Nothing that happens to a record inside the pass that flushes and compactions share is sealed in: every bit of every
+//! part of every record, kept or dropped, flipped in the merge buffer, and records lost, doubled and exchanged.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use waxseal_lsm::compaction::output::{Job, write_tables};
+use waxseal_lsm::compaction::output::{CompactionJob, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::sim::SimFs;
@@ -15,7 +15,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Protection, Source};
+use waxseal_lsm::seam::{Companions, Draft, Protection, RecordSource};
 use waxseal_meta::{Adoption, Counts, Sealer};
 
 const DIR: &str = "/store";
@@ -78,8 +78,8 @@ impl Cursor for Shown {
     fn valid(&self) -> bool {
         self.at < self.records.len()
     }
-    fn source(&self) -> Source<'_> {
-        Source { protection: Protection::Complete, ..Source::default() }
+    fn source(&self) -> RecordSource<'_> {
+        RecordSource { protection: Protection::Complete, ..RecordSource::default() }
     }
     fn record(&self) -> Record<'_> {
         self.records[self.at].record()
@@ -107,7 +107,8 @@ impl Pass {
         Pass { sealer: Arc::new(sealer), ..Pass::new() }
     }
 
-    /// Two versions of one key, a tombstone at the bottom with nothing left to hide, one that hides a put, and neighbours.
+    /// Two versions of one key, a tombstone at the bottom with nothing left to hide, one that hides a put, and
+    /// neighbours.
     fn records(&self) -> Vec<Owned> {
         let sealed = |key, seqno, kind, value| Owned::sealed(&self.sealer, key, seqno, kind, value);
         vec![
@@ -127,7 +128,7 @@ impl Pass {
         let mut expected = Ledger::default();
         records.iter().for_each(|record| expected.add(record.kind, self.sealer.term(&record.record())));
         let companions: Arc<dyn Companions> = self.sealer.clone();
-        let job = Job {
+        let job = CompactionJob {
             env: &self.env,
             dir: Path::new(DIR),
             store: None,
@@ -195,7 +196,8 @@ fn no_flipped_bit_passes() {
     }
 }
 
-/// Case 7 of the twenty, and the one door through which damage is sealed in: a keeper that makes a seal for whatever has none.
+/// Case 7 of the twenty, and the one door through which damage is sealed in: a keeper that makes a seal for whatever
+/// has none.
 #[test]
 fn what_lost_its_seal_is_sealed_anew_only_as_the_paper_does_it() {
     for (adoption, summed, passes) in [

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open, read_exact};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
@@ -196,8 +196,8 @@ impl Node {
         tables_in(&self.sim, &self.dir)
     }
 
-    /// Gives whole table files to a node that cannot import: they are copied into its directory and named in its manifest, as
-    /// level 0, with the seqnos that stand in them.
+    /// Gives whole table files to a node that cannot import: they are copied into its directory and named in its
+    /// manifest, as level 0, with the seqnos that stand in them.
     pub(crate) fn adopt_whole_tables(self, paths: &[PathBuf]) -> Node {
         let Node { sim, db, dir, keeper, order, .. } = self;
         db.flush().unwrap();
@@ -231,7 +231,7 @@ pub(crate) fn tables_in(sim: &SimFs, dir: &Path) -> Vec<PathBuf> {
 fn copy_table(sim: &SimFs, from: &Path, dir: &Path, number: u64, order: &Order) -> TableMeta {
     let file = sim.open(from, Open::Read).unwrap();
     let bytes = read_exact(&*file, 0, file.len().unwrap() as usize).unwrap();
-    let copy = sim.open(&dir.join(Name::Table(number).to_string()), Open::Create).unwrap();
+    let copy = sim.open(&dir.join(StoreFileName::Table(number).to_string()), Open::Create).unwrap();
     copy.write_at(&bytes, 0).unwrap();
     copy.sync_data().unwrap();
     let table = open_table(sim, from, order);

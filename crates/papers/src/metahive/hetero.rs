@@ -25,11 +25,11 @@ use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::faults::anatomy::{Anatomy, Entry};
 use waxseal_lab::paper::{Form, Paper};
-use waxseal_lsm::db::{At, Bounds, Event, Listener};
+use waxseal_lsm::db::{At, CursorBounds, Event, Listener};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
@@ -122,7 +122,7 @@ fn dir(node: usize) -> PathBuf {
     PathBuf::from(format!("/node{node}"))
 }
 
-fn bounds(prefix: u64) -> Bounds {
+fn bounds(prefix: u64) -> CursorBounds {
     (Bound::Included(format!("{prefix}/").into_bytes()), Bound::Excluded(format!("{prefix}0").into_bytes()))
 }
 
@@ -322,7 +322,7 @@ fn handed(sim: &SimFs, at: &Path, before: &[(&[u8], &[u8])], files: &[PathBuf]) 
 }
 
 fn copy(sim: &SimFs, env: &Env, from: &Path, at: &Path, number: u64) -> Outcome<TableMeta> {
-    let name = Name::Table(number).to_string();
+    let name = StoreFileName::Table(number).to_string();
     sim.write_all(at.join(&name), &sim.read_all(from)?)?;
     let file = env.fs.open(&at.join(&name), Open::Read)?;
     let expected = Table::identify(&name, &*file)?;

@@ -16,7 +16,7 @@ use waxseal_bench::workload::Random;
 use waxseal_lab::above::Over;
 use waxseal_lab::faults::flow::{Owned, Shown};
 use waxseal_lab::faults::keepers::Launderer;
-use waxseal_lsm::compaction::output::{Job, write_tables};
+use waxseal_lsm::compaction::output::{CompactionJob, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs};
@@ -83,7 +83,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
     records.iter().for_each(|record| expected.add(record.kind, keeper.term(&record.record())));
     let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
     let numbers = AtomicU64::new(1);
-    let job = Job {
+    let job = CompactionJob {
         env: &env,
         dir: Path::new(DIR),
         store: None,

@@ -12,12 +12,12 @@ use crate::planted;
 
 #[derive(Default)]
 pub(crate) struct TableClaims {
-    tables: Signal<Tables>,
+    tables: Signal<ClaimState>,
     finished: AtomicU64,
 }
 
 #[derive(Default)]
-struct Tables {
+struct ClaimState {
     busy: HashSet<u64>,
     /// Quarantined tables: damaged, or with a ledger mismatch. Excluded until they are repaired.
     barred: HashSet<u64>,
@@ -71,7 +71,7 @@ impl Drop for Picked<'_> {
 }
 
 /// The excluded tables at a given time.
-pub(crate) struct Taken<'a>(&'a Tables, u64);
+pub(crate) struct Taken<'a>(&'a ClaimState, u64);
 
 impl Taken<'_> {
     /// Returns true if a table is in use, quarantined or postponed after a failure.
@@ -117,7 +117,7 @@ impl Taken<'_> {
     }
 }
 
-impl Tables {
+impl ClaimState {
     fn resting(&self, now: u64) -> HashSet<u64> {
         let put_off = self.put_off.iter().chain(&self.lacks_room).filter(|(_, put_off)| now < put_off.until);
         put_off.map(|(number, _)| number).chain(&self.barred).chain(&self.kept).copied().collect()
@@ -207,7 +207,7 @@ impl TableClaims {
     /// Lets a table be picked again, or forgets a removed table.
     pub(crate) fn unbar(&self, number: u64) {
         let mut tables = self.tables.lock();
-        let Tables { barred, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
+        let ClaimState { barred, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
         let was_in = [barred, kept, keep_expired].map(|set| set.remove(&number));
         let was_off = [put_off, lacks_room].map(|map| map.remove(&number).is_some());
         tables.changes += u64::from(was_in.contains(&true) || was_off.contains(&true));

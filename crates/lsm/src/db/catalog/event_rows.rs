@@ -18,7 +18,7 @@ use crate::checksum::Uid;
 use crate::error::Result;
 use crate::expiry::AsOf;
 use crate::fence::Fence;
-use crate::options::{MIB, Reading, Verify};
+use crate::options::{MIB, ReadSettings, Verify};
 use crate::record::{Record, Seqno};
 use crate::seam::{Emitted, EventRetention, EventStore};
 
@@ -129,7 +129,7 @@ impl EventStore for RetentionView<'_> {
     fn scan(&self, family: u32, from: &[u8], to: &[u8], visit: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()> {
         let families = self.catalog.families();
         let Some(family) = families.by_id.get(&family) else { return Ok(()) };
-        let reading = Reading { verify: Verify::Always, fill_cache: false };
+        let reading = ReadSettings { verify: Verify::Always, fill_cache: false };
         let bounds = (Included(from.to_vec()), Excluded(to.to_vec()));
         let moment = ReadPoint { seqno: self.seqno, as_of: AsOf::micros(self.now) };
         let mut cursor = self.catalog.reads.cursor_in(family, family.pinned_view(), moment, bounds, reading);

@@ -13,7 +13,7 @@ use super::view_change::Replaced;
 use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
 use crate::inject;
-use crate::names::{Name, system_number};
+use crate::names::{StoreFileName, system_number};
 use crate::planted;
 use crate::values::BlobRef;
 use crate::version::{Edit, EditChange, TableMeta};
@@ -119,11 +119,12 @@ impl Catalog {
         let shelf = replaced.family.shelf().values();
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
-                let _ = self.context().env.fs.remove(&self.context().path(Name::Table(meta.number)));
+                let _ = self.context().env.fs.remove(&self.context().path(StoreFileName::Table(meta.number)));
                 // Files that other tables name existed before this edit.
                 let is_new = |values: &&BlobRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
                 for values in meta.values.iter().filter(is_new) {
-                    let _ = self.context().env.fs.remove(&self.context().path(Name::Values(values.file.number)));
+                    let _ =
+                        self.context().env.fs.remove(&self.context().path(StoreFileName::Values(values.file.number)));
                 }
             }
         }

@@ -43,7 +43,7 @@ pub(crate) struct Catalog {
     pub(super) store_log: StoreLog,
     pub(super) reads: Reads,
     pub(super) snapshots: Arc<Snapshots>,
-    pub(super) families: ArcSwap<Families>,
+    pub(super) families: ArcSwap<FamilyMap>,
     /// The log of edits; held during its own I/O, never taken by a reader (I14).
     pub(super) manifest: Mutex<Option<Manifest>>,
     pub(super) next_file: Arc<AtomicU64>,
@@ -61,16 +61,16 @@ reach!(Catalog, store_log: context -> StoreContext, notifier -> Notifier, lanes 
 
 /// The families by id and by name. Adding or removing a family in a clone shares the other families with the original.
 #[derive(Clone, Default)]
-pub(crate) struct Families {
+pub(crate) struct FamilyMap {
     pub(crate) by_id: RedBlackTreeMapSync<u32, Family>,
     by_name: RedBlackTreeMapSync<Arc<str>, u32>,
     pub(crate) next_id: u32,
 }
 
-impl Families {
+impl FamilyMap {
     /// Returns an empty set; `next_id` is the id of the first family added.
-    pub(crate) fn none(next_id: u32) -> Families {
-        Families { next_id, ..Families::default() }
+    pub(crate) fn none(next_id: u32) -> FamilyMap {
+        FamilyMap { next_id, ..FamilyMap::default() }
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<&Family> {
@@ -102,7 +102,7 @@ impl Catalog {
         &self.store_log
     }
 
-    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
+    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<FamilyMap>> {
         self.families.load()
     }
 

@@ -1,6 +1,7 @@
 //! Obsolete files: frees their memory, and removes the files or keeps them for a while.
 //!
-//! In:    tables and blob files that no reader can reach any more (`version::obsolete_files`, I06); files that an open found and
+//! In:    tables and blob files that no reader can reach any more (`version::obsolete_files`, I06); files that an open
+//! found and
 //!        that no version names after it (I16), such as the old log.
 //! Out:   released memory and disk space. Replaced tables stay as `000012.trash`, the newest ones up to a budget, so
 //!        that a repair can find records that their successors have lost.
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use super::super::context::{Access, StoreContext};
 use crate::env::work::lock;
 use crate::env::{Fs, Open};
-use crate::names::Name;
+use crate::names::StoreFileName;
 use crate::version::{self, ObsoleteList, ObsoleteObject};
 
 /// The files of a store that wait for their removal.
@@ -31,7 +32,11 @@ pub(in crate::db) struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
-    pub(in crate::db) fn new(context: &StoreContext, dead: Arc<ObsoleteList>, leftovers: Vec<Name>) -> ObsoleteFiles {
+    pub(in crate::db) fn new(
+        context: &StoreContext,
+        dead: Arc<ObsoleteList>,
+        leftovers: Vec<StoreFileName>,
+    ) -> ObsoleteFiles {
         let budget = if context.access == Access::Write { context.settings.trash_bytes } else { 0 };
         let trash = Trash::open(budget, &*context.env.fs, &context.dir);
         ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash }
@@ -53,7 +58,7 @@ impl ObsoleteFiles {
                 self.trash.take(&*context.env.fs, &context.dir, table.number, table.size)
             }
             Some(ObsoleteObject::Values(number)) => {
-                let _ = context.env.fs.remove(&context.path(Name::Values(number)));
+                let _ = context.env.fs.remove(&context.path(StoreFileName::Values(number)));
             }
             None => return false,
         }
@@ -79,7 +84,7 @@ impl ObsoleteFiles {
 
 /// Files that an open found and that no version names after it (I16).
 #[derive(Debug)]
-struct Leftovers(Mutex<Vec<Name>>);
+struct Leftovers(Mutex<Vec<StoreFileName>>);
 
 impl Leftovers {
     /// Removes one file; returns false if none is left. The lock is held during the removal, so a caller that finds
@@ -111,14 +116,14 @@ impl Trash {
             let names = fs.list(dir).unwrap_or_default();
             let mut numbers: Vec<u64> = names
                 .iter()
-                .filter_map(|name| match Name::parse(name) {
-                    Some(Name::Trash(number)) => Some(number),
+                .filter_map(|name| match StoreFileName::parse(name) {
+                    Some(StoreFileName::Trash(number)) => Some(number),
                     _ => None,
                 })
                 .collect();
             numbers.sort_unstable();
             for number in numbers {
-                let file = fs.open(&dir.join(Name::Trash(number).to_string()), Open::Read);
+                let file = fs.open(&dir.join(StoreFileName::Trash(number).to_string()), Open::Read);
                 let size = file.and_then(|file| file.len()).unwrap_or(0);
                 trash.keep(fs, dir, number, size);
             }
@@ -128,8 +133,8 @@ impl Trash {
 
     /// Takes over an obsolete table file. A file that can be neither renamed nor removed is removed by the next open.
     fn take(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {
-        let table = dir.join(Name::Table(number).to_string());
-        if size > self.budget || fs.rename(&table, &dir.join(Name::Trash(number).to_string())).is_err() {
+        let table = dir.join(StoreFileName::Table(number).to_string());
+        if size > self.budget || fs.rename(&table, &dir.join(StoreFileName::Trash(number).to_string())).is_err() {
             let _ = fs.remove(&table);
             return;
         }
@@ -139,7 +144,7 @@ impl Trash {
     /// Removes the oldest file, because the disk is full. Returns true if this freed space.
     fn make_room(&self, fs: &dyn Fs, dir: &Path) -> bool {
         let oldest = || lock(&self.held).pop_front();
-        let mut files = std::iter::from_fn(oldest).map(|(number, _)| Name::Trash(number).to_string());
+        let mut files = std::iter::from_fn(oldest).map(|(number, _)| StoreFileName::Trash(number).to_string());
         files.any(|name| fs.remove(&dir.join(name)).is_ok())
     }
 
@@ -156,7 +161,7 @@ impl Trash {
         }
         drop(held);
         for number in over {
-            let _ = fs.remove(&dir.join(Name::Trash(number).to_string()));
+            let _ = fs.remove(&dir.join(StoreFileName::Trash(number).to_string()));
         }
     }
 }

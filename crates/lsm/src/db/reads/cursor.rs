@@ -11,9 +11,9 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};
-use crate::options::{Reading, Verify};
+use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
-use crate::read::{BlobReader, Bounds, UserCursor};
+use crate::read::{BlobReader, CursorBounds, UserCursor};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::Protection;
 use crate::sst::TableCursor;
@@ -30,8 +30,8 @@ impl Reads {
         family: &Family,
         view: Arc<View>,
         ReadPoint { seqno, as_of }: ReadPoint,
-        bounds: Bounds,
-        reading: Reading,
+        bounds: CursorBounds,
+        reading: ReadSettings,
     ) -> UserCursor {
         let (internal, tables) = self.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
@@ -40,7 +40,12 @@ impl Reads {
 
     /// Opens a cursor over all records and lost ranges of a view in internal order. No table is opened before a cursor
     /// movement needs it.
-    fn internal_cursor(&self, family: &Family, view: Arc<View>, reading: Reading) -> (MergeCursor, Arc<ViewTables>) {
+    fn internal_cursor(
+        &self,
+        family: &Family,
+        view: Arc<View>,
+        reading: ReadSettings,
+    ) -> (MergeCursor, Arc<ViewTables>) {
         let order = family.order();
         // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
         let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
@@ -70,7 +75,7 @@ impl Reads {
 /// own, newest first, followed by the lower levels. A table that cannot be opened becomes a lost range.
 struct ViewTables {
     view: Arc<View>,
-    reading: Reading,
+    reading: ReadSettings,
     family: Family,
     /// Values read from blob files are verified against their companions.
     asks_values: bool,

@@ -30,7 +30,7 @@ use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
-use crate::options::{Reading, Verify};
+use crate::options::{ReadSettings, Verify};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Companions, Life, Protection};
 use crate::sst::{Approach, Checks, Table};
@@ -82,7 +82,7 @@ impl Reads {
 
     /// Returns the checks of one read under its policy. A store whose protector makes no companions checks nothing.
     #[inline]
-    pub(super) fn checks(&self, reading: impl Into<Reading>) -> Checks {
+    pub(super) fn checks(&self, reading: impl Into<ReadSettings>) -> Checks {
         let reading = reading.into();
         let checks = match reading.verify {
             _ if self.promise == Protection::None => Checks::NONE,
@@ -126,7 +126,7 @@ impl Reads {
     /// Reads like `get_in`, with the prefetched hash and block.
     pub(super) fn get_on(
         &self,
-        mut way: Way<'_>,
+        mut way: SearchPath<'_>,
         of: (&Family, &View),
         key: &[u8],
         moment: ReadPoint,
@@ -222,7 +222,7 @@ impl Reads {
             None if is_hashable => hash_key(key),
             None => 0,
         };
-        let decision = Decision { reads: self, of: (family, view), seqno, visit, outcome: Ok(false) };
+        let decision = ReadDecision { reads: self, of: (family, view), seqno, visit, outcome: Ok(false) };
         let mut search = VersionSearch { decision, key: (key, key_hash), is_hashable, checks, ask };
         newest_version(view, family.order(), (key, seqno), &mut search)?;
         Ok(search.decision.outcome?)
@@ -261,7 +261,7 @@ impl Reads {
 }
 
 /// The record that decides a read of one key, and the result of the read.
-struct Decision<'a, V> {
+struct ReadDecision<'a, V> {
     reads: &'a Reads,
     of: (&'a Family, &'a View),
     seqno: Seqno,
@@ -269,7 +269,7 @@ struct Decision<'a, V> {
     outcome: Result<bool>,
 }
 
-impl<V: FnMut(&Record<'_>)> Decision<'_, V> {
+impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
     #[inline]
     fn decide(&mut self, record: &Record<'_>) {
         let (family, view) = self.of;
@@ -288,7 +288,7 @@ impl<V: FnMut(&Record<'_>)> Decision<'_, V> {
 
 /// A search for the newest version of a key.
 struct VersionSearch<'a, V, A> {
-    decision: Decision<'a, V>,
+    decision: ReadDecision<'a, V>,
     /// The key and its hash.
     key: (&'a [u8], u64),
     is_hashable: bool,
@@ -364,16 +364,16 @@ pub(super) type Hashed<'a> = (&'a [u8], Option<u64>);
 
 /// Prefetched facts about a key's read.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Way<'a> {
+pub(super) struct SearchPath<'a> {
     key_hash: Option<u64>,
     /// The first table that may hold the key, and the block in that table; the filters of earlier tables exclude the
     /// key.
     block: Option<(&'a Table, usize)>,
 }
 
-impl Way<'_> {
+impl SearchPath<'_> {
     /// Returns true if another key's read uses the same block.
-    pub(super) fn is_beside(&self, other: &Way<'_>) -> bool {
+    pub(super) fn is_beside(&self, other: &SearchPath<'_>) -> bool {
         let same = |one: (&Table, usize), other: (&Table, usize)| std::ptr::eq(one.0, other.0) && one.1 == other.1;
         self.block.zip(other.block).is_some_and(|(one, other)| same(one, other))
     }
@@ -381,8 +381,8 @@ impl Way<'_> {
 
 /// Prefetches the memory that the reads of several keys will touch: filter lines for all keys, then slots, then blocks.
 /// A single read waits for one cache miss after the other; these reads wait for all misses of a step together.
-pub(super) fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<'a>; SIDE_BY_SIDE] {
-    let mut ways = [Way::default(); SIDE_BY_SIDE];
+pub(super) fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [SearchPath<'a>; SIDE_BY_SIDE] {
+    let mut ways = [SearchPath::default(); SIDE_BY_SIDE];
     if keys.len() < 2 || view.levels.tables() == 0 || !family.order().is_hashable() {
         return ways;
     }

@@ -17,7 +17,7 @@ use crate::fence::Fence;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Check, Companions, Protection, Source};
+use crate::seam::{Check, Companions, Protection, RecordSource};
 
 /// The place that holds a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,7 +211,7 @@ impl Cursor for Unflushed {
     fn record(&self) -> Record<'_> {
         self.versions.record()
     }
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.versions.source()
     }
 }

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{MemoryFs, MemoryLock, State};
-use crate::env::tree::{Entry, Place};
+use super::{MemoryFs, MemoryFsState, MemoryLock};
+use crate::env::tree::{TreeEntry, TreePath};
 use crate::env::work::lock;
 use crate::env::{Dir, DirEntry, File, FileStamp, Lock, Machine, Open};
 
@@ -28,7 +28,7 @@ impl MemoryDir {
         (dir as &dyn Any).downcast_ref().ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn place(&self, state: &State, name: &str) -> io::Result<Place> {
+    pub(super) fn place(&self, state: &MemoryFsState, name: &str) -> io::Result<TreePath> {
         state.tree.place_in(self.dir, name)
     }
 }
@@ -58,7 +58,7 @@ impl Dir for MemoryDir {
     fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()> {
         let mut state = lock(&self.fs.state);
         let file = state.tree.file_at(&self.place(&state, name)?)?;
-        let change = state.tree.plan_put(MemoryDir::of(into)?.place(&state, new)?, Entry::File(file))?;
+        let change = state.tree.plan_put(MemoryDir::of(into)?.place(&state, new)?, TreeEntry::File(file))?;
         state.apply(&change);
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Dir for MemoryDir {
 
 /// The lock of a directory.
 struct DirLock {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryFsState>>,
     dir: u64,
 }
 

@@ -61,9 +61,9 @@ impl RealDir {
     }
 
     /// Returns device and inode of a file in the directory; `None` if the file does not exist.
-    fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
+    fn identity(&self, name: &str) -> io::Result<Option<FileIdentity>> {
         match rustix::fs::statat(&*self.0, name, AtFlags::empty()) {
-            Ok(stat) => Ok(Some(Identity::of(&stat))),
+            Ok(stat) => Ok(Some(FileIdentity::of(&stat))),
             Err(error) if io::Error::from(error).kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -76,15 +76,15 @@ fn directory() -> OFlags {
 
 /// The identity of a file, independent of its names. It stays unique while the file is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     #[expect(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
-    fn of(stat: &rustix::fs::Stat) -> Identity {
-        Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
+    fn of(stat: &rustix::fs::Stat) -> FileIdentity {
+        FileIdentity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
     }
 }
 
@@ -138,7 +138,7 @@ impl Dir for RealDir {
     #[allow(clippy::unnecessary_cast, reason = "the types of these fields differ between systems")]
     fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
         let stat = rustix::fs::statat(&*self.0, name, AtFlags::empty())?;
-        let Identity { device, inode } = Identity::of(&stat);
+        let FileIdentity { device, inode } = FileIdentity::of(&stat);
         let written = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
         let changed = [written, (stat.st_ctime as i64, stat.st_ctime_nsec as i64)];
         Ok(Some(FileStamp { file: (device, inode), length: stat.st_size as u64, changed }))
@@ -172,12 +172,12 @@ impl Dir for RealDir {
                 }
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
-            let identity = Identity::of(&rustix::fs::fstat(&file)?);
+            let identity = FileIdentity::of(&rustix::fs::fstat(&file)?);
             if self.identity(name)? != Some(identity) {
                 continue; // another process removed it before it was locked
             }
             write_holder(&mut file, holder)?;
-            let place = Some(Place { dir: self.0.clone(), name: name.to_owned(), identity });
+            let place = Some(LockedFile { dir: self.0.clone(), name: name.to_owned(), identity });
             return Ok(Ok(Box::new(RealLock { file, place, origin: Origin::here() })));
         }
         Err(io::Error::other("the lock file is another one each time it is opened"))
@@ -196,7 +196,7 @@ impl Dir for RealDir {
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {
-        Ok(Identity::of(&rustix::fs::stat(path)?) == Identity::of(&rustix::fs::fstat(&*self.0)?))
+        Ok(FileIdentity::of(&rustix::fs::stat(path)?) == FileIdentity::of(&rustix::fs::fstat(&*self.0)?))
     }
 }
 
@@ -211,10 +211,10 @@ fn write_holder(file: &mut StdFile, holder: &str) -> io::Result<()> {
 
 /// The name of a lock file, and the file's identity.
 #[derive(Debug)]
-struct Place {
+struct LockedFile {
     dir: Arc<StdFile>,
     name: String,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
 /// An flock on the lock file or the directory; the kernel releases it with the last descriptor.
@@ -222,7 +222,7 @@ struct Place {
 struct RealLock {
     file: StdFile,
     /// `None` for a directory's lock.
-    place: Option<Place>,
+    place: Option<LockedFile>,
     origin: Origin,
 }
 

@@ -17,28 +17,28 @@ pub(super) const SECTORS: usize = PAGE / SECTOR;
 const HISTORY: usize = 128;
 
 /// The bytes of one page.
-pub(super) type Page = [u8; PAGE];
+pub(super) type PageBytes = [u8; PAGE];
 
-static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE]));
+static ZEROS: LazyLock<Arc<PageBytes>> = LazyLock::new(|| Arc::new([0; PAGE]));
 
 /// Returns a shared page of zeros.
-fn zeros() -> Arc<Page> {
+fn zeros() -> Arc<PageBytes> {
     ZEROS.clone()
 }
 
 /// A file's length and pages. A missing page is a hole, which reads as zeros and has no space reserved.
 #[derive(Clone, Default)]
-pub(super) struct Image {
+pub(super) struct FileImage {
     pub(super) length: u64,
-    pages: Vec<Option<Arc<Page>>>,
+    pages: Vec<Option<Arc<PageBytes>>>,
 }
 
-impl Image {
-    fn page(&self, at: usize) -> Option<&Arc<Page>> {
+impl FileImage {
+    fn page(&self, at: usize) -> Option<&Arc<PageBytes>> {
         self.pages.get(at)?.as_ref()
     }
 
-    fn put(&mut self, at: usize, page: Option<Arc<Page>>) {
+    fn put(&mut self, at: usize, page: Option<Arc<PageBytes>>) {
         if self.pages.len() <= at {
             if page.is_none() {
                 return;
@@ -48,7 +48,7 @@ impl Image {
         self.pages[at] = page;
     }
 
-    fn page_mut(&mut self, at: usize) -> &mut Page {
+    fn page_mut(&mut self, at: usize) -> &mut PageBytes {
         if self.pages.len() <= at {
             self.pages.resize(at + 1, None);
         }
@@ -91,7 +91,7 @@ impl Image {
 }
 
 /// The part of a range within one page.
-struct Piece {
+struct PagePiece {
     page: usize,
     within: usize,
     from: usize,
@@ -99,13 +99,13 @@ struct Piece {
 }
 
 /// Splits a range at page boundaries.
-fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = PagePiece> {
     let mut done = 0;
     std::iter::from_fn(move || {
         (done < length).then(|| {
             let at = offset + done as u64;
             let within = (at % PAGE as u64) as usize;
-            let piece = Piece {
+            let piece = PagePiece {
                 page: (at / PAGE as u64) as usize,
                 within,
                 from: done,
@@ -119,20 +119,20 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
 
 /// One change of a page, and the step that made it.
 #[derive(Clone)]
-pub(super) struct Change {
+pub(super) struct PageChange {
     pub(super) step: u64,
     patch: Patch,
 }
 
 #[derive(Clone)]
 enum Patch {
-    Whole(Arc<Page>),
+    Whole(Arc<PageBytes>),
     Bytes { at: usize, bytes: Arc<[u8]> },
     Zeros { from: usize },
 }
 
-impl Change {
-    fn apply(&self, page: &mut Page) {
+impl PageChange {
+    fn apply(&self, page: &mut PageBytes) {
         match &self.patch {
             Patch::Whole(whole) => page.copy_from_slice(&**whole),
             Patch::Bytes { at, bytes } => page[*at..*at + bytes.len()].copy_from_slice(bytes),
@@ -152,27 +152,27 @@ impl Change {
 }
 
 /// The version at which each sector of a page is left: 0 is the durable one, n the one after n changes.
-pub(super) type Versions = [usize; SECTORS];
+pub(super) type SectorVersions = [usize; SECTORS];
 
 /// One file.
 #[derive(Clone, Default)]
-pub(super) struct Content {
+pub(super) struct SimContent {
     /// The contents as seen by processes.
-    pub(super) live: Image,
+    pub(super) live: FileImage,
     /// The contents guaranteed by the last successful sync.
-    pub(super) durable: Image,
+    pub(super) durable: FileImage,
     /// Changes of pages since that sync, oldest first.
-    pub(super) dirty: BTreeMap<usize, Vec<Change>>,
+    pub(super) dirty: BTreeMap<usize, Vec<PageChange>>,
     /// Changes of the length since that sync: step and length.
     pub(super) lengths: Vec<(u64, u64)>,
     /// Number of names, as seen by processes.
     pub(super) names: u32,
 }
 
-impl Content {
+impl SimContent {
     /// Creates a file whose bytes are durable.
-    pub(super) fn settled(bytes: &[u8]) -> Content {
-        let mut content = Content::default();
+    pub(super) fn settled(bytes: &[u8]) -> SimContent {
+        let mut content = SimContent::default();
         content.write(0, 0, bytes);
         content.sync(|_| true, true);
         content
@@ -202,7 +202,7 @@ impl Content {
         }
     }
 
-    fn patch(&mut self, step: u64, piece: &Piece, bytes: &[u8]) {
+    fn patch(&mut self, step: u64, piece: &PagePiece, bytes: &[u8]) {
         let page = piece.page;
         // A page that a failed sync marked clean although it differs has no chain of changes from the durable page: its
         // first change is the whole page.
@@ -220,10 +220,10 @@ impl Content {
                 _ => Patch::Bytes { at: piece.within, bytes: Arc::from(bytes) },
             }
         };
-        self.remember(page, Change { step, patch });
+        self.remember(page, PageChange { step, patch });
     }
 
-    fn remember(&mut self, page: usize, change: Change) {
+    fn remember(&mut self, page: usize, change: PageChange) {
         let changes = self.dirty.entry(page).or_default();
         changes.push(change);
         if changes.len() > HISTORY {
@@ -231,7 +231,7 @@ impl Content {
             let rest = changes.split_off(HISTORY / 2);
             changes.iter().for_each(|change| change.apply(&mut folded));
             let step = changes.last().map_or(0, |change| change.step);
-            *changes = vec![Change { step, patch: Patch::Whole(Arc::new(folded)) }];
+            *changes = vec![PageChange { step, patch: Patch::Whole(Arc::new(folded)) }];
             changes.extend(rest);
         }
     }
@@ -266,10 +266,10 @@ impl Content {
                 self.live.put(page, None);
                 let known = self.dirty.contains_key(&page) || self.durable.page(page).is_some();
                 if known {
-                    self.remember(page, Change { step, patch: Patch::Zeros { from } });
+                    self.remember(page, PageChange { step, patch: Patch::Zeros { from } });
                 }
             } else {
-                let piece = Piece { page, within: from, from: 0, length: PAGE - from };
+                let piece = PagePiece { page, within: from, from: 0, length: PAGE - from };
                 self.patch(step, &piece, &[0; PAGE][from..]);
             }
         }
@@ -313,12 +313,12 @@ impl Content {
     }
 
     /// A failed sync: every changed page counts as clean afterwards, whatever its fate.
-    pub(super) fn fail_sync(&mut self, mut fate: impl FnMut() -> Fate) {
+    pub(super) fn fail_sync(&mut self, mut fate: impl FnMut() -> PageFate) {
         for page in std::mem::take(&mut self.dirty).into_keys() {
             match fate() {
-                Fate::Written => self.durable.put(page, self.live.page(page).cloned()),
-                Fate::LostButCached => {}
-                Fate::LostAndForgotten => {
+                PageFate::Written => self.durable.put(page, self.live.page(page).cloned()),
+                PageFate::LostButCached => {}
+                PageFate::LostAndForgotten => {
                     let old = self.durable.page(page).cloned();
                     if self.live.page(page).is_some() {
                         self.live.put(page, Some(old.unwrap_or_else(zeros)));
@@ -326,7 +326,7 @@ impl Content {
                 }
             }
         }
-        if matches!(fate(), Fate::Written) {
+        if matches!(fate(), PageFate::Written) {
             self.durable.length = self.live.length;
         }
         self.lengths.clear();
@@ -334,7 +334,7 @@ impl Content {
 
     /// A machine crash: for each changed page `pick` returns the version of every sector, and `length` is the new
     /// length.
-    pub(super) fn crash(&mut self, length: u64, mut pick: impl FnMut(usize, &[Change]) -> Versions) {
+    pub(super) fn crash(&mut self, length: u64, mut pick: impl FnMut(usize, &[PageChange]) -> SectorVersions) {
         let mut left = self.durable.clone();
         left.length = length;
         for (page, changes) in std::mem::take(&mut self.dirty) {
@@ -347,7 +347,7 @@ impl Content {
     }
 
     /// Sets both images to this one.
-    pub(super) fn leave(&mut self, mut image: Image) {
+    pub(super) fn leave(&mut self, mut image: FileImage) {
         image.trim();
         self.live = image.clone();
         self.durable = image;
@@ -387,27 +387,27 @@ impl Content {
         if let Some(changes) = self.dirty.get_mut(&page)
             && let (Some(last), Some(live)) = (changes.last().map(|change| change.step), self.live.page(page))
         {
-            changes.push(Change { step: last, patch: Patch::Whole(live.clone()) });
+            changes.push(PageChange { step: last, patch: Patch::Whole(live.clone()) });
         }
     }
 }
 
 /// The fate of a page in a failed sync.
 #[derive(Clone, Copy)]
-pub(super) enum Fate {
+pub(super) enum PageFate {
     Written,
     LostButCached,
     LostAndForgotten,
 }
 
 /// True if both are known to be equal without a comparison of bytes: the same page, or both only reserved zeros.
-fn same(a: Option<&Arc<Page>>, b: Option<&Arc<Page>>) -> bool {
-    let page = |page: Option<&Arc<Page>>| page.map_or_else(|| Arc::as_ptr(&ZEROS), Arc::as_ptr);
+fn same(a: Option<&Arc<PageBytes>>, b: Option<&Arc<PageBytes>>) -> bool {
+    let page = |page: Option<&Arc<PageBytes>>| page.map_or_else(|| Arc::as_ptr(&ZEROS), Arc::as_ptr);
     page(a) == page(b)
 }
 
 /// Returns a page whose sectors are left at different versions.
-fn mixed(durable: Option<&Arc<Page>>, changes: &[Change], versions: &Versions) -> Page {
+fn mixed(durable: Option<&Arc<PageBytes>>, changes: &[PageChange], versions: &SectorVersions) -> PageBytes {
     let mut running = durable.map_or([0; PAGE], |page| **page);
     let mut left = running;
     for (at, change) in changes.iter().enumerate() {

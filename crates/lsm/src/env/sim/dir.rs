@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::handle::SimLock;
-use super::{Kind, SimFs, file_names};
+use super::{SimFs, StepKind, file_names};
 use crate::checksum::hash;
-use crate::env::tree::{Entry, Place, Tree};
+use crate::env::tree::{NameTree, TreeEntry, TreePath};
 use crate::env::{Dir, DirEntry, File, FileStamp, Lock, Machine, Open};
 
 /// An open directory. The handle becomes invalid at the end of its boot.
@@ -31,19 +31,19 @@ impl SimDir {
         (dir as &dyn Any).downcast_ref().ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn place(&self, live: &Tree, name: &str) -> io::Result<Place> {
+    pub(super) fn place(&self, live: &NameTree, name: &str) -> io::Result<TreePath> {
         live.place_in(self.dir, name)
     }
 }
 
 impl Dir for SimDir {
     fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
-        let at = |live: &Tree| self.place(live, name);
+        let at = |live: &NameTree| self.place(live, name);
         self.fs.open_at(self.epoch, how, at, |live| live.file_at(&at(live)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let plan = |live: &Tree| live.plan_move(self.place(live, from)?, self.place(live, to)?);
+        let plan = |live: &NameTree| live.plan_move(self.place(live, from)?, self.place(live, to)?);
         self.fs.state().rename(self.epoch, plan)
     }
 
@@ -53,16 +53,16 @@ impl Dir for SimDir {
 
     fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()> {
         let into = SimDir::of(into)?;
-        let plan = |live: &Tree| {
+        let plan = |live: &NameTree| {
             let file = live.file_at(&self.place(live, name)?)?;
-            live.plan_put(into.place(live, new)?, Entry::File(file))
+            live.plan_put(into.place(live, new)?, TreeEntry::File(file))
         };
         self.fs.state().rename(self.epoch, |live| plan(live).map(Some))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         match state.live.has_dir(self.dir) {
             true => Ok(file_names(&state, self.dir)),
             false => Err(ErrorKind::NotFound.into()),
@@ -71,7 +71,7 @@ impl Dir for SimDir {
 
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         match state.live.has_dir(self.dir) {
             true => Ok(state.live.dir_entries(self.dir)),
             false => Err(ErrorKind::NotFound.into()),
@@ -80,14 +80,14 @@ impl Dir for SimDir {
 
     fn exists(&self, name: &str) -> io::Result<bool> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         Ok(self.place(&state.live, name).is_ok_and(|place| state.live.at(&place).is_some()))
     }
 
     /// The hash of the contents takes the place of the times of change.
     fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         let file = state.live.file_at(&self.place(&state.live, name)?)?;
         let image = &state.files[&file].live;
         let mut bytes = vec![0; image.length as usize];
@@ -112,13 +112,13 @@ impl Dir for SimDir {
 
     fn machine(&self) -> io::Result<Machine> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         Ok(state.machine)
     }
 
     fn reserves_blocks(&self) -> io::Result<bool> {
         let mut state = self.fs.state();
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         Ok(state.reserves)
     }
 

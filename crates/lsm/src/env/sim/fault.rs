@@ -25,7 +25,7 @@ pub enum Fault {
 
 /// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum StepKind {
     /// A query that reads no data.
     Look,
     /// Reads data.
@@ -42,29 +42,29 @@ pub(super) enum Kind {
     Store,
 }
 
-impl Kind {
+impl StepKind {
     /// True if a crash in the middle of it leaves another state than a crash before it.
     pub(super) fn changes(self) -> bool {
-        !matches!(self, Kind::Look | Kind::Read)
+        !matches!(self, StepKind::Look | StepKind::Read)
     }
 }
 
 impl Fault {
-    pub(super) fn fits(self, kind: Kind) -> bool {
+    pub(super) fn fits(self, kind: StepKind) -> bool {
         match self {
-            Fault::Error(_) => kind != Kind::Store,
-            Fault::Short => matches!(kind, Kind::Write | Kind::Read),
-            Fault::MisdirectedWrite => kind == Kind::Write,
-            Fault::MisdirectedRead | Fault::FlippedRead => kind == Kind::Read,
+            Fault::Error(_) => kind != StepKind::Store,
+            Fault::Short => matches!(kind, StepKind::Write | StepKind::Read),
+            Fault::MisdirectedWrite => kind == StepKind::Write,
+            Fault::MisdirectedRead | Fault::FlippedRead => kind == StepKind::Read,
             Fault::Delay(_) => true,
-            Fault::SyncFailed => kind == Kind::Sync,
+            Fault::SyncFailed => kind == StepKind::Sync,
         }
     }
 }
 
 /// The course of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum How {
+pub(super) enum StepOutcome {
     Whole,
     /// The crash happens during the operation; this many bytes of it were done, or a random part.
     Torn(Option<u64>),
@@ -75,14 +75,14 @@ pub(super) enum How {
     Failed(ErrorKind),
 }
 
-impl How {
+impl StepOutcome {
     /// Returns the caller's result, after the operation took its course.
     pub(super) fn result(self) -> io::Result<()> {
         match self {
-            How::Whole | How::Misdirected | How::Flipped => Ok(()),
-            How::Torn(_) => Err(crashed()),
-            How::Short => Err(io::Error::new(ErrorKind::WriteZero, "simulated short write")),
-            How::Failed(kind) => Err(io::Error::new(kind, "simulated sync failure")),
+            StepOutcome::Whole | StepOutcome::Misdirected | StepOutcome::Flipped => Ok(()),
+            StepOutcome::Torn(_) => Err(crashed()),
+            StepOutcome::Short => Err(io::Error::new(ErrorKind::WriteZero, "simulated short write")),
+            StepOutcome::Failed(kind) => Err(io::Error::new(kind, "simulated sync failure")),
         }
     }
 }

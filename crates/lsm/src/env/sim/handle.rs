@@ -5,15 +5,15 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::fault::Kind;
-use super::state::State;
-use crate::env::tree::Place;
+use super::fault::StepKind;
+use super::state::SimState;
+use crate::env::tree::TreePath;
 use crate::env::work::lock;
 use crate::env::{File, Lock, Mapped};
 
 /// An open file.
 pub(super) struct SimFile {
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<SimState>>,
     pub(super) file: u64,
     pub(super) epoch: u64,
     pub(super) writable: bool,
@@ -48,7 +48,7 @@ impl File for SimFile {
 
     fn len(&self) -> io::Result<u64> {
         let mut state = lock(&self.state);
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         Ok(state.files[&self.file].live.length)
     }
 
@@ -64,7 +64,7 @@ impl File for SimFile {
 
     fn data_end(&self) -> io::Result<u64> {
         let mut state = lock(&self.state);
-        state.begin(self.epoch, Kind::Look)?;
+        state.begin(self.epoch, StepKind::Look)?;
         Ok(state.files[&self.file].live.data_end())
     }
 
@@ -93,7 +93,7 @@ impl Drop for SimFile {
 
 /// A mapping of a file.
 struct SimMapped {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimState>>,
     file: u64,
     epoch: u64,
     length: usize,
@@ -159,10 +159,10 @@ impl Drop for SimMapped {
 
 /// A file or directory held as a lock.
 pub(super) struct SimLock {
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<SimState>>,
     pub(super) locked: u64,
     /// The name of the file; `None` for a directory.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<TreePath>,
     pub(super) epoch: u64,
 }
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::content::{Change, Content, PAGE, SECTOR, SECTORS, Versions};
+use super::content::{PAGE, PageChange, SECTOR, SECTORS, SectorVersions, SimContent};
 use super::dice::Dice;
-use super::state::{Pending, State};
+use super::state::{PendingChange, SimState};
 use crate::checksum::mix;
-use crate::env::tree::{Entry, Place};
+use crate::env::tree::{TreeEntry, TreePath};
 
 /// The end of a boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl Loss {
     }
 }
 
-impl State {
+impl SimState {
     /// Ends the boot: handles, locks and faults become invalid; a machine crash also loses the changes selected by
     /// `loss`.
     pub(super) fn reboot(&mut self, crash: Crash) {
@@ -117,9 +117,9 @@ impl State {
         for (_, entry) in self.live.walk() {
             *names.entry(entry).or_default() += 1;
         }
-        self.files.retain(|file, _| names.contains_key(&Entry::File(*file)));
+        self.files.retain(|file, _| names.contains_key(&TreeEntry::File(*file)));
         for (file, content) in &mut self.files {
-            let names = names[&Entry::File(*file)];
+            let names = names[&TreeEntry::File(*file)];
             if content.names != names || !content.is_settled() {
                 let content = Arc::make_mut(content);
                 lose_data(content, loss, cut, &mut dice);
@@ -154,7 +154,7 @@ fn next_boot_id(id: [u8; 16]) -> [u8; 16] {
 /// Returns which changes are kept: the changes selected by `keep`, and their dependencies. A change depends on the one
 /// that filled the place it vacates (otherwise a file renamed twice would have two names), and on the one that vacated
 /// the place it fills (otherwise it would overwrite a name that was only to be moved).
-pub(super) fn keep_names(pending: &[Pending], keep: impl FnMut(&Pending) -> bool) -> Vec<bool> {
+pub(super) fn keep_names(pending: &[PendingChange], keep: impl FnMut(&PendingChange) -> bool) -> Vec<bool> {
     let mut kept: Vec<bool> = pending.iter().map(keep).collect();
     for later in (0..pending.len()).rev().filter(|later| kept[*later]).collect::<Vec<_>>() {
         keep_foundations(pending, &mut kept, later);
@@ -162,10 +162,10 @@ pub(super) fn keep_names(pending: &[Pending], keep: impl FnMut(&Pending) -> bool
     kept
 }
 
-fn keep_foundations(pending: &[Pending], kept: &mut [bool], later: usize) {
+fn keep_foundations(pending: &[PendingChange], kept: &mut [bool], later: usize) {
     let change = &pending[later].change;
     for (earlier, foundation) in pending[..later].iter().enumerate().rev() {
-        let meets = |one: Option<&Place>, other: Option<&Place>| one.is_some() && one == other;
+        let meets = |one: Option<&TreePath>, other: Option<&TreePath>| one.is_some() && one == other;
         let builds =
             meets(foundation.change.filled(), change.vacated()) || meets(foundation.change.vacated(), change.filled());
         if builds && !kept[earlier] {
@@ -175,7 +175,7 @@ fn keep_foundations(pending: &[Pending], kept: &mut [bool], later: usize) {
     }
 }
 
-fn lose_data(content: &mut Content, loss: Loss, cut: u64, dice: &mut Dice) {
+fn lose_data(content: &mut SimContent, loss: Loss, cut: u64, dice: &mut Dice) {
     let lengths: Vec<u64> =
         std::iter::once(content.durable.length).chain(content.lengths.iter().map(|(_, length)| *length)).collect();
     let newest = *lengths.last().unwrap_or(&0);
@@ -203,7 +203,7 @@ fn lose_data(content: &mut Content, loss: Loss, cut: u64, dice: &mut Dice) {
 }
 
 /// Per file: all old, all new, or each part independently; per page: one version, or one per sector.
-fn lose_randomly(content: &mut Content, lengths: &[u64], dice: &mut Dice) {
+fn lose_randomly(content: &mut SimContent, lengths: &[u64], dice: &mut Dice) {
     let kind = dice.below(6);
     let version = |dice: &mut Dice, newest: usize| match (kind, dice.below(3)) {
         (0, _) | (2.., 0) => 0,
@@ -220,7 +220,7 @@ fn lose_randomly(content: &mut Content, lengths: &[u64], dice: &mut Dice) {
     });
 }
 
-fn tear_last_sector(content: &mut Content, length: u64) {
+fn tear_last_sector(content: &mut SimContent, length: u64) {
     let newest = content.dirty.iter().filter_map(|(page, changes)| {
         let change = changes.last()?;
         let sector = (0..SECTORS).rev().find(|sector| change.touches(*sector))?;
@@ -228,7 +228,7 @@ fn tear_last_sector(content: &mut Content, length: u64) {
     });
     let torn = newest.max();
     let durable = content.durable.clone();
-    content.crash(length, |_, changes: &[Change]| [changes.len(); SECTORS]);
+    content.crash(length, |_, changes: &[PageChange]| [changes.len(); SECTORS]);
     if let Some((_, page, sector)) = torn {
         let from = (page * PAGE + sector * SECTOR + 256) as u64;
         let mut old = [0; 256];
@@ -240,14 +240,14 @@ fn tear_last_sector(content: &mut Content, length: u64) {
     }
 }
 
-fn zero_tail(content: &mut Content, length: u64, dice: &mut Dice) {
+fn zero_tail(content: &mut SimContent, length: u64, dice: &mut Dice) {
     let mut fresh: Vec<(usize, usize)> = Vec::new();
     for (page, changes) in &content.dirty {
         let touched = (0..SECTORS).filter(|sector| changes.iter().any(|change| change.touches(*sector)));
         fresh.extend(touched.filter(|sector| content.is_durably_zero(*page, *sector)).map(|sector| (*page, sector)));
     }
     let from = if fresh.is_empty() { (0, 0) } else { fresh[dice.below(fresh.len())] };
-    content.crash(length, |page, changes| -> Versions {
+    content.crash(length, |page, changes| -> SectorVersions {
         std::array::from_fn(|sector| {
             let lost = (page, sector) >= from && fresh.binary_search(&(page, sector)).is_ok();
             if lost { 0 } else { changes.len() }

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::tree::{Entry, Place, Tree};
+use super::tree::{NameTree, TreeEntry, TreePath};
 use super::work::{self, lock};
 use super::{Dir, DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
 
@@ -31,18 +31,18 @@ mod tests;
 pub use fault::Fault;
 pub use loss::{Crash, Loss};
 
-use content::Content;
 #[cfg(test)]
 use content::SECTOR;
+use content::SimContent;
 use dir::SimDir;
-use fault::Kind;
+use fault::StepKind;
 use handle::{SimFile, SimLock};
-use state::{Armed, State};
+use state::{Armed, SimState};
 
 /// A simulated file system. Clones refer to the same one; `fork` makes another.
 #[derive(Clone)]
 pub struct SimFs {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimState>>,
 }
 
 impl fmt::Debug for SimFs {
@@ -59,10 +59,10 @@ impl SimFs {
 
     /// Creates the same disk, with the clock that delays advance.
     pub fn with_clock(seed: u64, clock: Arc<ManualClock>) -> SimFs {
-        SimFs { state: Arc::new(Mutex::new(State::new(seed, clock))) }
+        SimFs { state: Arc::new(Mutex::new(SimState::new(seed, clock))) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimState> {
         lock(&self.state)
     }
 
@@ -206,7 +206,7 @@ impl SimFs {
 
     /// Replaces a file's contents, or creates the file. Its directory must exist.
     pub fn write_all(&self, path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
-        self.state().put_file(path.as_ref(), Content::settled(bytes))
+        self.state().put_file(path.as_ref(), SimContent::settled(bytes))
     }
 
     /// Removes a file.
@@ -249,14 +249,14 @@ impl SimFs {
         &self,
         epoch: u64,
         how: Open,
-        at: impl FnOnce(&Tree) -> io::Result<Place>,
-        find: impl FnOnce(&Tree) -> io::Result<u64>,
+        at: impl FnOnce(&NameTree) -> io::Result<TreePath>,
+        find: impl FnOnce(&NameTree) -> io::Result<u64>,
     ) -> io::Result<Arc<dyn File>> {
         let mut state = self.state();
         let file = match how {
             Open::Create => state.create(epoch, at)?,
             Open::Read | Open::Write => {
-                state.begin(epoch, Kind::Look)?;
+                state.begin(epoch, StepKind::Look)?;
                 find(&state.live)?
             }
         };
@@ -267,7 +267,7 @@ impl SimFs {
     fn lock_at(
         &self,
         epoch: u64,
-        at: impl Fn(&Tree) -> io::Result<Place>,
+        at: impl Fn(&NameTree) -> io::Result<TreePath>,
         holder: &str,
     ) -> io::Result<Result<Box<dyn Lock>, String>> {
         let mut state = self.state();
@@ -281,10 +281,10 @@ impl SimFs {
     }
 
     /// Looks up an existing directory.
-    fn look_at(&self, dir: &Path) -> io::Result<(MutexGuard<'_, State>, u64)> {
+    fn look_at(&self, dir: &Path) -> io::Result<(MutexGuard<'_, SimState>, u64)> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.begin(epoch, Kind::Look)?;
+        state.begin(epoch, StepKind::Look)?;
         let dir = state.live.dir(dir)?;
         Ok((state, dir))
     }
@@ -311,18 +311,18 @@ impl Fs for SimFs {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         let epoch = state.epoch;
-        let plan = |live: &Tree| {
+        let plan = |live: &NameTree| {
             let file = live.file(from)?;
-            live.plan_put(live.place(to)?, Entry::File(file))
+            live.plan_put(live.place(to)?, TreeEntry::File(file))
         };
         state.rename(epoch, |live| plan(live).map(Some))
     }
 
     fn link_into(&self, from: &Path, dir: &dyn Dir, name: &str) -> io::Result<()> {
         let dir = SimDir::of(dir)?;
-        let plan = |live: &Tree| {
+        let plan = |live: &NameTree| {
             let file = live.file(from)?;
-            live.plan_put(dir.place(live, name)?, Entry::File(file))
+            live.plan_put(dir.place(live, name)?, TreeEntry::File(file))
         };
         self.state().rename(dir.epoch, |live| plan(live).map(Some))
     }
@@ -335,7 +335,7 @@ impl Fs for SimFs {
     fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.begin(epoch, Kind::Look)?;
+        state.begin(epoch, StepKind::Look)?;
         Ok(state.live.dir_entries(state.live.dir(dir)?))
     }
 
@@ -354,7 +354,7 @@ impl Fs for SimFs {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         let epoch = state.epoch;
-        state.begin(epoch, Kind::Look)?;
+        state.begin(epoch, StepKind::Look)?;
         match state.live.lookup(path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -387,7 +387,7 @@ impl Fs for SimFs {
     }
 }
 
-fn file_names(state: &State, dir: u64) -> Vec<String> {
-    let files = state.live.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+fn file_names(state: &SimState, dir: u64) -> Vec<String> {
+    let files = state.live.entries(dir).iter().filter(|(_, entry)| matches!(entry, TreeEntry::File(_)));
     files.map(|(name, _)| name.to_string()).collect()
 }

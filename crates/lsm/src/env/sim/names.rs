@@ -6,19 +6,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::fault::{How, Kind};
+use super::fault::{StepKind, StepOutcome};
 use super::loss::keep_names;
-use super::state::{BLOCK, Pending, State};
-use crate::env::tree::{Change, Entry, Place, Tree};
+use super::state::{BLOCK, PendingChange, SimState};
+use crate::env::tree::{NameTree, TreeChange, TreeEntry, TreePath};
 
-impl State {
+impl SimState {
     /// Plans a name change and makes it; the plan may find that no change is needed.
     pub(super) fn rename(
         &mut self,
         epoch: u64,
-        plan: impl FnOnce(&Tree) -> io::Result<Option<Change>>,
+        plan: impl FnOnce(&NameTree) -> io::Result<Option<TreeChange>>,
     ) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Name)?;
+        let (step, how) = self.begin(epoch, StepKind::Name)?;
         if let Some(change) = plan(&self.live)?
             && self.is_done(how)
         {
@@ -27,19 +27,19 @@ impl State {
         how.result()
     }
 
-    pub(super) fn change(&mut self, step: u64, change: Change) {
+    pub(super) fn change(&mut self, step: u64, change: TreeChange) {
         self.live.apply(&change);
         match &change {
-            Change::Put { entry, .. } => self.count(*entry, 1),
-            Change::Take { entry, .. } => self.count(*entry, -1),
-            Change::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
-            Change::Move { replaced: None, .. } => {}
+            TreeChange::Put { entry, .. } => self.count(*entry, 1),
+            TreeChange::Take { entry, .. } => self.count(*entry, -1),
+            TreeChange::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
+            TreeChange::Move { replaced: None, .. } => {}
         }
-        self.pending.push(Pending { step, change });
+        self.pending.push(PendingChange { step, change });
     }
 
-    fn count(&mut self, entry: Entry, by: i32) {
-        if let Entry::File(file) = entry {
+    fn count(&mut self, entry: TreeEntry, by: i32) {
+        if let TreeEntry::File(file) = entry {
             let content = self.content(file);
             content.names = content.names.saturating_add_signed(by);
             self.give_back(file);
@@ -58,8 +58,8 @@ impl State {
     }
 
     /// Creates an empty file; the file itself takes one block.
-    pub(super) fn create(&mut self, epoch: u64, at: impl FnOnce(&Tree) -> io::Result<Place>) -> io::Result<u64> {
-        let (step, how) = self.begin(epoch, Kind::Name)?;
+    pub(super) fn create(&mut self, epoch: u64, at: impl FnOnce(&NameTree) -> io::Result<TreePath>) -> io::Result<u64> {
+        let (step, how) = self.begin(epoch, StepKind::Name)?;
         if !self.is_done(how) {
             how.result()?;
         }
@@ -68,9 +68,9 @@ impl State {
         how.result().map(|()| file)
     }
 
-    pub(super) fn make(&mut self, step: u64, at: Place) -> io::Result<u64> {
+    pub(super) fn make(&mut self, step: u64, at: TreePath) -> io::Result<u64> {
         let file = self.number();
-        let change = self.live.plan_put(at, Entry::File(file))?;
+        let change = self.live.plan_put(at, TreeEntry::File(file))?;
         self.spend(1)?;
         self.files.insert(file, Arc::default());
         self.change(step, change);
@@ -79,12 +79,12 @@ impl State {
 
     /// Creates directories one by one; a crash leaves the outer ones.
     pub(super) fn create_dirs(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Name)?;
+        let (step, how) = self.begin(epoch, StepKind::Name)?;
         let missing = self.live.missing_dirs(path)?;
         let done = self.done(how, missing.len(), 1);
         for path in &missing[..done] {
             let dir = self.number();
-            let change = self.live.plan_put(self.live.place(path)?, Entry::Dir(dir))?;
+            let change = self.live.plan_put(self.live.place(path)?, TreeEntry::Dir(dir))?;
             self.live.add_dir(dir);
             self.durable.add_dir(dir);
             self.change(step, change);
@@ -93,13 +93,13 @@ impl State {
     }
 
     /// Makes the entries of a directory durable, together with the changes in other directories that they came from.
-    pub(super) fn sync_dir(&mut self, epoch: u64, dir: impl FnOnce(&Tree) -> io::Result<u64>) -> io::Result<()> {
-        let (_, how) = self.begin(epoch, Kind::Sync)?;
+    pub(super) fn sync_dir(&mut self, epoch: u64, dir: impl FnOnce(&NameTree) -> io::Result<u64>) -> io::Result<()> {
+        let (_, how) = self.begin(epoch, StepKind::Sync)?;
         let dir = dir(&self.live)?;
         let (concerned, others) = split(std::mem::take(&mut self.pending), dir);
         self.pending = others;
         let written = match how {
-            How::Failed(_) => keep_names(&concerned, |_| self.dice.coin()),
+            StepOutcome::Failed(_) => keep_names(&concerned, |_| self.dice.coin()),
             _ => {
                 let done = self.done(how, concerned.len(), 1);
                 (0..concerned.len()).map(|at| at < done).collect()
@@ -108,7 +108,7 @@ impl State {
         for (pending, written) in concerned.into_iter().zip(written) {
             if written {
                 self.durable.apply(&pending.change);
-            } else if !matches!(how, How::Failed(_)) {
+            } else if !matches!(how, StepOutcome::Failed(_)) {
                 self.pending.push(pending);
             }
             // After a failure the unwritten changes count as clean: no later sync writes them.
@@ -120,22 +120,22 @@ impl State {
 
     /// Removes files and directories that are unreachable both on disk and in the cache.
     pub(super) fn sweep(&mut self) {
-        let known: BTreeSet<Entry> = self
+        let known: BTreeSet<TreeEntry> = self
             .live
             .all_entries()
             .chain(self.durable.all_entries())
             .chain(self.pending.iter().map(|pending| pending.change.entry()))
-            .chain(self.open.keys().map(|file| Entry::File(*file)))
+            .chain(self.open.keys().map(|file| TreeEntry::File(*file)))
             .collect();
-        self.files.retain(|file, _| known.contains(&Entry::File(*file)));
-        self.live.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
-        self.durable.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
+        self.files.retain(|file, _| known.contains(&TreeEntry::File(*file)));
+        self.live.retain_dirs(|dir| known.contains(&TreeEntry::Dir(dir)));
+        self.durable.retain_dirs(|dir| known.contains(&TreeEntry::Dir(dir)));
     }
 }
 
 /// Splits off the pending changes that a sync of `dir` makes durable: those of its entries, and the earlier changes in
 /// other directories that those depend on.
-fn split(pending: Vec<Pending>, dir: u64) -> (Vec<Pending>, Vec<Pending>) {
+fn split(pending: Vec<PendingChange>, dir: u64) -> (Vec<PendingChange>, Vec<PendingChange>) {
     let mut dirs = BTreeSet::from([dir]);
     let (mut concerned, mut others) = (Vec::new(), Vec::new());
     for pending in pending.into_iter().rev() {

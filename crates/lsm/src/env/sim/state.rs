@@ -10,17 +10,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::content::{Content, Fate, PAGE, SECTOR};
+use super::content::{PAGE, PageFate, SECTOR, SimContent};
 use super::dice::Dice;
-use super::fault::{Fault, How, Kind, crashed};
-use crate::env::tree::{Change, Entry, Place, Tree};
+use super::fault::{Fault, StepKind, StepOutcome, crashed};
+use crate::env::tree::{NameTree, TreeChange, TreeEntry, TreePath};
 use crate::env::{Machine, ManualClock};
 
 /// A name change that is not durable.
 #[derive(Clone)]
-pub(super) struct Pending {
+pub(super) struct PendingChange {
     pub(super) step: u64,
-    pub(super) change: Change,
+    pub(super) change: TreeChange,
 }
 
 /// A fault that waits for its step.
@@ -33,14 +33,14 @@ pub(super) struct Armed {
 
 /// The machine: disk, page cache, open files.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct SimState {
     /// Names as seen by processes.
-    pub(super) live: Tree,
+    pub(super) live: NameTree,
     /// Durable names.
-    pub(super) durable: Tree,
+    pub(super) durable: NameTree,
     /// The changes between the two, in order.
-    pub(super) pending: Vec<Pending>,
-    pub(super) files: BTreeMap<u64, Arc<Content>>,
+    pub(super) pending: Vec<PendingChange>,
+    pub(super) files: BTreeMap<u64, Arc<SimContent>>,
     next: u64,
 
     pub(super) steps: u64,
@@ -67,11 +67,11 @@ pub(super) struct State {
 
 pub(super) const BLOCK: u64 = PAGE as u64;
 
-impl State {
-    pub(super) fn new(seed: u64, clock: Arc<ManualClock>) -> State {
-        State {
-            live: Tree::new(),
-            durable: Tree::new(),
+impl SimState {
+    pub(super) fn new(seed: u64, clock: Arc<ManualClock>) -> SimState {
+        SimState {
+            live: NameTree::new(),
+            durable: NameTree::new(),
             pending: Vec::new(),
             files: BTreeMap::new(),
             next: 1,
@@ -92,7 +92,7 @@ impl State {
     }
 
     /// Numbers an operation and determines its course. An error means that it has no effect.
-    pub(super) fn begin(&mut self, epoch: u64, kind: Kind) -> io::Result<(u64, How)> {
+    pub(super) fn begin(&mut self, epoch: u64, kind: StepKind) -> io::Result<(u64, StepOutcome)> {
         if epoch != self.epoch {
             return Err(io::Error::other("opened before a simulated crash"));
         }
@@ -108,13 +108,13 @@ impl State {
             && step >= at
         {
             self.crashed = true;
-            return if kind.changes() { Ok((step, How::Torn(done))) } else { Err(crashed()) };
+            return if kind.changes() { Ok((step, StepOutcome::Torn(done))) } else { Err(crashed()) };
         }
         Ok((step, self.strike(step, kind)?))
     }
 
     /// Applies the first fault that matches; delays apply in addition.
-    fn strike(&mut self, step: u64, kind: Kind) -> io::Result<How> {
+    fn strike(&mut self, step: u64, kind: StepKind) -> io::Result<StepOutcome> {
         let mut struck = None;
         let clock = self.clock.clone();
         self.faults.retain(|armed| {
@@ -129,35 +129,35 @@ impl State {
             armed.stays
         });
         match struck {
-            None | Some(Fault::Delay(_)) => Ok(How::Whole),
-            Some(Fault::Error(error)) if kind == Kind::Sync => Ok(How::Failed(error)),
+            None | Some(Fault::Delay(_)) => Ok(StepOutcome::Whole),
+            Some(Fault::Error(error)) if kind == StepKind::Sync => Ok(StepOutcome::Failed(error)),
             Some(Fault::Error(error)) => Err(io::Error::new(error, format!("simulated fault at step {step}"))),
-            Some(Fault::SyncFailed) => Ok(How::Failed(ErrorKind::Other)),
-            Some(Fault::Short) => Ok(How::Short),
-            Some(Fault::MisdirectedWrite | Fault::MisdirectedRead) => Ok(How::Misdirected),
-            Some(Fault::FlippedRead) => Ok(How::Flipped),
+            Some(Fault::SyncFailed) => Ok(StepOutcome::Failed(ErrorKind::Other)),
+            Some(Fault::Short) => Ok(StepOutcome::Short),
+            Some(Fault::MisdirectedWrite | Fault::MisdirectedRead) => Ok(StepOutcome::Misdirected),
+            Some(Fault::FlippedRead) => Ok(StepOutcome::Flipped),
         }
     }
 
     /// Returns how many of `total` bytes are done, in whole units.
-    pub(super) fn done(&mut self, how: How, total: usize, unit: usize) -> usize {
+    pub(super) fn done(&mut self, how: StepOutcome, total: usize, unit: usize) -> usize {
         match how {
-            How::Torn(Some(done)) => (done.min(total as u64) as usize) / unit * unit,
-            How::Torn(None) => match self.dice.below(4) {
+            StepOutcome::Torn(Some(done)) => (done.min(total as u64) as usize) / unit * unit,
+            StepOutcome::Torn(None) => match self.dice.below(4) {
                 0 => 0,
                 1 => total,
                 _ => self.dice.below(total / unit + 1) * unit,
             },
-            How::Short => self.dice.below(total.max(1)) / unit * unit,
+            StepOutcome::Short => self.dice.below(total.max(1)) / unit * unit,
             _ => total,
         }
     }
 
     /// Returns whether an atomic operation is done.
-    pub(super) fn is_done(&mut self, how: How) -> bool {
+    pub(super) fn is_done(&mut self, how: StepOutcome) -> bool {
         match how {
-            How::Torn(Some(done)) => done > 0,
-            How::Torn(None) => self.dice.coin(),
+            StepOutcome::Torn(Some(done)) => done > 0,
+            StepOutcome::Torn(None) => self.dice.coin(),
             _ => true,
         }
     }
@@ -167,7 +167,7 @@ impl State {
         self.next - 1
     }
 
-    pub(super) fn content(&mut self, file: u64) -> &mut Content {
+    pub(super) fn content(&mut self, file: u64) -> &mut SimContent {
         Arc::make_mut(self.files.entry(file).or_default())
     }
 
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// Applies a change to a file's content, and accounts for its blocks.
-    fn changing<T>(&mut self, file: u64, change: impl FnOnce(&mut Content) -> T) -> T {
+    fn changing<T>(&mut self, file: u64, change: impl FnOnce(&mut SimContent) -> T) -> T {
         let Some(free) = self.free else { return change(self.content(file)) };
         let content = self.content(file);
         let before = content.live.reserved() as u64;
@@ -208,10 +208,10 @@ impl State {
     pub(super) fn lock(
         &mut self,
         epoch: u64,
-        at: impl FnOnce(&Tree) -> io::Result<Place>,
+        at: impl FnOnce(&NameTree) -> io::Result<TreePath>,
         holder: &str,
     ) -> io::Result<Result<u64, String>> {
-        let (step, how) = self.begin(epoch, Kind::Name)?;
+        let (step, how) = self.begin(epoch, StepKind::Name)?;
         if !self.is_done(how) {
             how.result()?;
         }
@@ -239,7 +239,7 @@ impl State {
 
     /// Locks a directory. Returns false if it is already locked.
     pub(super) fn lock_dir(&mut self, epoch: u64, dir: u64) -> io::Result<bool> {
-        self.begin(epoch, Kind::Look)?;
+        self.begin(epoch, StepKind::Look)?;
         match self.live.has_dir(dir) {
             true => Ok(self.locks.insert(dir)),
             false => Err(ErrorKind::NotFound.into()),
@@ -247,14 +247,14 @@ impl State {
     }
 
     /// True if the name at a place refers to this file.
-    pub(super) fn stands_for(&mut self, epoch: u64, at: &Place, file: u64) -> io::Result<bool> {
-        self.begin(epoch, Kind::Look)?;
-        Ok(self.live.at(at) == Some(Entry::File(file)))
+    pub(super) fn stands_for(&mut self, epoch: u64, at: &TreePath, file: u64) -> io::Result<bool> {
+        self.begin(epoch, StepKind::Look)?;
+        Ok(self.live.at(at) == Some(TreeEntry::File(file)))
     }
 
     // Direct access, for tests.
 
-    pub(super) fn put_file(&mut self, path: &Path, mut content: Content) -> io::Result<()> {
+    pub(super) fn put_file(&mut self, path: &Path, mut content: SimContent) -> io::Result<()> {
         match self.live.file(path) {
             Ok(file) => {
                 content.names = self.files[&file].names;
@@ -262,7 +262,7 @@ impl State {
             }
             Err(_) => {
                 let file = self.number();
-                let change = self.live.plan_put(self.live.place(path)?, Entry::File(file))?;
+                let change = self.live.plan_put(self.live.place(path)?, TreeEntry::File(file))?;
                 content.names = 1;
                 self.files.insert(file, Arc::new(content));
                 self.live.apply(&change);
@@ -316,25 +316,25 @@ impl State {
 
     /// Returns a path of a file.
     pub(super) fn path_of(&self, file: u64) -> PathBuf {
-        let found = self.live.walk().into_iter().find(|(_, entry)| *entry == Entry::File(file));
+        let found = self.live.walk().into_iter().find(|(_, entry)| *entry == TreeEntry::File(file));
         found.map_or_else(|| PathBuf::from("(removed)"), |(path, _)| path)
     }
 
     // Data.
 
     pub(super) fn read(&mut self, epoch: u64, file: u64, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (_, how) = self.begin(epoch, Kind::Read)?;
+        let (_, how) = self.begin(epoch, StepKind::Read)?;
         let length = self.files[&file].live.length;
         let from = match how {
-            How::Misdirected => self.astray(offset, buf.len(), length),
+            StepOutcome::Misdirected => self.astray(offset, buf.len(), length),
             _ => offset,
         };
         // A misdirected read still returns the requested number of bytes.
         let honest = length.saturating_sub(offset).min(buf.len() as u64) as usize;
-        let wanted = if how == How::Short { self.dice.below(honest.max(1)) } else { honest };
+        let wanted = if how == StepOutcome::Short { self.dice.below(honest.max(1)) } else { honest };
         let got = self.files[&file].live.read_at(&mut buf[..wanted], from);
         buf[got..wanted].fill(0);
-        if how == How::Flipped && wanted > 0 {
+        if how == StepOutcome::Flipped && wanted > 0 {
             let bit = self.dice.below(wanted * 8);
             buf[bit / 8] ^= 1 << (bit % 8);
         }
@@ -342,9 +342,9 @@ impl State {
     }
 
     pub(super) fn write(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Write)?;
+        let (step, how) = self.begin(epoch, StepKind::Write)?;
         let done = self.done(how, bytes.len(), 1);
-        if how == How::Misdirected {
+        if how == StepOutcome::Misdirected {
             let length = self.files[&file].live.length;
             let astray = self.astray(offset, bytes.len(), length);
             self.changing(file, |content| {
@@ -375,7 +375,7 @@ impl State {
     }
 
     pub(super) fn set_len(&mut self, epoch: u64, file: u64, length: u64) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Length)?;
+        let (step, how) = self.begin(epoch, StepKind::Length)?;
         if length > self.files[&file].live.length && self.free.is_some_and(|free| free < BLOCK) {
             return Err(ErrorKind::StorageFull.into());
         }
@@ -386,7 +386,7 @@ impl State {
     }
 
     pub(super) fn allocate(&mut self, epoch: u64, file: u64, length: u64) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Length)?;
+        let (step, how) = self.begin(epoch, StepKind::Length)?;
         let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
         let length_in_memory = usize::try_from(length).map_err(|_| ErrorKind::StorageFull)?;
         if self.files[&file].fitting(0, length_in_memory, room) < length_in_memory {
@@ -400,7 +400,7 @@ impl State {
 
     /// Prepares a mapping.
     pub(super) fn map(&mut self, epoch: u64, file: u64, length: usize) -> io::Result<bool> {
-        self.begin(epoch, Kind::Look)?;
+        self.begin(epoch, StepKind::Look)?;
         if !self.reserves {
             return Ok(false);
         }
@@ -415,7 +415,7 @@ impl State {
 
     /// Prepares a range of a mapping: reserves its blocks so that it reads as zeros, or fails.
     pub(super) fn prepare(&mut self, epoch: u64, file: u64, offset: u64, length: usize) -> io::Result<()> {
-        let (step, how) = self.begin(epoch, Kind::Write)?;
+        let (step, how) = self.begin(epoch, StepKind::Write)?;
         let done = self.done(how, length, PAGE);
         let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
         if self.files[&file].fitting(offset, length, room) < length {
@@ -427,7 +427,7 @@ impl State {
 
     /// Stores into a mapping: after the crash the store is dropped; at the crash its first words may be kept.
     pub(super) fn store(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) {
-        if let Ok((step, how)) = self.begin(epoch, Kind::Store) {
+        if let Ok((step, how)) = self.begin(epoch, StepKind::Store) {
             let has_blocks = self.files[&file].fitting(offset, bytes.len(), 0) == bytes.len();
             assert!(has_blocks, "SIGBUS: a store at {offset} of {}, which has no block", self.path_of(file).display());
             let done = self.done(how, bytes.len(), 8);
@@ -436,13 +436,13 @@ impl State {
     }
 
     pub(super) fn sync(&mut self, epoch: u64, file: u64) -> io::Result<()> {
-        let (_, how) = self.begin(epoch, Kind::Sync)?;
+        let (_, how) = self.begin(epoch, StepKind::Sync)?;
         let dice = &mut self.dice.clone();
         match how {
-            How::Failed(_) => self
+            StepOutcome::Failed(_) => self
                 .content(file)
-                .fail_sync(|| [Fate::Written, Fate::LostButCached, Fate::LostAndForgotten][dice.below(3)]),
-            How::Torn(Some(done)) => {
+                .fail_sync(|| [PageFate::Written, PageFate::LostButCached, PageFate::LostAndForgotten][dice.below(3)]),
+            StepOutcome::Torn(Some(done)) => {
                 let mut left = done / BLOCK;
                 let whole = |_| {
                     let written = left > 0;
@@ -451,7 +451,7 @@ impl State {
                 };
                 self.content(file).sync(whole, false);
             }
-            How::Torn(None) => {
+            StepOutcome::Torn(None) => {
                 let length = dice.coin();
                 match dice.below(4) {
                     0 => {}

@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-fn number_bounds() -> impl Strategy<Value = Bounds> {
+fn number_bounds() -> impl Strategy<Value = CursorBounds> {
     let bound = || {
         let key = || (0u32..300).prop_map(|n| format!("{n:012}").into_bytes());
         prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]

@@ -5,16 +5,16 @@ use crate::checksum::hash_key;
 use crate::error::{Error, Remedy, Result};
 use crate::fence::Fence;
 use crate::record::{Record, Seqno};
-use crate::seam::{Check, Companions, Source};
+use crate::seam::{Check, Companions, RecordSource};
 use crate::sst::block::frame::TRIES;
 use crate::sst::block::partial_block::PartialItem;
 use crate::sst::table::table::{Table, promised};
 
 /// An item of the scan.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum ExaminedItem<'a> {
     /// A readable record, the result of its check, and its location.
-    Record(&'a Record<'a>, Check, Source<'a>),
+    Record(&'a Record<'a>, Check, RecordSource<'a>),
     /// A key range in which records may have been lost.
     Gap(&'a Fence),
     /// The device could not read a block, even after retries; this causes the gap that follows.
@@ -43,7 +43,7 @@ impl Table {
         &self,
         keeper: &dyn Companions,
         repair: bool,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(ExaminedItem<'_>) -> Result<()>,
     ) -> Result<()> {
         let protection = promised(&self.properties, keeper);
         let tries = if repair { TRIES } else { 0 };
@@ -53,29 +53,31 @@ impl Table {
             if repair {
                 self.examine_partition(number, visit)?;
             }
-            let source = Source { protection, ..self.source(number) };
+            let source = RecordSource { protection, ..self.source(number) };
             let known = before.take();
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
             match recover(self, number, keeper, tries, known)? {
                 RepairResult::Whole(block, remedy, all) => {
                     self.bad_blocks.remove(number);
                     if let Some(by) = remedy {
-                        visit(Found::Healed { offset: source.offset, by })?;
+                        visit(ExaminedItem::Healed { offset: source.offset, by })?;
                     }
                     block.each(&mut key, |record| {
                         let check = all.unwrap_or_else(|| keeper.verify(record, hash_key(record.key), protection));
-                        visit(Found::Record(record, check, source))
+                        visit(ExaminedItem::Record(record, check, source))
                     })?;
                     before = Some(block.last()?);
                 }
                 RepairResult::Salvaged(left, error) => {
                     if !error.is_corruption() {
-                        visit(Found::Refused { offset: source.offset, error: &error })?;
+                        visit(ExaminedItem::Refused { offset: source.offset, error: &error })?;
                     }
                     for item in &left.items {
                         match item {
-                            PartialItem::Record(kept) => visit(Found::Record(&kept.record(), kept.check, source))?,
-                            PartialItem::Lost(fence) => visit(Found::Gap(fence))?,
+                            PartialItem::Record(kept) => {
+                                visit(ExaminedItem::Record(&kept.record(), kept.check, source))?
+                            }
+                            PartialItem::Lost(fence) => visit(ExaminedItem::Gap(fence))?,
                         }
                     }
                     if let Some(PartialItem::Record(kept)) = left.items.last() {
@@ -89,12 +91,12 @@ impl Table {
     }
 
     /// Reports a damaged index partition when the scan reaches its first block.
-    fn examine_partition(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+    fn examine_partition(&self, first: usize, visit: &mut dyn FnMut(ExaminedItem<'_>) -> Result<()>) -> Result<()> {
         let Some(span) = self.table_index.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
         match self.check_partition(span) {
             Err(error) if error.is_corruption() => {
                 let offset = error.damage().map_or(span.index.offset, |damage| damage.offset);
-                visit(Found::Healed { offset, by: Remedy::Rebuilt })
+                visit(ExaminedItem::Healed { offset, by: Remedy::Rebuilt })
             }
             _ => Ok(()),
         }

@@ -21,7 +21,7 @@ use crate::sst::index::top_index::PartitionEntry;
 use crate::sst::table::table::{DamageHandler, LoadedBlock, ReadDoubt, Table};
 use crate::sst::table::tail::{Expected, TableMetadata, read_parts};
 use crate::sst::table::verify_read::PointRead;
-use crate::sst::table::watch::{NoWatch, Watch};
+use crate::sst::table::watch::{NoWatch, TableListener};
 
 /// The damage handling of all tables.
 pub(in crate::sst) const DAMAGE: &dyn DamageHandler = &Repairs;
@@ -75,7 +75,7 @@ impl Table {
         (expected, order, policy): (Expected, Order, Option<Arc<dyn FilterPolicy>>),
         cache: Arc<Cache>,
         keeper: Arc<dyn Companions>,
-        watch: Arc<dyn Watch>,
+        watch: Arc<dyn TableListener>,
     ) -> Result<Arc<Table>> {
         let read = || read_parts(&name, &*file, expected, &order, policy.as_ref());
         let mut parts = read();

@@ -37,7 +37,7 @@ use crate::sst::table::watch::NoWatch;
 
 /// Information about a table from outside of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownTable {
     /// The file's uid; `None`: use the one in its header.
     pub uid: Option<Uid>,
     /// The family's id.
@@ -68,7 +68,7 @@ pub struct Rebuilt {
 pub fn rebuild(
     name: &str,
     file: Arc<dyn File>,
-    known: &Known,
+    known: &KnownTable,
     order: &Order,
     cache: Arc<Cache>,
     keeper: Arc<dyn Companions>,
@@ -155,7 +155,13 @@ struct FoundMetadata {
 }
 
 impl FoundMetadata {
-    fn read(name: &str, given: &TolerantFile<'_>, size: u64, known: &Known, order: &Order) -> Result<FoundMetadata> {
+    fn read(
+        name: &str,
+        given: &TolerantFile<'_>,
+        size: u64,
+        known: &KnownTable,
+        order: &Order,
+    ) -> Result<FoundMetadata> {
         let mut damaged = Vec::new();
         let header = given.part(0, HEADER_BYTES as u64, size);
         let header = header.and_then(|bytes| FileHeader::decode(&bytes, FileKind::Table)).ok();
@@ -278,7 +284,7 @@ impl FoundMetadata {
     fn find_base(
         &mut self,
         blocks: &[FoundBlock],
-        known: &Known,
+        known: &KnownTable,
         scan: &BlockSearch<'_>,
         size: u64,
         keeper: &dyn Companions,

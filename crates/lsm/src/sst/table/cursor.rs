@@ -19,10 +19,10 @@ use super::verify_read::{Checks, NeighborCheck};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
-use crate::options::{KIB, Reading, Verify};
+use crate::options::{KIB, ReadSettings, Verify};
 use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::block::block::{Block, HeadPosition};
 use crate::sst::block::entry::BlockEntry;
 use crate::sst::block::key::WholeKey;
@@ -128,7 +128,7 @@ impl Table {
     /// Returns a cursor for a user. It checks records as `reading` specifies. It returns a lost range as a record of
     /// kind `Fence` (see `fence`) and continues after it.
     #[inline]
-    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
+    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<ReadSettings>) -> TableCursor {
         TableCursor::checked(self.clone(), reading.into())
     }
 
@@ -187,7 +187,7 @@ impl TableCursor {
 
     /// Creates a user's cursor, which checks records and returns gaps.
     #[inline(always)]
-    pub(in crate::sst) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
+    pub(in crate::sst) fn checked(table: Arc<Table>, reading: ReadSettings) -> TableCursor {
         let asked = match reading.verify {
             Verify::Never | Verify::OnFill => 0,
             Verify::Sampled(of) => of.max(1),
@@ -711,7 +711,7 @@ impl Cursor for TableCursor {
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         self.table.source(self.number)
     }
 }

@@ -42,7 +42,7 @@ pub struct Properties {
     pub created_micros: u64,
     /// The program that wrote it.
     pub creator: String,
-    /// Seal algorithm id; 0 if none, or `Carried::SEVERAL`.
+    /// Seal algorithm id; 0 if none, or `CompanionSummary::SEVERAL`.
     pub seal_algorithm: u64,
     /// Number of records that received their companions from a flush or compaction.
     pub adopted: u64,
@@ -181,7 +181,7 @@ impl Properties {
 
 /// A description of the companions in a table, as far as its writer knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct CompanionSummary {
     /// Their algorithm; 0 if none.
     pub algorithm: u64,
     /// Descriptions of the annotations that they may hold, opaque.
@@ -191,20 +191,20 @@ pub struct Carried {
     pub complete: bool,
 }
 
-impl Carried {
+impl CompanionSummary {
     /// In place of an algorithm: the table mixes several, so that no protector can check its companions.
     pub const SEVERAL: u64 = u64::MAX;
 
     /// Describes the companions that a protector makes.
-    pub fn of_keeper(keeper: &dyn Companions) -> Carried {
-        Carried { algorithm: keeper.algorithm(), descriptors: keeper.descriptors(), complete: true }
+    pub fn of_keeper(keeper: &dyn Companions) -> CompanionSummary {
+        CompanionSummary { algorithm: keeper.algorithm(), descriptors: keeper.descriptors(), complete: true }
     }
 
     /// Describes the companions of a table that a protector makes from these inputs, oldest first: its own; or, if it
     /// does not know the algorithm of some inputs, theirs, copied unchanged.
-    pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> Carried {
-        let own = Carried::of_keeper(keeper);
-        let mut strange: Option<Carried> = None;
+    pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> CompanionSummary {
+        let own = CompanionSummary::of_keeper(keeper);
+        let mut strange: Option<CompanionSummary> = None;
         let mut described = Vec::new();
         let mut has_own = false;
         let mut complete = true;
@@ -218,17 +218,18 @@ impl Carried {
                 continue;
             }
             let algorithm = properties.seal_algorithm;
-            let algorithm = strange
-                .map_or(algorithm, |seen| if seen.algorithm == algorithm { algorithm } else { Carried::SEVERAL });
+            let algorithm = strange.map_or(algorithm, |seen| {
+                if seen.algorithm == algorithm { algorithm } else { CompanionSummary::SEVERAL }
+            });
             if !properties.providers.is_empty() {
                 described.clone_from(&properties.providers);
             }
-            strange = Some(Carried { algorithm, descriptors: described.clone(), complete: false });
+            strange = Some(CompanionSummary { algorithm, descriptors: described.clone(), complete: false });
         }
         match strange {
-            None => Carried { complete: own.complete && complete, ..own },
-            Some(seen) if has_own => Carried { algorithm: Carried::SEVERAL, ..seen },
-            Some(seen) => Carried { complete, ..seen },
+            None => CompanionSummary { complete: own.complete && complete, ..own },
+            Some(seen) if has_own => CompanionSummary { algorithm: CompanionSummary::SEVERAL, ..seen },
+            Some(seen) => CompanionSummary { complete, ..seen },
         }
     }
 

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::options::KIB;
 use crate::planted;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Source;
+use crate::seam::RecordSource;
 use crate::sst::block::frame::{BlockHandle, COMPANION_BYTES, StoredBlock, check_frame, companion_of, read_error};
 use crate::sst::block::scan::{EntryScan, KeyBuffer, ScannedEntry};
 use crate::sst::index::partitions::IndexPartition;
@@ -259,12 +259,12 @@ impl Cursor for TableStream {
     }
 
     #[inline]
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> RecordSource<'_> {
         match &self.cursor {
             None => {
                 let own = self.part.as_ref().and_then(|part| part.index.handle(self.number));
                 let source = self.table.source(self.number);
-                Source { offset: own.map_or(source.offset, |handle| handle.offset), ..source }
+                RecordSource { offset: own.map_or(source.offset, |handle| handle.offset), ..source }
             }
             Some(cursor) => cursor.source(),
         }

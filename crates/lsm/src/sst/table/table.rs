@@ -17,7 +17,7 @@ use super::bad_blocks::BadBlocks;
 use super::properties::Properties;
 use super::tail::{Expected, TableMetadata, TableTail, read_ends, read_parts, read_properties};
 use super::verify_read::{Checks, PointRead, RecordChecker};
-use super::watch::Watch;
+use super::watch::TableListener;
 use crate::checksum::{Role, hash_key};
 use crate::env::{File, check_room, read_into};
 use crate::error::{Error, IoContext, Result};
@@ -25,7 +25,7 @@ use crate::order::Order;
 use crate::planted;
 use crate::prefetch::prefetch_counters;
 use crate::record::{Record, Seqno};
-use crate::seam::{Companions, Protection, Source};
+use crate::seam::{Companions, Protection, RecordSource};
 use crate::sst::block::block::Block;
 use crate::sst::block::codec::Dictionary;
 use crate::sst::block::frame::{BlockHandle, check_frame, read_error};
@@ -68,11 +68,11 @@ pub struct Table {
     pub(in crate::sst) damage: &'static dyn DamageHandler,
     /// A device error during a rebuild of the table or of an index partition.
     pub(in crate::sst) refused: OnceLock<Error>,
-    pub(in crate::sst) watch: Arc<dyn Watch>,
+    pub(in crate::sst) watch: Arc<dyn TableListener>,
 }
 
 /// The protector, the receiver of notifications, and the damage handling of a table.
-pub(in crate::sst) type Handlers = (Arc<dyn Companions>, Arc<dyn Watch>, &'static dyn DamageHandler);
+pub(in crate::sst) type Handlers = (Arc<dyn Companions>, Arc<dyn TableListener>, &'static dyn DamageHandler);
 
 /// The result of a prefetch for a point read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -231,8 +231,8 @@ impl Table {
     }
 
     /// Returns the location of a block's records.
-    pub(in crate::sst) fn source(&self, block: usize) -> Source<'_> {
-        Source { protection: self.records.protection, file: &self.name, offset: self.offset_of(block) }
+    pub(in crate::sst) fn source(&self, block: usize) -> RecordSource<'_> {
+        RecordSource { protection: self.records.protection, file: &self.name, offset: self.offset_of(block) }
     }
 
     /// Reads a file's identity from its own header and footer, for callers without a manifest (salvage, tools). Both
@@ -527,7 +527,7 @@ impl Table {
     }
 
     /// Size of index, filter and slots, which stay in memory while the table is open. They are outside of the cache.
-    /// Partitions of a partitioned index are added on demand (`Watch::grew`).
+    /// Partitions of a partitioned index are added on demand (`TableListener::grew`).
     pub fn pinned_bytes(&self) -> usize {
         self.table_index.memory()
             + self.slots.memory()

@@ -4,7 +4,7 @@ use crate::error::{Error, Remedy};
 
 /// Receives notifications from readers of a table. Calls come from reader threads, outside of their fast paths, with no
 /// lock held.
-pub trait Watch: Send + Sync {
+pub trait TableListener: Send + Sync {
     /// Returns the family of the table, for error messages.
     fn family(&self) -> &str {
         ""
@@ -23,7 +23,7 @@ pub trait Watch: Send + Sync {
     fn shrank(&self, _bytes: usize) {}
 }
 
-/// A `Watch` that ignores all notifications.
+/// A `TableListener` that ignores all notifications.
 pub(in crate::sst) struct NoWatch;
 
-impl Watch for NoWatch {}
+impl TableListener for NoWatch {}

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::footer::{TableFooter, digest};
-use super::properties::{Carried, Properties};
+use super::properties::{CompanionSummary, Properties};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
@@ -106,7 +106,7 @@ pub struct Writer {
     keeper: Arc<dyn Companions>,
     creator: &'static str,
     /// Description of its companions; `is_strange` if this protector cannot check them.
-    carried: Carried,
+    carried: CompanionSummary,
     is_strange: bool,
     /// Promised protection of the current block's records, run-length encoded.
     promises: Vec<(Protection, u32)>,
@@ -178,7 +178,7 @@ impl Writer {
         Writer {
             file,
             uid,
-            carried: Carried::of_keeper(&*keeper),
+            carried: CompanionSummary::of_keeper(&*keeper),
             is_strange: false,
             promises: Vec::new(),
             keeper,
@@ -226,7 +226,7 @@ impl Writer {
 
     /// Sets the description of companions that are copied, not made by the protector.
     #[must_use]
-    pub fn carrying(mut self, carried: Carried) -> Writer {
+    pub fn carrying(mut self, carried: CompanionSummary) -> Writer {
         self.is_strange = carried.is_strange_to(&*self.keeper);
         self.carried = carried;
         self

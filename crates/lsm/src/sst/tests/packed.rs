@@ -190,8 +190,11 @@ mod with_zstd {
         let mut bytes = file.bytes();
         let length = bytes.len();
         bytes[length - 136..].fill(0xee);
-        let known =
-            Known { uid: Some(UID), seqnos: Some((finished.least_seqno, finished.greatest_seqno)), ..Known::default() };
+        let known = KnownTable {
+            uid: Some(UID),
+            seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
+            ..KnownTable::default()
+        };
         let (cache, order) = (Arc::new(Cache::new(MIB)), Order::bytewise());
         let rebuilt = rebuild(NAME, Memory::of(bytes), &known, &order, cache, Arc::new(Sealer)).unwrap();
         for record in records.iter().step_by(11) {
@@ -219,7 +222,7 @@ mod with_zstd {
         let index = behind..bytes.len() - 136;
         bytes[index].fill(0xee);
         let keys = Some((finished.smallest, finished.largest));
-        let known = Known { uid: Some(UID), keys, ..Known::default() };
+        let known = KnownTable { uid: Some(UID), keys, ..KnownTable::default() };
         let (cache, order) = (Arc::new(Cache::new(MIB)), Order::bytewise());
         let rebuilt = rebuild(NAME, Memory::of(bytes), &known, &order, cache, Arc::new(Sealer)).unwrap();
         assert_eq!(rebuilt.gaps, [last.offset..last.end()]);

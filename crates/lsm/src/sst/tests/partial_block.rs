@@ -19,9 +19,9 @@ struct Shown {
 
 fn examined(table: &Table, heal: bool) -> Shown {
     let mut shown = Shown::default();
-    let mut see = |found: Found<'_>| {
+    let mut see = |found: ExaminedItem<'_>| {
         match found {
-            Found::Record(record, check, source) => {
+            ExaminedItem::Record(record, check, source) => {
                 assert!(check.serves());
                 assert_eq!(source.file, NAME);
                 let mut record = Owned::of(record);
@@ -30,9 +30,9 @@ fn examined(table: &Table, heal: bool) -> Shown {
                 }
                 shown.records.push(record);
             }
-            Found::Gap(fence) => shown.gaps.push(fence.clone()),
-            Found::Healed { offset, by } => shown.healed.push((offset, by)),
-            Found::Refused { error, .. } => panic!("{error}"),
+            ExaminedItem::Gap(fence) => shown.gaps.push(fence.clone()),
+            ExaminedItem::Healed { offset, by } => shown.healed.push((offset, by)),
+            ExaminedItem::Refused { error, .. } => panic!("{error}"),
         }
         Ok(())
     };
@@ -166,15 +166,17 @@ fn a_list_that_is_hit_is_never_gone_in_silence() {
         bytes[at..at + hit.len()].copy_from_slice(&hit);
         *stage.file.0.write().unwrap() = bytes;
         let (mut served, mut gaps, mut told) = (Vec::new(), Vec::new(), 0);
-        let mut see = |found: Found<'_>| {
+        let mut see = |found: ExaminedItem<'_>| {
             match found {
-                Found::Record(record, Check::CompanionDamaged, _) => (told += 1, served.push(record.key.to_vec())).1,
-                Found::Record(record, ..) => {
+                ExaminedItem::Record(record, Check::CompanionDamaged, _) => {
+                    (told += 1, served.push(record.key.to_vec())).1
+                }
+                ExaminedItem::Record(record, ..) => {
                     assert!(stage.records.contains(&Owned::of(record)), "{:02x?} at {at}: {record:?}", hit);
                     served.push(record.key.to_vec());
                 }
-                Found::Gap(gap) => gaps.push(gap.clone()),
-                Found::Refused { .. } | Found::Healed { .. } => {}
+                ExaminedItem::Gap(gap) => gaps.push(gap.clone()),
+                ExaminedItem::Refused { .. } | ExaminedItem::Healed { .. } => {}
             }
             Ok(())
         };
@@ -200,8 +202,8 @@ fn a_record_among_lists_costs_itself_alone_in_the_median() {
             bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
             *stage.file.0.write().unwrap() = bytes;
             let mut kept = 0;
-            let mut see = |found: Found<'_>| {
-                kept += usize::from(matches!(found, Found::Record(..)));
+            let mut see = |found: ExaminedItem<'_>| {
+                kept += usize::from(matches!(found, ExaminedItem::Record(..)));
                 Ok(())
             };
             stage.table.examine(&Sealer, true, &mut see).unwrap();
@@ -286,11 +288,11 @@ fn two_corrections_that_both_pass_are_none() {
     let (from, to) = entries(&stage, 0)[2];
     stage.file.0.write().unwrap()[(from + to) / 2] ^= 1;
     let (mut kept, mut gaps) = (Vec::new(), 0);
-    let mut see = |found: Found<'_>| {
+    let mut see = |found: ExaminedItem<'_>| {
         match found {
-            Found::Record(record, ..) => kept.push(Owned::of(record)),
-            Found::Gap(_) => gaps += 1,
-            Found::Refused { .. } | Found::Healed { .. } => panic!("nothing can be healed here"),
+            ExaminedItem::Record(record, ..) => kept.push(Owned::of(record)),
+            ExaminedItem::Gap(_) => gaps += 1,
+            ExaminedItem::Refused { .. } | ExaminedItem::Healed { .. } => panic!("nothing can be healed here"),
         }
         Ok(())
     };
@@ -327,11 +329,11 @@ fn a_plain_node_loses_the_block() {
     let handle = stage.table.index().handles()[1];
     stage.file.0.write().unwrap()[handle.offset as usize + 9] ^= 1;
     let (mut kept, mut gaps) = (0, Vec::new());
-    let mut see = |found: Found<'_>| {
+    let mut see = |found: ExaminedItem<'_>| {
         match found {
-            Found::Record(..) => kept += 1,
-            Found::Gap(gap) => gaps.push(gap.clone()),
-            Found::Refused { .. } | Found::Healed { .. } => panic!("nobody can heal here"),
+            ExaminedItem::Record(..) => kept += 1,
+            ExaminedItem::Gap(gap) => gaps.push(gap.clone()),
+            ExaminedItem::Refused { .. } | ExaminedItem::Healed { .. } => panic!("nobody can heal here"),
         }
         Ok(())
     };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
-use crate::sst::fuzzing::{Site, fuzz_properties, fuzz_table};
+use crate::sst::fuzzing::{CorruptionSite, fuzz_properties, fuzz_table};
 use proptest::prelude::*;
 
 /// Writes records into a table with this partition size.
@@ -293,8 +293,8 @@ fn no_bit_in_memory_of_a_top_or_a_part_hides_a_record() {
         let (file, finished) = cut(&records, &WriterSettings { filter_bits, ..small() }, 3);
         let table = open(file.bytes(), &finished).unwrap();
         assert!(ranges(&table) > 3);
-        for (site, at) in (0..400).flat_map(|at| [(Site::Index, at), (Site::Filter, at)]) {
-            if site == Site::Filter && filter_bits == 0 {
+        for (site, at) in (0..400).flat_map(|at| [(CorruptionSite::Index, at), (CorruptionSite::Filter, at)]) {
+            if site == CorruptionSite::Filter && filter_bits == 0 {
                 continue;
             }
             let damaged = table.damaged(site, at, 1 << (at % 8)).unwrap();
@@ -321,7 +321,7 @@ fn a_cut_table_is_rebuilt_whole() {
         let bytes = file.bytes();
         let spans = open(bytes.clone(), &finished).unwrap().table_index.spans().to_vec();
         let (first, last) = (&spans[0], &spans[spans.len() - 1]);
-        let known = Known {
+        let known = KnownTable {
             uid: Some(UID),
             family: 3,
             keys: Some((finished.smallest.clone(), finished.largest.clone())),

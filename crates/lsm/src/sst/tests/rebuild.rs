@@ -11,8 +11,8 @@ fn records(count: u32, bytes: usize, base: Seqno) -> Vec<Owned> {
     (0..count).map(|n| Owned::put(&numbered(n), base + u64::from(n * 7 % count), &value(n)).sealed()).collect()
 }
 
-fn known(finished: &Finished) -> Known {
-    Known {
+fn known(finished: &Finished) -> KnownTable {
+    KnownTable {
         uid: Some(UID),
         family: 3,
         keys: Some((finished.smallest.clone(), finished.largest.clone())),
@@ -22,7 +22,7 @@ fn known(finished: &Finished) -> Known {
     }
 }
 
-fn rebuilt(bytes: Vec<u8>, known: &Known) -> Result<Rebuilt> {
+fn rebuilt(bytes: Vec<u8>, known: &KnownTable) -> Result<Rebuilt> {
     rebuild(NAME, Memory::of(bytes), known, &Order::bytewise(), Arc::new(Cache::new(1 << 20)), Arc::new(Sealer))
 }
 
@@ -75,11 +75,11 @@ fn a_table_cut_short_ends_with_a_gap_although_another_block_is_damaged() {
             bytes.truncate(cut as usize);
             bytes[table.index().handles()[1].offset as usize..][..40].fill(0xee);
             let (mut found, mut gaps) = (Vec::new(), Vec::new());
-            let mut see = |shown: Found<'_>| {
+            let mut see = |shown: ExaminedItem<'_>| {
                 match shown {
-                    Found::Record(record, ..) => found.push(record.key.to_vec()),
-                    Found::Gap(gap) => gaps.push(gap.clone()),
-                    Found::Refused { .. } | Found::Healed { .. } => {}
+                    ExaminedItem::Record(record, ..) => found.push(record.key.to_vec()),
+                    ExaminedItem::Gap(gap) => gaps.push(gap.clone()),
+                    ExaminedItem::Refused { .. } | ExaminedItem::Healed { .. } => {}
                 }
                 Ok(())
             };
@@ -122,7 +122,7 @@ proptest! {
         }
         let quarter = (length - sides) / 4;
         damaged[sides + quarter * zeroed..][..quarter].fill(0);
-        let known = if without_manifest { Known::default() } else { known(&finished) };
+        let known = if without_manifest { KnownTable::default() } else { known(&finished) };
         match rebuilt(damaged, &known) {
             Ok(rebuilt) => {
                 // Without footer, index and filter, the end of the data is unknown: the rest of the file may be
@@ -170,7 +170,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_table_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2000), uid: bool) {
-        let known = Known { uid: uid.then_some(UID), seqnos: Some((1, 9)), ..Known::default() };
+        let known = KnownTable { uid: uid.then_some(UID), seqnos: Some((1, 9)), ..KnownTable::default() };
         let _ = rebuilt(bytes, &known);
     }
 }

@@ -5,7 +5,7 @@ use crate::checksum::keys_hashed;
 use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
-use crate::sst::fuzzing::Site;
+use crate::sst::fuzzing::CorruptionSite;
 use crate::sst::table::table::{LoadedBlock, ReadDoubt, ReadOutcome};
 
 /// Keys with long and short common prefixes, a gap after each, some in several versions.
@@ -149,7 +149,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
     let stage = stage(records(), &plain(120, false));
     for at in 0..200 {
         for mask in [1, 0x10, 0x80] {
-            let table = stage.table.damaged(Site::Index, at, mask).unwrap();
+            let table = stage.table.damaged(CorruptionSite::Index, at, mask).unwrap();
             stage.check(&table, &format!("byte {at} of the index, {mask:x}"));
         }
     }
@@ -158,7 +158,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
     let wide = self::stage(many, &plain(100, false));
     assert!(wide.table.blocks() > 130);
     for at in (0..1200).step_by(5) {
-        let table = wide.table.damaged(Site::Index, at, 0x44).unwrap();
+        let table = wide.table.damaged(CorruptionSite::Index, at, 0x44).unwrap();
         for n in (0..800).step_by(3) {
             let found = got(&table, &numbered(n), MAX_SEQNO).unwrap();
             assert_eq!(found.is_some(), n % 2 == 0, "byte {at} of the index, key {n}");
@@ -166,7 +166,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
     }
     let stage = self::stage(records(), &WriterSettings { filter_bits: 10, ..plain(300, false) });
     for at in 0..128 {
-        let table = stage.table.damaged(Site::Filter, at, 0x55).unwrap();
+        let table = stage.table.damaged(CorruptionSite::Filter, at, 0x55).unwrap();
         stage.check(&table, &format!("byte {at} of the filter"));
     }
 }
@@ -336,7 +336,7 @@ fn a_job_takes_nothing_from_memory_that_was_hit() {
 fn an_index_that_was_hit_misleads_no_cursor() {
     let stage = stage(records(), &plain(120, false));
     for at in 0..150 {
-        let table = stage.table.damaged(Site::Index, at, 0x11).unwrap();
+        let table = stage.table.damaged(CorruptionSite::Index, at, 0x11).unwrap();
         for n in 0..50u32 {
             let at_or_after = stage.records.iter().find(|record| record.key >= numbered(n));
             let mut cursor = table.cursor_checked(Verify::Always);

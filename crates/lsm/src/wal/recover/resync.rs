@@ -16,7 +16,7 @@ use super::super::segment::PAGE;
 use super::super::source::{FrameLookup, FrameSource};
 use super::super::{LogPlace, LogStart};
 use super::{LogEnd, LogProofs, LogReading, Stop, Tolerates, Visit};
-use crate::batch::Operations;
+use crate::batch::BatchOperations;
 use crate::env::{Env, Machine};
 use crate::error::{Error, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind};
@@ -175,7 +175,7 @@ impl LogReading<'_> {
     /// Returns true if the frame after this one follows its link and its seqno.
     fn is_proved(&mut self, offset: u64, header: &FrameHeader, body: &[u8]) -> bool {
         let taken = match header.kind {
-            FrameKind::Batch | FrameKind::LargeBatch => match Operations::new(body) {
+            FrameKind::Batch | FrameKind::LargeBatch => match BatchOperations::new(body) {
                 Ok(operations) => operations.remaining(),
                 Err(_) => return false,
             },

@@ -15,7 +15,7 @@ use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
-use waxseal_lsm::sst::{Cache, Found, Table};
+use waxseal_lsm::sst::{Cache, ExaminedItem, Table};
 
 use super::super::options::Candidate;
 use super::super::report::is_unread;
@@ -132,11 +132,11 @@ impl Mending<'_, '_> {
             refused = None;
             trash.examine(self.keeper, true, &mut |piece| {
                 match piece {
-                    Found::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
+                    ExaminedItem::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
                         found.push(OwnedRecord::of(record));
                     }
-                    Found::Gap(lost) => lacks_some |= gaps.meet(family.order(), lost),
-                    Found::Refused { error, .. } => refused = Some(error.clone()),
+                    ExaminedItem::Gap(lost) => lacks_some |= gaps.meet(family.order(), lost),
+                    ExaminedItem::Refused { error, .. } => refused = Some(error.clone()),
                     _ => {}
                 }
                 Ok(())

@@ -16,7 +16,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::Check;
-use waxseal_lsm::sst::{Found, Table};
+use waxseal_lsm::sst::{ExaminedItem, Table};
 
 use super::super::plan::{self, Piece};
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
@@ -153,10 +153,10 @@ impl Mending<'_, '_> {
         };
         let examined = open.examine(keeper, true, &mut |found| {
             match found {
-                Found::Record(record, check, source) => self.take(record, check, source.offset),
-                Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
-                Found::Refused { offset, error } => self.refused.push((offset, error.clone())),
-                Found::Healed { offset, by } => {
+                ExaminedItem::Record(record, check, source) => self.take(record, check, source.offset),
+                ExaminedItem::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
+                ExaminedItem::Refused { offset, error } => self.refused.push((offset, error.clone())),
+                ExaminedItem::Healed { offset, by } => {
                     let rung = rung_of(by);
                     let at = told.iter().find(|finding| finding.offset == offset);
                     let message =

@@ -17,7 +17,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
-use waxseal_lsm::sst::Found;
+use waxseal_lsm::sst::ExaminedItem;
 
 use super::super::carry::term;
 use super::super::plan::{self, Place};
@@ -157,7 +157,7 @@ impl Salvage<'_> {
         table.examine(&*keeper, true, &mut |found| {
             interrupt::check()?;
             match found {
-                Found::Record(record, check, _) => {
+                ExaminedItem::Record(record, check, _) => {
                     ledger.add(record.kind, term(&*keeper, record, check));
                     serves &= check.serves();
                     let holes = self.holes_about(id, family.order(), record, check);
@@ -168,7 +168,7 @@ impl Salvage<'_> {
                     }
                     self.may_fill(&holes, record, check);
                 }
-                Found::Gap(_) | Found::Refused { .. } | Found::Healed { .. } => {}
+                ExaminedItem::Gap(_) | ExaminedItem::Refused { .. } | ExaminedItem::Healed { .. } => {}
             }
             Ok(())
         })?;

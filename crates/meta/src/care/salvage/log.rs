@@ -5,7 +5,7 @@
 //!         not at all. Exceptions: damage has left only part of an acknowledged batch, or a value is currently
 //!         unreadable. The missing record is then lost individually, with a lost range.
 
-use waxseal_lsm::batch::{Binding, Operation, Operations};
+use waxseal_lsm::batch::{BatchOperation, BatchOperations, Binding};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Parts, facts_of};
 use waxseal_lsm::error::{Error, IoContext, Result};
@@ -178,7 +178,7 @@ impl Salvage<'_> {
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
         interrupt::check()?;
         reading.first.get_or_insert(frame.seqno);
-        let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
+        let mut is_wanted = |operation: &BatchOperation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
         // Everything up to a seqno in a table was acknowledged, even without a manifest that says so. An ingestion that
         // was interrupted before it synced the log makes this too large. Then unacknowledged records are reported as
         // lost, which is the safe side.
@@ -191,7 +191,7 @@ impl Salvage<'_> {
             expanded => expanded?,
         };
         let keeper = &*self.parts.companions;
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
+        for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
             let operation = operation?;
             let ends_in_seqno = self.ends_in_seqno(operation.family);
             let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, keeper)?;

@@ -1,6 +1,7 @@
 //! Which store is salvaged, where no manifest names its tables: a directory may hold tables and logs of several.
 //!
-//! Holds: files that name another store are left alone, and reported. Where two stores may be meant, the salvage is refused before anything is
+//! Holds: files that name another store are left alone, and reported. Where two stores may be meant, the salvage is
+//! refused before anything is
 //!        written, and the caller names one. A table of an earlier build names no store: it is taken, and reported.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,7 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::env::{Env, Open};
 use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::identity::{self, StoreIdentity};
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::sst::Table;
@@ -24,7 +25,7 @@ const NAMED_FILES: usize = 4;
 
 /// A table, and the store that wrote it, if the table says so.
 struct Written {
-    name: Name,
+    name: StoreFileName,
     store: Option<Uid>,
     greatest: Seqno,
 }
@@ -32,16 +33,16 @@ struct Written {
 /// The files of stores that are not salvaged.
 #[derive(Default)]
 pub(super) struct Others {
-    files: BTreeMap<Name, Uid>,
+    files: BTreeMap<StoreFileName, Uid>,
     /// The store that is salvaged, or those; none: no file names one.
     chosen: BTreeSet<Uid>,
     /// Tables that name no store.
-    unnamed: Vec<Name>,
+    unnamed: Vec<StoreFileName>,
 }
 
 impl Others {
-    /// Chooses among the stores that files of the directory name. `wanted`: those that the caller names; none: the one that `CURRENT` names,
-    /// else the one that manifests, segments and ring name, else the one that tables name.
+    /// Chooses among the stores that files of the directory name. `wanted`: those that the caller names; none: the one
+    /// that `CURRENT` names, else the one that manifests, segments and ring name, else the one that tables name.
     ///
     /// Errors: `Invalid` if these name several, or none that the caller wants; `Io` if the directory cannot be listed.
     pub(super) fn find(env: &Env, dir: &Path, wanted: &[Uid]) -> Result<Others> {
@@ -49,7 +50,7 @@ impl Others {
         if let Some(store) = current
             && !named.iter().any(|(_, identity)| identity.store == store)
         {
-            named.push((Name::Current, store.into()));
+            named.push((StoreFileName::Current, store.into()));
         }
         let tables = written(env, dir)?;
         let chosen = choose(current, &named, &tables, wanted)?;
@@ -67,14 +68,14 @@ impl Others {
                 Some(_) => {}
             }
         }
-        let is_other = |of: &&(Name, StoreIdentity)| !chosen.contains(&of.1.store);
+        let is_other = |of: &&(StoreFileName, StoreIdentity)| !chosen.contains(&of.1.store);
         others.files.extend(named.iter().filter(is_other).map(|(name, identity)| (*name, identity.store)));
         others.chosen = chosen;
         Ok(others)
     }
 
     /// True of a file of a store that is not salvaged.
-    pub(super) fn has(&self, name: Name) -> bool {
+    pub(super) fn has(&self, name: StoreFileName) -> bool {
         planted!(SalvageTakesAnotherStore, false, self.files.contains_key(&name))
     }
 
@@ -90,10 +91,11 @@ impl Others {
         report.left_alone = self.files.len() as u64;
     }
 
-    /// Completes the finding about the manifest: tables that may be another store's, for they do not say whose they are.
+    /// Completes the finding about the manifest: tables that may be another store's, for they do not say whose they
+    /// are.
     pub(super) fn tell_of_unnamed(&self, message: &mut String) {
         if !self.unnamed.is_empty() && !self.chosen.is_empty() {
-            let names = joined(self.unnamed.iter().map(Name::to_string));
+            let names = joined(self.unnamed.iter().map(StoreFileName::to_string));
             let _ = write!(message, " (taken though they do not say which store wrote them: {names})");
         }
     }
@@ -102,8 +104,8 @@ impl Others {
 /// The tables of a directory. One whose properties cannot be read names no store.
 fn written(env: &Env, dir: &Path) -> Result<Vec<Written>> {
     let names = version::our_files(env, dir)?;
-    let tables = names.into_iter().filter(|name| matches!(name, Name::Table(_)));
-    let read = |name: Name| {
+    let tables = names.into_iter().filter(|name| matches!(name, StoreFileName::Table(_)));
+    let read = |name: StoreFileName| {
         let text = name.to_string();
         let file = env.fs.open(&dir.join(&text), Open::Read).ok()?;
         Table::properties_of(&text, &*file).ok()
@@ -118,11 +120,11 @@ fn written(env: &Env, dir: &Path) -> Result<Vec<Written>> {
 /// The stores to be salvaged: those that are wanted, or the only one that is meant.
 fn choose(
     current: Option<Uid>,
-    named: &[(Name, StoreIdentity)],
+    named: &[(StoreFileName, StoreIdentity)],
     tables: &[Written],
     wanted: &[Uid],
 ) -> Result<BTreeSet<Uid>> {
-    let mut files: BTreeMap<Uid, Vec<Name>> = BTreeMap::new();
+    let mut files: BTreeMap<Uid, Vec<StoreFileName>> = BTreeMap::new();
     let by_table = tables.iter().filter_map(|table| Some((table.store?, table.name)));
     for (store, name) in named.iter().map(|(name, identity)| (identity.store, *name)).chain(by_table.clone()) {
         files.entry(store).or_default().push(name);
@@ -151,10 +153,10 @@ fn choose(
 }
 
 /// The stores, each with some of its files.
-fn listed(files: &BTreeMap<Uid, Vec<Name>>) -> String {
-    let of = |(store, names): (&Uid, &Vec<Name>)| {
+fn listed(files: &BTreeMap<Uid, Vec<StoreFileName>>) -> String {
+    let of = |(store, names): (&Uid, &Vec<StoreFileName>)| {
         let more = if names.len() > NAMED_FILES { ", .." } else { "" };
-        let named = joined(names.iter().take(NAMED_FILES).map(Name::to_string));
+        let named = joined(names.iter().take(NAMED_FILES).map(StoreFileName::to_string));
         format!("{store:?} has {} files ({}{more})", names.len(), named)
     };
     let stores: Vec<String> = files.iter().map(of).collect();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use waxseal_lsm::env::{File, Open};
 use waxseal_lsm::error::{Error, IoContext, Result};
-use waxseal_lsm::names::{Name, system_id};
+use waxseal_lsm::names::{StoreFileName, system_id};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::seam::Companions;
-use waxseal_lsm::sst::{Cache, Expected, Known, Table, rebuild};
+use waxseal_lsm::sst::{Cache, Expected, KnownTable, Table, rebuild};
 use waxseal_lsm::version;
 
 use super::{Named, Salvage};
@@ -35,14 +35,14 @@ impl Salvage<'_> {
                     family
                         .tables
                         .values()
-                        .map(move |(_, meta)| (Name::Table(meta.number).to_string(), Some((id, meta.clone()))))
+                        .map(move |(_, meta)| (StoreFileName::Table(meta.number).to_string(), Some((id, meta.clone()))))
                         .collect::<Vec<_>>()
                 };
                 state.families.values().flat_map(of).collect()
             }
             None => {
-                let is_own = |name: Name| matches!(name, Name::Table(_)) && !self.others.has(name);
-                let is_table = |name: &&String| Name::parse(name).is_some_and(is_own);
+                let is_own = |name: StoreFileName| matches!(name, StoreFileName::Table(_)) && !self.others.has(name);
+                let is_table = |name: &&String| StoreFileName::parse(name).is_some_and(is_own);
                 names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
             }
         }
@@ -80,8 +80,8 @@ impl Salvage<'_> {
             }
         }
         let known = match known {
-            None => Known::default(),
-            Some((id, meta)) => Known {
+            None => KnownTable::default(),
+            Some((id, meta)) => KnownTable {
                 uid: Some(meta.uid),
                 family: *id,
                 keys: Some((meta.smallest.clone(), meta.largest.clone())),

@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
-use waxseal_lsm::db::{At, Bounds, Db, Family};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family};
 use waxseal_lsm::error::Error;
 
 use super::stores::{FAMILIES, KEYS, Rows, Sample, key};
 
-pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 
 /// No store of these tests gives more errors in one scan.
 const MOST_ERRORS: usize = 10_000;

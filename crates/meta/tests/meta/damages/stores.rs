@@ -1,4 +1,5 @@
-//! The stores that are damaged: several families, several levels, overwritten and deleted keys, large values, records in the log.
+//! The stores that are damaged: several families, several levels, overwritten and deleted keys, large values, records
+//! in the log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use waxseal_lsm::db::{Db, Family, Parts, Silent};
 use waxseal_lsm::env::Machine;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::record::Kind as RecordKind;
 use waxseal_lsm::seam::{Companions, Plain};
@@ -66,11 +67,11 @@ impl Kind {
     pub(crate) const ALL: [Kind; 4] = [Kind::Table, Kind::Values, Kind::Log, Kind::Manifest];
 
     fn of(name: &str) -> Option<Kind> {
-        match Name::parse(name)? {
-            Name::Table(_) => Some(Kind::Table),
-            Name::Values(_) => Some(Kind::Values),
-            Name::Segment(_) | Name::Ring(_) => Some(Kind::Log),
-            Name::Manifest(_) | Name::Current => Some(Kind::Manifest),
+        match StoreFileName::parse(name)? {
+            StoreFileName::Table(_) => Some(Kind::Table),
+            StoreFileName::Values(_) => Some(Kind::Values),
+            StoreFileName::Segment(_) | StoreFileName::Ring(_) => Some(Kind::Log),
+            StoreFileName::Manifest(_) | StoreFileName::Current => Some(Kind::Manifest),
             _ => None,
         }
     }

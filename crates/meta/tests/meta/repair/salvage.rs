@@ -10,7 +10,7 @@ use waxseal_lsm::identity;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::sst::{Found, Writer, WriterSettings};
+use waxseal_lsm::sst::{ExaminedItem, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_meta::care::{Outcome, RepairOptions, Report, Rung, SalvageOptions, digest, repair, salvage};
 
@@ -96,7 +96,8 @@ fn a_salvage_takes_what_is_left_of_damaged_tables() {
     );
 }
 
-/// The table file written anew under its own uid, whole in itself, without one of its records: an older copy of it, say.
+/// The table file written anew under its own uid, whole in itself, without one of its records: an older copy of it,
+/// say.
 fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, left_out: &[u8]) {
     let world = reopened(&sim.fork(), options, model);
     let found = world.db.tables(&world.family).unwrap();
@@ -117,8 +118,8 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
     let path = Path::new("/other.tbl");
     let file = sim.open(path, Open::Create).unwrap();
     let mut writer = Writer::new(file, meta.uid, settings, Arc::new(Sealer::new()));
-    let take = &mut |found: Found<'_>| match found {
-        Found::Record(record, ..) if record.key != left_out => writer.add(record),
+    let take = &mut |found: ExaminedItem<'_>| match found {
+        ExaminedItem::Record(record, ..) if record.key != left_out => writer.add(record),
         _ => Ok(()),
     };
     open.examine(&Sealer::new(), false, take).unwrap();

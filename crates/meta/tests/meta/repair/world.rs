@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
+use waxseal_lsm::db::{At, CursorBounds, Db, Family, Parts, Silent};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
@@ -21,7 +21,7 @@ pub(crate) const DIR: &str = "/store";
 
 pub(crate) const TRASH: &str = "/trash";
 
-pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -228,7 +228,8 @@ pub(crate) fn burst_pointer(sim: &SimFs, table: &Path, value: &[u8]) {
     burst(sim, table, &hash(value).to_le_bytes());
 }
 
-/// A store of two tables that point into one value file; the first one's values have moved to another since it was copied to the trash.
+/// A store of two tables that point into one value file; the first one's values have moved to another since it was
+/// copied to the trash.
 pub(crate) fn moved_apart() -> World {
     let options = CfOptions { large_value_bytes: 100, table_bytes: 2048, ..options(Compression::None, false) };
     let mut world = World::new(options);
