@@ -1,10 +1,11 @@
 //! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
 //!
-//! `cost OPERATION COUNT DIR [plain] [layers]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads
-//! everything once, then does the operation COUNT times. With `layers`, a tenth of the records is written again above the settled
-//! ones and flushed, a tenth of that after it, and again a tenth stays in the memtable. `nothing` only makes keys and values, `idle` not even these: the difference to them
-//! is what the store costs. `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the
-//! engine's own commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
+//! `cost OPERATION COUNT DIR [plain] [layers]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for
+//! `memory`), reads everything once, then does the operation COUNT times. With `layers`, a tenth of the records is
+//! written again above the settled ones and flushed, a tenth of that after it, and again a tenth stays in the memtable.
+//! `nothing` only makes keys and values, `idle` not even these: the difference to them is what the store costs.
+//! `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the engine's own
+//! commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
 //! `scripts/gate_cost.sh`); `watched-sync` and `watched-async` in those modes.
 
 use std::hint::black_box;
@@ -21,7 +22,7 @@ use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Mode, Operation, Options, Registrar, Scope, Setup, Target, Verb};
+use waxseal_registry::{Mode, Operation, Options, Registrar, Scope, Setup, StampVerb, Target};
 
 /// Many times what the simulated caches hold, and little enough for valgrind.
 const RECORDS: u64 = 20_000;
@@ -165,7 +166,9 @@ impl Below {
     #[inline(never)]
     fn through_the_hooks(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
         let mut draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        self.registrar.commit_one(&mut self.batch, &mut draft, None, Durability::Os, (None, Verb::Update)).map(drop)
+        self.registrar
+            .commit_one(&mut self.batch, &mut draft, None, Durability::Os, (None, StampVerb::Update))
+            .map(drop)
     }
 }
 

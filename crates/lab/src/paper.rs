@@ -22,8 +22,8 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Companions, Draft, RowRewriter};
 
-pub use waxseal_meta::exchange::pairing::{Fault, Pairing, Tally, Written};
-pub use waxseal_meta::exchange::row::{self, Form};
+pub use waxseal_meta::exchange::pairing::{Pairing, PairingCounts, PairingFault, PairingOutput};
+pub use waxseal_meta::exchange::row::{self, RowForm};
 
 /// How often a mismatching version is retried, by repeating the pass, before the handler is called. The engine runs a
 /// compaction at most twice, so a larger number would always fail the compaction.
@@ -39,7 +39,7 @@ pub enum Decision {
 }
 
 /// The paper's error handler.
-pub type Handler = dyn Fn(&Fault) -> Decision + Send + Sync;
+pub type Handler = dyn Fn(&PairingFault) -> Decision + Send + Sync;
 
 /// The record protector of the paper's store.
 pub struct Paper {
@@ -47,27 +47,27 @@ pub struct Paper {
 }
 
 struct Shared {
-    tally: Mutex<Tally>,
+    tally: Mutex<PairingCounts>,
     /// Number of retries of each mismatching version.
     tries: Mutex<HashMap<(Vec<u8>, Seqno), u32>>,
-    handled: Mutex<Vec<Fault>>,
+    handled: Mutex<Vec<PairingFault>>,
     handler: Box<Handler>,
 }
 
 impl Paper {
     /// Creates a protector with this error handler.
-    pub fn new(handler: impl Fn(&Fault) -> Decision + Send + Sync + 'static) -> Paper {
+    pub fn new(handler: impl Fn(&PairingFault) -> Decision + Send + Sync + 'static) -> Paper {
         let (tally, tries, handled) = (Mutex::default(), Mutex::default(), Mutex::default());
         Paper { shared: Arc::new(Shared { tally, tries, handled, handler: Box::new(handler) }) }
     }
 
     /// Returns the counts of all passes so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> PairingCounts {
         *lock(&self.shared.tally)
     }
 
     /// Returns the faults that were passed to the handler.
-    pub fn handled(&self) -> Vec<Fault> {
+    pub fn handled(&self) -> Vec<PairingFault> {
         lock(&self.shared.handled).clone()
     }
 }
@@ -80,7 +80,7 @@ impl Default for Paper {
 
 impl Shared {
     /// Handles a mismatching version: fails the pass for a retry, or calls the handler.
-    fn fault(&self, fault: &Fault) -> Result<()> {
+    fn fault(&self, fault: &PairingFault) -> Result<()> {
         let refused = || {
             let key_range = Some((fault.key.clone(), fault.key.clone()));
             let damage = Damage { verdict: error::Verdict::Seal, key_range, ..Damage::default() };
@@ -120,7 +120,7 @@ impl Companions for Paper {
             return Err(Error::invalid(format!("the paper's store needs bytewise order, not {:?}", order.name())));
         }
         let (faults, end) = (self.shared.clone(), self.shared.clone());
-        let pass = Pairing::new(Form::Faithful, Written::Both, Box::new(move |fault| faults.fault(fault)));
+        let pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, Box::new(move |fault| faults.fault(fault)));
         Ok(Some(Box::new(pass.telling(Box::new(move |tally| lock(&end.tally).merge(tally))))))
     }
 }

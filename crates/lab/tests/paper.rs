@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nodes::{Model, Node};
 use waxseal_lab::above::{Above, Over};
-use waxseal_lab::paper::{Decision, Form, Paper};
+use waxseal_lab::paper::{Decision, Paper, RowForm};
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
@@ -24,7 +24,7 @@ const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounde
 /// Versions and rows of a node: how many of each, and whether each version has its row.
 fn pairs(node: &Node) -> (usize, usize) {
     let (mut versions, mut rows) = (Vec::new(), Vec::new());
-    node.each(|record| match Form::Literal.read(record) {
+    node.each(|record| match RowForm::Literal.read(record) {
         Some((key, stored)) => rows.extend(stored.iter().map(|stored| (key.to_vec(), stored.seqno))),
         None => versions.push((record.key.to_vec(), record.seqno)),
     });
@@ -76,7 +76,7 @@ fn rows_are_hidden_and_clean_themselves_up() {
         let mut at = Default::default();
         while cursor.valid() {
             let offset = cursor.source().offset;
-            match Form::Literal.read(&cursor.record()) {
+            match RowForm::Literal.read(&cursor.record()) {
                 Some(_) => apart += usize::from(at != offset),
                 None => at = offset,
             }
@@ -96,7 +96,7 @@ fn rows_are_hidden_and_clean_themselves_up() {
     node.db.compact(&node.family, &ALL).unwrap();
     node.check(&model);
     let mut rows = 0;
-    node.each(|record| rows += usize::from(Form::Literal.read(record).is_some()));
+    node.each(|record| rows += usize::from(RowForm::Literal.read(record).is_some()));
     assert_eq!(rows, 0);
 }
 

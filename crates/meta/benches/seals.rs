@@ -9,12 +9,12 @@ use waxseal_lsm::checksum::{crc, hash};
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
-use waxseal_meta::beside::Beside;
+use waxseal_meta::annotations::Annotations;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
-use waxseal_meta::correct::{Outcome, correct};
+use waxseal_meta::correct::{BlockCorrection, correct};
 use waxseal_meta::provider::{EXPIRY, LABELS};
-use waxseal_meta::stamp::{Stamp, Verb};
-use waxseal_meta::verdict::{Found, judge};
+use waxseal_meta::stamp::{Stamp, StampVerb};
+use waxseal_meta::verdict::{FoundSeal, judge};
 use waxseal_meta::{Seal, Sealer};
 
 const KEY: [u8; 20] = *b"a key of 20 bytes...";
@@ -61,7 +61,7 @@ fn seals(criterion: &mut Criterion) {
     let (expiry, with_labels) = (Expiry::at(1 << 60), [(LABELS, &labels[..])]);
     let listed = companions(&sealer, &with_labels);
     let expiring = companions(&sealer, &[(EXPIRY, &expiry)]);
-    let stamp = Stamp::new(Verb::Update, 1_700_000_000_000_000 << 12, 300);
+    let stamp = Stamp::new(StampVerb::Update, 1_700_000_000_000_000 << 12, 300);
     let mut stamped = alone.clone();
     stamp.put(key_hash, &mut stamped);
     for (name, companion) in [
@@ -94,10 +94,10 @@ fn seals(criterion: &mut Criterion) {
         bencher.iter(|| Stamp::of(black_box(&stamped), black_box(key_hash)).expect("whole"));
     });
     criterion.bench_function("verdict_of_a_word", |bencher| {
-        bencher.iter(|| judge(black_box(Found::Word(7)), true, black_box(7)));
+        bencher.iter(|| judge(black_box(FoundSeal::Word(7)), true, black_box(7)));
     });
     criterion.bench_function("entry_found_in_a_list", |bencher| {
-        bencher.iter(|| Beside::read(black_box(&listed)).and_then(|beside| beside.entry(LABELS)).expect("whole"));
+        bencher.iter(|| Annotations::read(black_box(&listed)).and_then(|beside| beside.entry(LABELS)).expect("whole"));
     });
     let mut ledger = Ledger::default();
     criterion.bench_function("ledger_of_one_record", |bencher| {
@@ -120,7 +120,7 @@ fn corrections(criterion: &mut Criterion) {
                 || hit.clone(),
                 |hit| {
                     let outcome = correct(hit, 5, &mut |candidate| hash(candidate) == right);
-                    assert!(matches!(outcome, Outcome::Corrected(_)));
+                    assert!(matches!(outcome, BlockCorrection::Corrected(_)));
                 },
                 BatchSize::SmallInput,
             );

@@ -33,11 +33,11 @@ const LAST: u32 = 1 << 31;
 
 /// The result of a correction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum BlockCorrection {
     /// The CRC matches: the block has no damage that the CRC can locate.
     Fits,
     /// Corrected; bit positions count from the lowest bit of the first byte.
-    Corrected(Flips),
+    Corrected(FlippedBits),
     /// Two different corrections pass the judge.
     Ambiguous,
     /// No correction passes the judge.
@@ -46,7 +46,7 @@ pub enum Outcome {
 
 /// The one or two flipped bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flips {
+pub struct FlippedBits {
     /// The first bit, or the only one.
     pub first: usize,
     /// The second bit.
@@ -55,10 +55,10 @@ pub struct Flips {
 
 /// Corrects a framed block in place if exactly one correction passes `confirm`, which gets the whole framed block.
 /// Unless the outcome is `Corrected`, the block is unchanged.
-pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> Outcome {
-    let Some(syndrome) = syndrome(block, seed) else { return Outcome::NotFound };
+pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> BlockCorrection {
+    let Some(syndrome) = syndrome(block, seed) else { return BlockCorrection::NotFound };
     if syndrome == 0 {
-        return Outcome::Fits;
+        return BlockCorrection::Fits;
     }
     let mut trial = Trial { block, confirm, survivor: None };
     let bits = trial.block.len() * 8;
@@ -68,11 +68,11 @@ pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bo
     } && (trial.block.len() > TWO_BITS_BYTES
         || two_bits(syndrome, bits, &mut |a, b| trial.passes(a, Some(b))));
     match trial.survivor {
-        _ if !unique => Outcome::Ambiguous,
-        None => Outcome::NotFound,
+        _ if !unique => BlockCorrection::Ambiguous,
+        None => BlockCorrection::NotFound,
         Some(flips) => {
             flip(trial.block, flips);
-            Outcome::Corrected(flips)
+            BlockCorrection::Corrected(flips)
         }
     }
 }
@@ -88,7 +88,7 @@ fn syndrome(block: &[u8], seed: u32) -> Option<u32> {
 struct Trial<'a> {
     block: &'a mut [u8],
     confirm: &'a mut dyn FnMut(&[u8]) -> bool,
-    survivor: Option<Flips>,
+    survivor: Option<FlippedBits>,
 }
 
 impl Trial<'_> {
@@ -96,8 +96,8 @@ impl Trial<'_> {
     fn passes(&mut self, a: usize, b: Option<usize>) -> bool {
         let last = self.block.len() * 8 - 1;
         let flips = match b {
-            None => Flips { first: last - a, second: None },
-            Some(b) => Flips { first: last - a.max(b), second: Some(last - a.min(b)) },
+            None => FlippedBits { first: last - a, second: None },
+            Some(b) => FlippedBits { first: last - a.max(b), second: Some(last - a.min(b)) },
         };
         flip(self.block, flips);
         let passed = (self.confirm)(self.block);
@@ -110,7 +110,7 @@ impl Trial<'_> {
     }
 }
 
-fn flip(block: &mut [u8], flips: Flips) {
+fn flip(block: &mut [u8], flips: FlippedBits) {
     for bit in [Some(flips.first), flips.second].into_iter().flatten() {
         block[bit / 8] ^= 1 << (bit % 8);
     }
@@ -137,7 +137,7 @@ fn one_bit(syndrome: u32, bits: usize) -> Option<usize> {
 /// Calls `visit` for every pair of bits whose words XOR to the syndrome, the bit nearer to the end first, until `visit`
 /// returns false. Returns false if it did.
 fn two_bits(syndrome: u32, bits: usize, visit: &mut dyn FnMut(usize, usize) -> bool) -> bool {
-    let mut places = Places::new(bits);
+    let mut places = ExponentTable::new(bits);
     let mut word = LAST;
     for exponent in 0..bits {
         // Words are unique, so each pair is found once: at the later of its two bits.
@@ -153,15 +153,15 @@ fn two_bits(syndrome: u32, bits: usize, visit: &mut dyn FnMut(usize, usize) -> b
 }
 
 /// A hash table from words to exponents: open addressing, at most three quarters full. No word is zero.
-struct Places {
+struct ExponentTable {
     slots: Vec<(u32, u32)>,
     shift: u32,
 }
 
-impl Places {
-    fn new(bits: usize) -> Places {
+impl ExponentTable {
+    fn new(bits: usize) -> ExponentTable {
         let slots = (bits + bits / 3).next_power_of_two();
-        Places { slots: vec![(0, 0); slots], shift: 64 - slots.trailing_zeros() }
+        ExponentTable { slots: vec![(0, 0); slots], shift: 64 - slots.trailing_zeros() }
     }
 
     fn slot(&self, word: u32) -> usize {
@@ -223,10 +223,10 @@ mod tests {
     #[test]
     fn a_whole_block_fits_and_a_stump_is_nothing() {
         let mut block = framed(b"whole", SEED);
-        assert_eq!(correct(&mut block, SEED, &mut |_| panic!("nothing to confirm")), Outcome::Fits);
-        assert_eq!(correct(&mut block, SEED + 1, &mut |_| false), Outcome::NotFound);
+        assert_eq!(correct(&mut block, SEED, &mut |_| panic!("nothing to confirm")), BlockCorrection::Fits);
+        assert_eq!(correct(&mut block, SEED + 1, &mut |_| false), BlockCorrection::NotFound);
         for length in 0..5 {
-            assert_eq!(correct(&mut vec![9; length], SEED, &mut |_| true), Outcome::NotFound);
+            assert_eq!(correct(&mut vec![9; length], SEED, &mut |_| true), BlockCorrection::NotFound);
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         for bit in 0..block.len() * 8 {
             let mut hit = flipped(&block, &[bit]);
             let outcome = correct(&mut hit, SEED, &mut knows(&block));
-            assert_eq!(outcome, Outcome::Corrected(Flips { first: bit, second: None }), "bit {bit}");
+            assert_eq!(outcome, BlockCorrection::Corrected(FlippedBits { first: bit, second: None }), "bit {bit}");
             assert_eq!(hit, block);
         }
     }
@@ -253,17 +253,17 @@ mod tests {
                 judged += 1;
                 judge(candidate)
             });
-            assert_eq!(outcome, Outcome::Corrected(Flips { first: bits[0], second: Some(bits[1]) }));
+            assert_eq!(outcome, BlockCorrection::Corrected(FlippedBits { first: bits[0], second: Some(bits[1]) }));
             assert_eq!(hit, block);
             assert!(judged < 100, "{judged} candidates");
         }
         // In a larger block one flipped bit is still corrected; two are not searched for.
         let block = framed(&noise(64 * 1024 + 1), SEED);
         let mut hit = flipped(&block, &[77_777]);
-        assert!(matches!(correct(&mut hit, SEED, &mut knows(&block)), Outcome::Corrected(_)));
+        assert!(matches!(correct(&mut hit, SEED, &mut knows(&block)), BlockCorrection::Corrected(_)));
         let mut hit = flipped(&block, &[77_777, 77_778]);
         let before = hit.clone();
-        assert_eq!(correct(&mut hit, SEED, &mut knows(&block)), Outcome::NotFound);
+        assert_eq!(correct(&mut hit, SEED, &mut knows(&block)), BlockCorrection::NotFound);
         assert_eq!(hit, before);
     }
 
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(syndrome(candidate, SEED), Some(0)); // each candidate matches its CRC
             true
         });
-        assert_eq!((outcome, judged), (Outcome::Ambiguous, 2));
+        assert_eq!((outcome, judged), (BlockCorrection::Ambiguous, 2));
         assert_eq!(hit, before);
     }
 
@@ -295,10 +295,10 @@ mod tests {
             let before = hit.clone();
             let outcome = correct(&mut hit, seed, &mut knows(&block));
             if bits.len() <= 2 {
-                prop_assert_eq!(outcome, Outcome::Corrected(Flips { first: bits[0], second: bits.get(1).copied() }));
+                prop_assert_eq!(outcome, BlockCorrection::Corrected(FlippedBits { first: bits[0], second: bits.get(1).copied() }));
                 prop_assert_eq!(hit, block);
             } else {
-                prop_assert_eq!(outcome, Outcome::NotFound);
+                prop_assert_eq!(outcome, BlockCorrection::NotFound);
                 prop_assert_eq!(hit, before);
             }
         }
@@ -308,7 +308,7 @@ mod tests {
             let mut block = framed(&stored, seed);
             block.iter_mut().zip(&noise).for_each(|(byte, noise)| *byte ^= noise);
             let before = block.clone();
-            prop_assert_ne!(correct(&mut block, seed, &mut |_| false), Outcome::Ambiguous);
+            prop_assert_ne!(correct(&mut block, seed, &mut |_| false), BlockCorrection::Ambiguous);
             prop_assert_eq!(block, before);
         }
     }

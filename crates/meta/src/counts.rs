@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Counters of a record protector since its creation. Successful checks are not counted: the counter would cost a read
 /// more than the seal check itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct SealCounts {
     /// Seals computed for new operations.
     pub computed: u64,
     /// Correct seals that callers supplied.
@@ -27,7 +27,7 @@ pub struct Counts {
     pub corrupted: u64,
 }
 
-/// The counters, in the order of the fields of `Counts`.
+/// The counters, in the order of the fields of `SealCounts`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Count {
     Computed,
@@ -46,7 +46,7 @@ const SHARDS: usize = 16;
 
 /// The counters, spread over threads.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CountShards {
     /// One shard for each of the first threads, which add to it without a locked instruction.
     own: [Shard; SHARDS],
     /// A shard shared by all later threads.
@@ -58,7 +58,7 @@ pub(crate) struct Tally {
 #[repr(align(128))]
 struct Shard([AtomicU64; KINDS]);
 
-impl Tally {
+impl CountShards {
     #[inline]
     pub(crate) fn add(&self, what: Count) {
         let thread = number_of_thread();
@@ -73,10 +73,10 @@ impl Tally {
         }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> SealCounts {
         let shards = || self.own.iter().chain(&self.shared);
         let sum = |what: Count| shards().map(|shard| shard.0[what as usize].load(Relaxed)).sum();
-        Counts {
+        SealCounts {
             computed: sum(Count::Computed),
             given: sum(Count::Given),
             derived: sum(Count::Derived),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn early_threads_and_late_ones_lose_no_count() {
-        let tally = Tally::default();
+        let tally = CountShards::default();
         let count = || (0..1000).for_each(|_| tally.add(Count::Computed));
         std::thread::scope(|scope| {
             for _ in 0..3 * SHARDS {

@@ -29,13 +29,13 @@ use waxseal_lsm::seam::{
     Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, bind_written,
 };
 
-use crate::beside::{
-    ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_short_stamp,
-    word_and_stamp, word_at,
+use crate::annotations::{
+    ADOPTED_BYTES, Annotations, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word,
+    word_and_short_stamp, word_and_stamp, word_at,
 };
 use crate::builtin::Expiry;
-use crate::correct::{Outcome, correct};
-use crate::counts::{Count, Counts, Tally};
+use crate::correct::{BlockCorrection, correct};
+use crate::counts::{Count, CountShards, SealCounts};
 use crate::emitter::Emits;
 use crate::hits::Hits;
 use crate::provider::{EXPIRY, Providers, write_descriptors};
@@ -43,10 +43,10 @@ use crate::rekey::rekey;
 use crate::seal::Seal;
 use crate::stamp::{Stamp, has_history};
 use crate::stamp_check::is_whole;
-use crate::verdict::{Found, Verdict, judge};
+use crate::verdict::{FoundSeal, SealVerdict, judge};
 use crate::write::{Rooms, merged, rebuilt, written};
 
-pub use crate::beside::SEAL_BYTES;
+pub use crate::annotations::SEAL_BYTES;
 
 /// The algorithm of the seals made here; see docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
@@ -87,7 +87,7 @@ pub struct Sealer {
     expires: bool,
     rooms: Rooms,
     hits: Hits,
-    pub(crate) tally: Tally,
+    pub(crate) tally: CountShards,
     pub(crate) emits: Emits,
 }
 
@@ -180,7 +180,7 @@ impl Sealer {
     fn accompany_listed(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
         let list = written(&self.providers, &self.rooms, draft, key_hash)?;
         if self.point == SealPoint::Put {
-            let seal = seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))?;
+            let seal = seal_of(draft.kind, key_hash, draft.value, &Annotations::of_list(&list))?;
             out.extend_from_slice(&seal_bytes(seal.number()));
             self.tally.add(Count::Computed);
         }
@@ -198,7 +198,7 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let list = written(&self.providers, &self.rooms, draft, key_hash)?;
-        if seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))? != seal {
+        if seal_of(draft.kind, key_hash, draft.value, &Annotations::of_list(&list))? != seal {
             return Err(Error::invalid("the seal given is not that of the key and value given"));
         }
         out.extend_from_slice(&seal_bytes(seal.number()));
@@ -213,36 +213,39 @@ impl Sealer {
         if let Some(word) = usual_word(record.companion) {
             return Ok(Some(Seal::from_word(word, record.seqno)));
         }
-        let beside = Beside::read(record.companion)?;
+        let beside = Annotations::read(record.companion)?;
         Ok(beside.seal.map(|(_, word)| Seal::from_word(word, record.seqno)))
     }
 
     /// Returns true if the record was adopted: its seal was made when a table was first built from it, so earlier
     /// damage is not detected.
     pub fn is_adopted(record: &Record<'_>) -> bool {
-        record.companion.len() > SEAL_BYTES && Beside::read(record.companion).is_ok_and(|beside| beside.is_adopted())
+        record.companion.len() > SEAL_BYTES
+            && Annotations::read(record.companion).is_ok_and(|beside| beside.is_adopted())
     }
 
     /// Returns the verdict on a record; `key_hash` is the `checksum::hash` of its key. `complete`: its file guarantees
     /// a seal for every record.
-    pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
+    pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> SealVerdict {
         let verdict = verdict_on(record, key_hash, complete);
         match verdict {
-            Verdict::Validated | Verdict::Unverified => {}
-            Verdict::CheckDamaged | Verdict::SealDamaged => {
+            SealVerdict::Validated | SealVerdict::Unverified => {}
+            SealVerdict::CheckDamaged | SealVerdict::SealDamaged => {
                 self.tally.add(Count::Hit);
                 if let Ok(Some(seal)) = Sealer::seal_of(record) {
                     self.hits.note(seal.at(record.seqno));
                 }
             }
-            Verdict::Missing => self.tally.add(Count::Missing),
-            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => self.tally.add(Count::Corrupted),
+            SealVerdict::Missing => self.tally.add(Count::Missing),
+            SealVerdict::RecordDamaged | SealVerdict::BothDamaged | SealVerdict::Structural => {
+                self.tally.add(Count::Corrupted)
+            }
         }
         verdict
     }
 
     /// Returns the counters. They are exact for threads whose work happened before this call.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SealCounts {
         self.tally.counts()
     }
 
@@ -273,22 +276,22 @@ impl Sealer {
             return Check::Unverified;
         }
         match self.judge(record, key_hash, source == Protection::Complete) {
-            Verdict::Validated | Verdict::CheckDamaged if self.entries_hit(record, key_hash) => {
+            SealVerdict::Validated | SealVerdict::CheckDamaged if self.entries_hit(record, key_hash) => {
                 self.tally.add(Count::Hit);
                 Check::CompanionDamaged
             }
-            Verdict::Validated | Verdict::CheckDamaged => Check::Validated,
-            Verdict::Unverified => Check::Unverified,
-            Verdict::SealDamaged => Check::CompanionDamaged,
-            Verdict::Missing => Check::Missing,
-            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Check::Corrupted,
+            SealVerdict::Validated | SealVerdict::CheckDamaged => Check::Validated,
+            SealVerdict::Unverified => Check::Unverified,
+            SealVerdict::SealDamaged => Check::CompanionDamaged,
+            SealVerdict::Missing => Check::Missing,
+            SealVerdict::RecordDamaged | SealVerdict::BothDamaged | SealVerdict::Structural => Check::Corrupted,
         }
     }
 
     /// Returns true if a stamp, an unsealed entry, a mark or an unknown companion is damaged, or if a provider rejects
     /// its entry.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
-        let Ok(beside) = Beside::read(record.companion) else { return true };
+        let Ok(beside) = Annotations::read(record.companion) else { return true };
         if beside.stamp.is_some_and(|content| !is_whole(content, key_hash)) {
             return planted!(StampNotChecked, false, true);
         }
@@ -309,11 +312,12 @@ impl Sealer {
 
     /// Builds a table's record that has more than a seal, or whose seal word may be damaged.
     fn build_slowly(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        let Ok(beside) = Beside::read(record.companion) else { return Build::Keep }; // build verification reports it
+        // build verification reports it
+        let Ok(beside) = Annotations::read(record.companion) else { return Build::Keep };
         match beside.seal {
             None => self.build_unsealed(record, &beside, source, out),
             Some((at, word)) if self.hits.has(word) => {
-                if verdict_on(record, hash_key(record.key), true) != Verdict::SealDamaged {
+                if verdict_on(record, hash_key(record.key), true) != SealVerdict::SealDamaged {
                     return Build::Keep;
                 }
                 let Ok(seal) = seal_of(record.kind, hash(record.key), record.value, &beside) else {
@@ -334,7 +338,13 @@ impl Sealer {
         }
     }
 
-    fn build_unsealed(&self, record: &Record<'_>, beside: &Beside<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+    fn build_unsealed(
+        &self,
+        record: &Record<'_>,
+        beside: &Annotations<'_>,
+        source: Protection,
+        out: &mut Vec<u8>,
+    ) -> Build {
         let (count, mark): (_, &[u8]) = match (self.point, self.adoption, source) {
             (_, _, Protection::Foreign) => {
                 self.tally.add(Count::Unsealed);
@@ -358,7 +368,7 @@ impl Sealer {
     /// Returns the expiry of a record that may have entries, if its seal covers that entry.
     fn expiry_slowly(&self, record: &Record<'_>) -> Option<u64> {
         let (expiry, _) = self.providers.find(EXPIRY)?;
-        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
+        let entry = Annotations::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
         if entry.sealed && entry.version == expiry.version { Expiry::read(entry.bytes) } else { None }
     }
 
@@ -369,9 +379,9 @@ impl Sealer {
         }
         match verdict_on(record, hash(record.key), true) {
             // If only the seal word is damaged, the record is intact, and so is its expiry.
-            Verdict::Validated | Verdict::CheckDamaged | Verdict::SealDamaged => Life::Over,
-            Verdict::Unverified | Verdict::Missing => Life::Alive, // no seal confirms the expiry
-            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Life::Doubtful,
+            SealVerdict::Validated | SealVerdict::CheckDamaged | SealVerdict::SealDamaged => Life::Over,
+            SealVerdict::Unverified | SealVerdict::Missing => Life::Alive, // no seal confirms the expiry
+            SealVerdict::RecordDamaged | SealVerdict::BothDamaged | SealVerdict::Structural => Life::Doubtful,
         }
     }
 }
@@ -448,7 +458,7 @@ impl Companions for Sealer {
         }
         let key_hash = hash_key(result.key);
         let list = merged(&self.providers, inputs, key_hash)?;
-        let seal = seal_of(result.kind, key_hash, result.value, &Beside::of_list(&list))?;
+        let seal = seal_of(result.kind, key_hash, result.value, &Annotations::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
         put_list(&list, out);
         // The result counts as written when its newest input was. The flush emits event rows for the inputs.
@@ -465,7 +475,7 @@ impl Companions for Sealer {
         if self.providers.is_empty() || !may_have_entries(record.companion) {
             return;
         }
-        let Ok(beside) = Beside::read(record.companion) else { return };
+        let Ok(beside) = Annotations::read(record.companion) else { return };
         for entry in beside.entries().map_while(|entry| entry.ok()) {
             if let Some((_, provider)) = self.providers.find(entry.provider) {
                 provider.on_drop(record, entry.bytes, reason);
@@ -525,9 +535,11 @@ impl Companions for Sealer {
 
     fn term(&self, record: &Record<'_>) -> u64 {
         let Ok(Some(seal)) = Sealer::seal_of(record) else { return 0 };
-        if self.hits.has(seal.at(record.seqno)) && verdict_on(record, hash(record.key), true) == Verdict::SealDamaged {
+        if self.hits.has(seal.at(record.seqno))
+            && verdict_on(record, hash(record.key), true) == SealVerdict::SealDamaged
+        {
             // A damaged word cannot serve as the term; the intact record yields the correct one.
-            let whole = Beside::read(record.companion)
+            let whole = Annotations::read(record.companion)
                 .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside));
             return whole.map_or(0, Seal::number);
         }
@@ -568,13 +580,13 @@ impl Companions for Sealer {
     }
 
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        matches!(correct(block, seed, confirm), Outcome::Corrected(_))
+        matches!(correct(block, seed, confirm), BlockCorrection::Corrected(_))
     }
 }
 
 /// Returns the seal that a record with these parts requires. A blob pointer requires the same seal as the value it
 /// points to. Errors: `Corruption` if the entry list or the pointer cannot be decoded.
-pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
+pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Annotations<'_>) -> Result<Seal> {
     let seal = Seal::of_hashes(kind, key_hash, value_hash(kind, value)?);
     Ok(match beside.attributes()? {
         None => seal,
@@ -582,22 +594,22 @@ pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'
     })
 }
 
-fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
-    let Ok(beside) = Beside::read(record.companion) else { return Verdict::Structural };
-    let found = beside.seal.map_or(Found::Nothing, |(_, word)| Found::Word(word));
-    if found == Found::Nothing {
+fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> SealVerdict {
+    let Ok(beside) = Annotations::read(record.companion) else { return SealVerdict::Structural };
+    let found = beside.seal.map_or(FoundSeal::Nothing, |(_, word)| FoundSeal::Word(word));
+    if found == FoundSeal::Nothing {
         return judge(found, complete, 0);
     }
     match seal_of(record.kind, key_hash, record.value, &beside) {
         Ok(seal) => judge(found, complete, seal.at(record.seqno)),
-        Err(_) => Verdict::Structural,
+        Err(_) => SealVerdict::Structural,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beside::sum_of;
+    use crate::annotations::sum_of;
     use crate::stamp::tests::drawn;
     use crate::stamp_check;
     use proptest::prelude::*;
@@ -633,9 +645,9 @@ mod tests {
         assert_eq!(sealer.check(&record), Check::Validated);
         assert_eq!(sealer.term(&record), Seal::of(b"k", b"v").number());
         assert_eq!(Sealer::seal_of(&record).unwrap(), Some(Seal::of(b"k", b"v")));
-        assert_eq!(sealer.judge(&record, hash(b"k"), true), Verdict::Validated);
-        assert_eq!(sealer.judge(&put(b"k", b"w", 7, &companion), hash(b"k"), true), Verdict::RecordDamaged);
-        assert_eq!(sealer.judge(&put(b"k", b"v", 7, &[]), hash(b"k"), true), Verdict::Missing);
+        assert_eq!(sealer.judge(&record, hash(b"k"), true), SealVerdict::Validated);
+        assert_eq!(sealer.judge(&put(b"k", b"w", 7, &companion), hash(b"k"), true), SealVerdict::RecordDamaged);
+        assert_eq!(sealer.judge(&put(b"k", b"v", 7, &[]), hash(b"k"), true), SealVerdict::Missing);
         for wrong in [put(b"j", b"v", 7, &companion), put(b"k", b"v", 8, &companion)] {
             assert_eq!(sealer.check(&wrong), Check::Corrupted);
         }
@@ -662,7 +674,7 @@ mod tests {
             plain.push(4, Kind::Put, b"k", b"v", &Sealer::new()).unwrap();
             plain.seal().bytes
         });
-        assert_eq!(sealer.counts(), Counts { given: 1, ..Counts::default() });
+        assert_eq!(sealer.counts(), SealCounts { given: 1, ..SealCounts::default() });
     }
 
     #[test]
@@ -673,9 +685,9 @@ mod tests {
         let always = || Sealer::new().adopting(Adoption::Always);
         let flush = || Sealer::new().at(SealPoint::Flush);
         let (adopted, unsealed, computed) = (
-            Counts { adopted: 1, ..Counts::default() },
-            Counts { unsealed: 1, ..Counts::default() },
-            Counts { computed: 1, ..Counts::default() },
+            SealCounts { adopted: 1, ..SealCounts::default() },
+            SealCounts { unsealed: 1, ..SealCounts::default() },
+            SealCounts { computed: 1, ..SealCounts::default() },
         );
         for (sealer, source, counts) in [
             (Sealer::new(), None, adopted),
@@ -710,7 +722,7 @@ mod tests {
         assert!(nothing.is_empty());
         let sealer = Sealer::new();
         assert_eq!(sealer.verify(&record, hash(b"k"), Complete), Check::Missing);
-        assert_eq!(sealer.counts(), Counts { missing: 1, ..Counts::default() });
+        assert_eq!(sealer.counts(), SealCounts { missing: 1, ..SealCounts::default() });
     }
 
     #[test]
@@ -727,7 +739,7 @@ mod tests {
         assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Mend);
         assert_eq!(out, whole);
         assert_eq!(sealer.term(&record), Seal::of(b"k", b"v").number());
-        assert_eq!(sealer.counts(), Counts { computed: 1, hit: 1, mended: 1, ..Counts::default() });
+        assert_eq!(sealer.counts(), SealCounts { computed: 1, hit: 1, mended: 1, ..SealCounts::default() });
         // The same word beside a damaged record is not used.
         let other = put(b"k", b"w", 7, &hit);
         assert_eq!(sealer.on_build(&other, Protection::Complete, &mut Vec::new()), Build::Keep);

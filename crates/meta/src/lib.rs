@@ -15,7 +15,7 @@
 //! mend       rebuilds the companions of an intact record, without the damaged ones
 //! verdict    pure: the verdict on a record and its seal
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
-//! beside     pure: decodes the companions of a record
+//! annotations  pure: decodes the companions of a record
 //! emitter    makes the event rows of stamped records: the interface
 //! stamped    stamps watched operations, and makes the event rows when a flush reads them
 //! rekey      pure: moves companions to the complete key once its seqno is known
@@ -28,7 +28,7 @@
 //! A seal detects damage by hardware, kernels and our own bugs. It is not a signature: an adversary can forge it.
 //! docs/format.md, section 7, defines every byte.
 
-pub mod beside;
+pub mod annotations;
 pub mod builtin;
 pub mod care;
 pub mod correct;
@@ -48,7 +48,7 @@ pub mod stamped;
 pub mod verdict;
 mod write;
 
-pub use counts::Counts;
+pub use counts::SealCounts;
 pub use emitter::Emitter;
 pub use keeper::{Adoption, SealPoint, Sealer};
 pub use provider::{MetadataProvider, Providers};

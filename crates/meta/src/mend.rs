@@ -11,7 +11,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 
-use crate::beside::{Beside, Entry, MARKS, Part, STAMP, parts};
+use crate::annotations::{Annotation, Annotations, CompanionPart, MARKS, STAMP, parts};
 use crate::keeper::seal_of;
 
 /// Rebuilt companions.
@@ -29,7 +29,7 @@ pub struct Mended {
 /// entry that the seal covers.
 pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     let key_hash = hash(record.key);
-    let beside = Beside::read(record.companion).ok()?;
+    let beside = Annotations::read(record.companion).ok()?;
     let (at, word) = beside.seal?;
     let right = seal_of(record.kind, key_hash, record.value, &beside).ok()?.at(record.seqno);
     let mut companions = record.companion.to_vec();
@@ -41,14 +41,14 @@ pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     if is_right(&companions) {
         return Some(Mended { companions, seal_was_hit, left_out: Vec::new() });
     }
-    let beside = Beside::read(&companions).ok()?;
-    let entries: Vec<Entry<'_>> = beside.entries().collect::<Result<_, _>>().ok()?;
-    let list = |kept: &dyn Fn(&Entry<'_>) -> bool| {
+    let beside = Annotations::read(&companions).ok()?;
+    let entries: Vec<Annotation<'_>> = beside.entries().collect::<Result<_, _>>().ok()?;
+    let list = |kept: &dyn Fn(&Annotation<'_>) -> bool| {
         let mut list = Vec::new();
         entries.iter().filter(|entry| kept(entry)).for_each(|entry| entry.put(&mut list));
         list
     };
-    let is_word = |part: &Part| matches!(part.kind, companion::WORD8 | companion::WORD4);
+    let is_word = |part: &CompanionPart| matches!(part.kind, companion::WORD8 | companion::WORD4);
     let sealed = list(&|entry| entry.sealed);
     if !is_right(&beside.with_parts(&companions, &sealed, &is_word)) {
         return None;
@@ -86,8 +86,8 @@ fn name_of(kind: u8) -> &'static str {
 mod tests {
     use super::*;
     use crate::Sealer;
-    use crate::beside::{ADOPTED_BYTES, put_list, seal_bytes, sum_of};
-    use crate::stamp::{Stamp, Verb};
+    use crate::annotations::{ADOPTED_BYTES, put_list, seal_bytes, sum_of};
+    use crate::stamp::{Stamp, StampVerb};
     use proptest::prelude::*;
     use waxseal_lsm::record::Kind;
 
@@ -100,19 +100,19 @@ mod tests {
     const KEY: &[u8] = b"key";
     const VALUE: &[u8] = b"value";
 
-    fn entry(provider: u16, bytes: &[u8]) -> Entry<'_> {
-        Entry::new(provider, 0, provider < 100, false, bytes, hash(KEY))
+    fn entry(provider: u16, bytes: &[u8]) -> Annotation<'_> {
+        Annotation::new(provider, 0, provider < 100, false, bytes, hash(KEY))
     }
 
     fn sample(seqno: u64, providers: &[u16], stamped: bool) -> Sample {
         let mut list = Vec::new();
         providers.iter().for_each(|provider| entry(*provider, b"some bytes").put(&mut list));
-        let seal = seal_of(Kind::Put, hash(KEY), VALUE, &Beside::of_list(&list)).unwrap();
+        let seal = seal_of(Kind::Put, hash(KEY), VALUE, &Annotations::of_list(&list)).unwrap();
         let mut companions = seal_bytes(seal.at(seqno)).to_vec();
         companions.extend_from_slice(&ADOPTED_BYTES);
         put_list(&list, &mut companions);
         if stamped {
-            Stamp::new(Verb::Update, 99 << 12, 3).put(hash(KEY), &mut companions);
+            Stamp::new(StampVerb::Update, 99 << 12, 3).put(hash(KEY), &mut companions);
         }
         Sample { companions, seqno }
     }
@@ -134,13 +134,13 @@ mod tests {
             let check = keeper.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
             if check == Check::CompanionDamaged {
                 let mended = mended(&keeper, &record(&hit, seqno)).unwrap();
-                let beside = Beside::read(&mended.companions).unwrap();
+                let beside = Annotations::read(&mended.companions).unwrap();
                 let left: Vec<u16> = beside.entries().map(|entry| entry.unwrap().provider).collect();
                 prop_assert!(left.starts_with(&[7, 8]));
                 let stamped = !mended.left_out.contains(&"the stamp");
                 prop_assert!(mended.seal_was_hit || !mended.left_out.is_empty());
                 // A flipped bit that leaves a mark a valid number cannot be detected.
-                if Beside::read(&mended.companions).unwrap().marks == 1 {
+                if Annotations::read(&mended.companions).unwrap().marks == 1 {
                     prop_assert_eq!(mended.left_out.len(), 4 - left.len() + usize::from(!stamped));
                     prop_assert_eq!(&mended.companions, &sample(seqno, &left, stamped).companions);
                 }

@@ -12,7 +12,7 @@ use waxseal_lsm::options::Verify;
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 
-use crate::beside::{Beside, Entry};
+use crate::annotations::{Annotation, Annotations};
 use crate::builtin::Provenance;
 use crate::keeper::Sealer;
 use crate::provider::PROVENANCE;
@@ -44,8 +44,8 @@ pub struct Meta {
 /// Returns a provider's entry of a record, without reading the value. For a watched record without a provenance entry,
 /// provenance comes from its stamp. Errors: `Corruption` if the companions cannot be decoded or an entry fails its CRC.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
-    let beside = Beside::read(record.companion)?;
-    let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
+    let beside = Annotations::read(record.companion)?;
+    let is_whole = |entry: &Annotation<'_>| entry.is_whole(hash(record.key));
     let Some(entry) = beside.entry(provider)? else {
         // Report "no such entry" only if all companions are intact: a damaged one might have been this entry.
         return match beside.is_whole(record.companion, hash(record.key)) {
@@ -62,7 +62,7 @@ pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
 }
 
 /// Returns the session and time from a record's stamp, encoded as a provenance entry.
-fn stamped(record: &Record<'_>, beside: &Beside<'_>) -> Result<Option<Meta>> {
+fn stamped(record: &Record<'_>, beside: &Annotations<'_>) -> Result<Option<Meta>> {
     let Some(content) = beside.stamp else { return Ok(None) };
     let stamp = Stamp::read(content, hash(record.key))
         .ok_or_else(|| damaged(record, Verdict::Checksum, "the stamp beside a record does not fit its check"))?;
@@ -74,10 +74,10 @@ fn stamped(record: &Record<'_>, beside: &Beside<'_>) -> Result<Option<Meta>> {
 /// `meta_of`, and `Corruption` if the record does not match its seal.
 pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     match sealer.judge(record, hash(record.key), false) {
-        verdict::Verdict::Validated | verdict::Verdict::SealDamaged => {
+        verdict::SealVerdict::Validated | verdict::SealVerdict::SealDamaged => {
             Ok(meta_of(record, provider)?.map(|meta| Meta { checked: Checked::Sealed, ..meta }))
         }
-        verdict::Verdict::Unverified => meta_of(record, provider),
+        verdict::SealVerdict::Unverified => meta_of(record, provider),
         _ => Err(damaged(record, Verdict::Seal, "a record does not match its seal")),
     }
 }
@@ -92,41 +92,47 @@ pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16)
 }
 
 /// Iterates over a provider's entries within bounds, in key order. Values without an entry are skipped.
-pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: CursorBounds, provider: u16) -> Result<MetaIter> {
+pub fn iter_meta(
+    db: &Db,
+    family: &Family,
+    at: At<'_>,
+    bounds: CursorBounds,
+    provider: u16,
+) -> Result<AnnotationCursor> {
     let cursor = db.cursor_checked(family, at, bounds, Verify::Never)?.without_values();
-    Ok(MetaIter { cursor, provider, place: Place::Before })
+    Ok(AnnotationCursor { cursor, provider, place: RangeState::Before })
 }
 
 /// Iterator over keys and the entries of one provider. After an error it continues behind the damage if the cursor can.
-pub struct MetaIter {
+pub struct AnnotationCursor {
     cursor: UserCursor,
     provider: u16,
-    place: Place,
+    place: RangeState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RangeState {
     Before,
     Within,
     Behind,
 }
 
-impl Iterator for MetaIter {
+impl Iterator for AnnotationCursor {
     type Item = Result<(Vec<u8>, Meta)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let moved = match self.place {
-                Place::Before => self.cursor.first(),
-                Place::Within => self.cursor.next(),
-                Place::Behind => return None,
+                RangeState::Before => self.cursor.first(),
+                RangeState::Within => self.cursor.next(),
+                RangeState::Behind => return None,
             };
-            self.place = Place::Within;
+            self.place = RangeState::Within;
             if let Err(error) = moved {
                 return Some(Err(error));
             }
             if !self.cursor.valid() {
-                self.place = Place::Behind;
+                self.place = RangeState::Behind;
                 return None;
             }
             let record = self.cursor.record();

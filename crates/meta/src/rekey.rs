@@ -7,7 +7,7 @@
 
 use waxseal_lsm::checksum::hash_key;
 
-use crate::beside::{Beside, word_at};
+use crate::annotations::{Annotations, word_at};
 use crate::seal::Seal;
 use crate::stamp_check::{CHECK_BYTES, difference};
 
@@ -25,7 +25,7 @@ pub(crate) fn rekey(companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
 /// Returns the position of each check by the key, with its four-byte difference. For a stamp the last byte is zero.
 fn beside_the_seal(companion: &[u8], old: u64, new: u64) -> Vec<(usize, [u8; 4])> {
     let mut changes = Vec::new();
-    let Ok(beside) = Beside::read(companion) else { return changes };
+    let Ok(beside) = Annotations::read(companion) else { return changes };
     if let Some((at, content)) = beside.stamp_content()
         && content.len() >= CHECK_BYTES
     {

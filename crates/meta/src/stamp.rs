@@ -14,7 +14,7 @@ use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::record::Record;
 
-use crate::beside::{Beside, SEAL_BYTES, STAMP, may_have_entries, only_word, word_and_stamp};
+use crate::annotations::{Annotations, SEAL_BYTES, STAMP, may_have_entries, only_word, word_and_stamp};
 use crate::stamp_check::{CHECK_BYTES, LEAST_BYTES, SHORT_BYTES, check_of, is_whole};
 
 /// Length of the longest stamp, without kind and length: two bytes of flags, and each number at its longest.
@@ -31,7 +31,7 @@ const KNOWN: u64 = (1 << 9) - 1;
 /// The change that an operation made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
-pub enum Verb {
+pub enum StampVerb {
     /// A key was written; an older value is not known.
     Insert = 1,
     /// A value was overwritten.
@@ -43,7 +43,7 @@ pub enum Verb {
 /// Which values the event row shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[repr(u8)]
-pub enum Values {
+pub enum StampValues {
     /// No value.
     #[default]
     None = 0,
@@ -72,9 +72,9 @@ pub enum Via {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
     /// The change that was made.
-    pub verb: Verb,
+    pub verb: StampVerb,
     /// Which values the event row shows.
-    pub values: Values,
+    pub values: StampValues,
     /// The registration that applied.
     pub via: Via,
     /// True if the row is written with the record or by a queue, so that no flush emits it.
@@ -100,8 +100,8 @@ pub struct Blank {
 
 impl Stamp {
     /// Creates a stamp for a key's own registration; a flush emits its row, without values.
-    pub fn new(verb: Verb, time: u64, session: u64) -> Stamp {
-        let (values, via) = (Values::None, Via::Key);
+    pub fn new(verb: StampVerb, time: u64, session: u64) -> Stamp {
+        let (values, via) = (StampValues::None, Via::Key);
         Stamp { verb, values, via, elsewhere: false, history: false, time, session, retention: None }
     }
 
@@ -126,7 +126,7 @@ impl Stamp {
     #[inline]
     pub fn of(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
         match Stamp::standing(companions, key_hash)? {
-            None if may_have_entries(companions) && !Beside::read(companions)?.is_whole(companions, key_hash) => {
+            None if may_have_entries(companions) && !Annotations::read(companions)?.is_whole(companions, key_hash) => {
                 Err(hit())
             }
             stamp => Ok(stamp),
@@ -142,7 +142,7 @@ impl Stamp {
         }
         let content = match word_and_stamp(companions) {
             Some((_, content)) => Some(content),
-            None => Beside::read(companions)?.stamp,
+            None => Annotations::read(companions)?.stamp,
         };
         content.map(|content| Stamp::read(content, key_hash).ok_or_else(hit)).transpose()
     }
@@ -156,16 +156,16 @@ impl Stamp {
         let mut reader = Reader::new(&content[..content.len() - CHECK_BYTES]);
         let flags = reader.varint().ok()?;
         let verb = match flags & 3 {
-            1 => Verb::Insert,
-            2 => Verb::Update,
-            3 => Verb::Delete,
+            1 => StampVerb::Insert,
+            2 => StampVerb::Update,
+            3 => StampVerb::Delete,
             _ => return None,
         };
         let values = match flags >> 2 & 3 {
-            0 => Values::None,
-            1 => Values::New,
-            2 => Values::OldNew,
-            _ => Values::Hash,
+            0 => StampValues::None,
+            1 => StampValues::New,
+            2 => StampValues::OldNew,
+            _ => StampValues::Hash,
         };
         let via = match flags >> 4 & 3 {
             0 => Via::Key,
@@ -240,7 +240,7 @@ pub fn has_history(record: &Record<'_>) -> bool {
     }
     match word_and_stamp(record.companion) {
         Some((_, content)) => says_history(content),
-        None => Beside::read(record.companion).is_ok_and(|beside| beside.stamp.is_some_and(says_history)),
+        None => Annotations::read(record.companion).is_ok_and(|beside| beside.stamp.is_some_and(says_history)),
     }
 }
 
@@ -255,12 +255,17 @@ pub(crate) mod tests {
     use super::*;
     use waxseal_lsm::checksum::hash;
 
-    use crate::beside::{Entry, put_list, seal_bytes, sum_of};
+    use crate::annotations::{Annotation, put_list, seal_bytes, sum_of};
     use proptest::prelude::*;
 
     pub(crate) fn drawn() -> impl Strategy<Value = Stamp> {
-        let verb = prop_oneof![Just(Verb::Insert), Just(Verb::Update), Just(Verb::Delete)];
-        let values = prop_oneof![Just(Values::None), Just(Values::New), Just(Values::OldNew), Just(Values::Hash)];
+        let verb = prop_oneof![Just(StampVerb::Insert), Just(StampVerb::Update), Just(StampVerb::Delete)];
+        let values = prop_oneof![
+            Just(StampValues::None),
+            Just(StampValues::New),
+            Just(StampValues::OldNew),
+            Just(StampValues::Hash)
+        ];
         let via = prop_oneof![Just(Via::Key), Just(Via::Family), Just(Via::Cluster)];
         let session = prop_oneof![0..16_384u64, any::<u64>()];
         (verb, values, via, any::<(bool, bool, u64)>(), session, any::<Option<u64>>()).prop_map(
@@ -286,7 +291,7 @@ pub(crate) mod tests {
     #[test]
     fn the_vector_of_the_format_page() {
         let page = include_str!("../../../docs/format.md");
-        let stamp = Stamp { values: Values::New, ..Stamp::new(Verb::Update, 1_510_051_314_000_000 << 12, 7) };
+        let stamp = Stamp { values: StampValues::New, ..Stamp::new(StampVerb::Update, 1_510_051_314_000_000 << 12, 7) };
         let hex: Vec<String> = bytes(&stamp, hash(b"apple")).iter().map(|byte| format!("{byte:02X}")).collect();
         let line = format!("`{}`", hex.join(" "));
         assert!(page.contains(&line), "{line}");
@@ -296,7 +301,7 @@ pub(crate) mod tests {
     fn there_is_no_stamp_only_if_nothing_that_was_hit_may_have_been_one() {
         let key_hash = hash(b"key");
         let (mut entries, mut list) = (Vec::new(), Vec::new());
-        Entry::new(4, 0, false, false, b"label", key_hash).put(&mut entries);
+        Annotation::new(4, 0, false, false, b"label", key_hash).put(&mut entries);
         put_list(&entries, &mut list);
         let sealed = |rest: &[u8]| [&seal_bytes(7)[..], rest].concat();
         let later = [&[0x55, 5, 1][..], &sum_of(0x55, &[1])].concat();
@@ -309,8 +314,8 @@ pub(crate) mod tests {
                 companions[at] ^= 0x40;
             }
         }
-        let mut stamped = sealed(&bytes(&Stamp::new(Verb::Update, 7, 7), key_hash));
-        let is_whole = |companions: &[u8]| Beside::read(companions).unwrap().is_whole(companions, key_hash);
+        let mut stamped = sealed(&bytes(&Stamp::new(StampVerb::Update, 7, 7), key_hash));
+        let is_whole = |companions: &[u8]| Annotations::read(companions).unwrap().is_whole(companions, key_hash);
         assert!(is_whole(&stamped));
         *stamped.last_mut().unwrap() ^= 1;
         assert!(!is_whole(&stamped), "what it had swallowed is not there either");

@@ -22,7 +22,7 @@ use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting, Protection};
 
 use crate::Seal;
-use crate::beside::{Beside, SEAL_BYTES, put_without_stamp, seal_bytes};
+use crate::annotations::{Annotations, SEAL_BYTES, put_without_stamp, seal_bytes};
 use crate::counts::Count;
 use crate::emitter::{Emits, Emitter};
 use crate::keeper::Sealer;
@@ -144,7 +144,7 @@ impl Sealer {
 
 /// Returns true if the stamp among decodable companions is damaged.
 pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
-    let stamp = Beside::read(companions).map(|beside| beside.stamp);
+    let stamp = Annotations::read(companions).map(|beside| beside.stamp);
     stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !is_whole(content, key_hash)))
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
 pub(crate) fn told(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(companions.len());
     put_without_stamp(companions, &mut out)?;
-    if let Some(content) = Beside::read(companions)?.stamp
+    if let Some(content) = Annotations::read(companions)?.stamp
         && let Some(stamp) = Stamp::read(content, key_hash)
     {
         Stamp { elsewhere: true, history: false, ..stamp }.put(key_hash, &mut out);

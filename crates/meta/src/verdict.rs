@@ -13,7 +13,7 @@ pub const NEAR_BITS: u32 = 4;
 
 /// The result of comparing a record with its seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Verdict {
+pub enum SealVerdict {
     /// Record and seal agree.
     Validated,
     /// Record and seal agree, but the seal's own checksum does not match; only the paper's store has such a checksum.
@@ -43,13 +43,15 @@ pub enum Action {
     Repair,
 }
 
-impl Verdict {
+impl SealVerdict {
     /// Returns the required action.
     pub fn action(self) -> Action {
         match self {
-            Verdict::Validated | Verdict::Unverified => Action::None,
-            Verdict::CheckDamaged | Verdict::SealDamaged => Action::Rewrite,
-            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Missing | Verdict::Structural => Action::Repair,
+            SealVerdict::Validated | SealVerdict::Unverified => Action::None,
+            SealVerdict::CheckDamaged | SealVerdict::SealDamaged => Action::Rewrite,
+            SealVerdict::RecordDamaged | SealVerdict::BothDamaged | SealVerdict::Missing | SealVerdict::Structural => {
+                Action::Repair
+            }
         }
     }
 
@@ -61,7 +63,7 @@ impl Verdict {
 
 /// The content at the position of a seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum FoundSeal {
     /// Bytes that are no companions, or two seals.
     Undecodable,
     /// No seal.
@@ -71,26 +73,26 @@ pub enum Found {
 }
 
 /// Returns the verdict on a record whose computed word is `current`. `complete`: its file guarantees seals.
-pub fn judge(found: Found, complete: bool, current: u64) -> Verdict {
+pub fn judge(found: FoundSeal, complete: bool, current: u64) -> SealVerdict {
     match found {
-        Found::Undecodable => Verdict::Structural,
-        Found::Nothing if complete => Verdict::Missing,
-        Found::Nothing => Verdict::Unverified,
-        Found::Word(word) if word == current => Verdict::Validated,
-        Found::Word(word) if (word ^ current).count_ones() <= NEAR_BITS => Verdict::SealDamaged,
-        Found::Word(_) => Verdict::RecordDamaged,
+        FoundSeal::Undecodable => SealVerdict::Structural,
+        FoundSeal::Nothing if complete => SealVerdict::Missing,
+        FoundSeal::Nothing => SealVerdict::Unverified,
+        FoundSeal::Word(word) if word == current => SealVerdict::Validated,
+        FoundSeal::Word(word) if (word ^ current).count_ones() <= NEAR_BITS => SealVerdict::SealDamaged,
+        FoundSeal::Word(_) => SealVerdict::RecordDamaged,
     }
 }
 
 /// Returns the paper's verdict: its four branches, and the fifth case that it does not mention. `word` is the stored
 /// checksum, `check` its stored checksum (computed by `sum`), and `current` the word computed from the record.
-pub fn paper(word: u64, check: u64, current: u64, sum: impl Fn(u64) -> u64) -> Verdict {
+pub fn paper(word: u64, check: u64, current: u64, sum: impl Fn(u64) -> u64) -> SealVerdict {
     match (word == current, check == sum(word)) {
-        (true, true) => Verdict::Validated,
-        (true, false) => Verdict::CheckDamaged,
-        (false, true) => Verdict::RecordDamaged,
-        (false, false) if check == sum(current) => Verdict::SealDamaged,
-        (false, false) => Verdict::BothDamaged,
+        (true, true) => SealVerdict::Validated,
+        (true, false) => SealVerdict::CheckDamaged,
+        (false, true) => SealVerdict::RecordDamaged,
+        (false, false) if check == sum(current) => SealVerdict::SealDamaged,
+        (false, false) => SealVerdict::BothDamaged,
     }
 }
 
@@ -104,17 +106,17 @@ mod tests {
     fn every_row_of_the_table() {
         let right = 0x0123_4567_89AB_CDEF;
         let rows = [
-            (Found::Word(right), false, Verdict::Validated, Action::None),
-            (Found::Word(right), true, Verdict::Validated, Action::None),
-            (Found::Word(right ^ 1), true, Verdict::SealDamaged, Action::Rewrite),
-            (Found::Word(right ^ 0x8000_0001_0010_0000), true, Verdict::SealDamaged, Action::Rewrite),
-            (Found::Word(right ^ 0xF), true, Verdict::SealDamaged, Action::Rewrite),
-            (Found::Word(right ^ 0x1F), true, Verdict::RecordDamaged, Action::Repair),
-            (Found::Word(!right), false, Verdict::RecordDamaged, Action::Repair),
-            (Found::Nothing, true, Verdict::Missing, Action::Repair),
-            (Found::Nothing, false, Verdict::Unverified, Action::None),
-            (Found::Undecodable, false, Verdict::Structural, Action::Repair),
-            (Found::Undecodable, true, Verdict::Structural, Action::Repair),
+            (FoundSeal::Word(right), false, SealVerdict::Validated, Action::None),
+            (FoundSeal::Word(right), true, SealVerdict::Validated, Action::None),
+            (FoundSeal::Word(right ^ 1), true, SealVerdict::SealDamaged, Action::Rewrite),
+            (FoundSeal::Word(right ^ 0x8000_0001_0010_0000), true, SealVerdict::SealDamaged, Action::Rewrite),
+            (FoundSeal::Word(right ^ 0xF), true, SealVerdict::SealDamaged, Action::Rewrite),
+            (FoundSeal::Word(right ^ 0x1F), true, SealVerdict::RecordDamaged, Action::Repair),
+            (FoundSeal::Word(!right), false, SealVerdict::RecordDamaged, Action::Repair),
+            (FoundSeal::Nothing, true, SealVerdict::Missing, Action::Repair),
+            (FoundSeal::Nothing, false, SealVerdict::Unverified, Action::None),
+            (FoundSeal::Undecodable, false, SealVerdict::Structural, Action::Repair),
+            (FoundSeal::Undecodable, true, SealVerdict::Structural, Action::Repair),
         ];
         for (found, complete, verdict, action) in rows {
             assert_eq!(judge(found, complete, right), verdict, "{found:?}, complete: {complete}");
@@ -128,11 +130,11 @@ mod tests {
         let sum = |word| mix(word ^ 7);
         let (right, wrong, noise) = (11, 12, 13);
         let rows = [
-            (right, sum(right), right, Verdict::Validated, true),
-            (right, noise, right, Verdict::CheckDamaged, true),
-            (right, sum(right), wrong, Verdict::RecordDamaged, false),
-            (wrong, sum(right), right, Verdict::SealDamaged, true),
-            (wrong, noise, right, Verdict::BothDamaged, false),
+            (right, sum(right), right, SealVerdict::Validated, true),
+            (right, noise, right, SealVerdict::CheckDamaged, true),
+            (right, sum(right), wrong, SealVerdict::RecordDamaged, false),
+            (wrong, sum(right), right, SealVerdict::SealDamaged, true),
+            (wrong, noise, right, SealVerdict::BothDamaged, false),
         ];
         for (word, check, current, verdict, serves) in rows {
             assert_eq!(paper(word, check, current, sum), verdict);
@@ -144,8 +146,8 @@ mod tests {
         #[test]
         fn a_seal_hit_up_to_four_times_is_known_for_what_it_is(current: u64, hits in proptest::collection::btree_set(0..64u32, 1..9)) {
             let word = hits.iter().fold(current, |word, bit| word ^ 1 << bit);
-            let expected = if hits.len() <= 4 { Verdict::SealDamaged } else { Verdict::RecordDamaged };
-            prop_assert_eq!(judge(Found::Word(word), true, current), expected);
+            let expected = if hits.len() <= 4 { SealVerdict::SealDamaged } else { SealVerdict::RecordDamaged };
+            prop_assert_eq!(judge(FoundSeal::Word(word), true, current), expected);
         }
 
         #[test]
@@ -154,7 +156,7 @@ mod tests {
             let mut damaged = value.clone();
             let bit = bit % (damaged.len() * 8);
             damaged[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_eq!(judge(Found::Word(word), true, crate::Seal::of(&key, &damaged).at(9)), Verdict::RecordDamaged);
+            prop_assert_eq!(judge(FoundSeal::Word(word), true, crate::Seal::of(&key, &damaged).at(9)), SealVerdict::RecordDamaged);
         }
     }
 }

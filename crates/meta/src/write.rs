@@ -14,7 +14,7 @@ use waxseal_lsm::options::KIB;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::Draft;
 
-use crate::beside::{Beside, Entry, SEAL_BYTES};
+use crate::annotations::{Annotation, Annotations, SEAL_BYTES};
 use crate::provider::{Descriptor, OnUnknown, Providers, Rebuild, WriteCtx};
 
 /// The target block size of families without a setting.
@@ -97,7 +97,7 @@ pub(crate) fn merged(providers: &Providers, inputs: &[Record<'_>], key_hash: u64
     for (descriptor, provider) in providers.iter() {
         let mut with_entries = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let entry = Beside::read(input.companion)?.entry(descriptor.id)?;
+            let entry = Annotations::read(input.companion)?.entry(descriptor.id)?;
             with_entries.push((*input, entry.map(|entry| entry.bytes)));
         }
         let mut bytes = Vec::new();
@@ -110,12 +110,12 @@ pub(crate) fn merged(providers: &Providers, inputs: &[Record<'_>], key_hash: u64
 
 /// Returns the new list of a sealed record that is written to a table, or `None` if it keeps its list. A list with a
 /// damaged entry is kept, so that build verification reports it.
-pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Beside<'_>) -> Option<Vec<u8>> {
+pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Annotations<'_>) -> Option<Vec<u8>> {
     if beside.list.is_empty() && !providers.wants().every_build {
         return None;
     }
-    let before: Vec<Entry<'_>> = beside.entries().collect::<Result<_>>().ok()?;
-    let goes = |entry: &Entry<'_>| entry.discardable && !entry.sealed && providers.find(entry.provider).is_none();
+    let before: Vec<Annotation<'_>> = beside.entries().collect::<Result<_>>().ok()?;
+    let goes = |entry: &Annotation<'_>| entry.discardable && !entry.sealed && providers.find(entry.provider).is_none();
     if !providers.wants().every_build && !before.iter().any(goes) {
         return None;
     }
@@ -147,7 +147,7 @@ pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Besid
     (list != beside.list).then_some(list)
 }
 
-fn entry<'a>(descriptor: &Descriptor, bytes: &'a [u8], key_hash: u64) -> Entry<'a> {
+fn entry<'a>(descriptor: &Descriptor, bytes: &'a [u8], key_hash: u64) -> Annotation<'a> {
     let discardable = descriptor.on_unknown == OnUnknown::Drop;
-    Entry::new(descriptor.id, descriptor.version, descriptor.in_checksum, discardable, bytes, key_hash)
+    Annotation::new(descriptor.id, descriptor.version, descriptor.in_checksum, discardable, bytes, key_hash)
 }

@@ -1,5 +1,5 @@
-//! Stamps on the real engine, on a simulated disk: who wrote a record and when rides beside it, and the flush that meets it tells of it
-//! once, whatever happens on the way.
+//! Stamps on the real engine, on a simulated disk: who wrote a record and when rides beside it, and the flush that
+//! meets it tells of it once, whatever happens on the way.
 
 #[path = "stamps/watched.rs"]
 mod watched;
@@ -21,17 +21,17 @@ use waxseal_meta::care::{
     Candidate, Outcome, RepairOptions, RepairSource, SalvageOptions, ScrubOptions, VerifyOptions,
 };
 use waxseal_meta::care::{repair, salvage, scrub, verify};
-use waxseal_meta::exchange::{Export, Form, Policy, export, import, import_tables};
+use waxseal_meta::exchange::{ExportRequest, Form, Policy, export, import, import_tables};
 use waxseal_meta::provider::{LABELS, PROVENANCE};
 use waxseal_meta::reading::{Checked, get_meta, meta_of};
-use waxseal_meta::stamp::{Stamp, Values, Verb};
+use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Seal, Sealer};
 
 use watched::{DIR, Owned, Striker, Watched, high_first, sealer};
 
 /// The stamp of the n-th write, by a session that follows from it.
 fn stamp(n: u64) -> Stamp {
-    Stamp { values: Values::New, ..Stamp::new(Verb::Update, (1_000_000 + n) << 12, n % 7) }
+    Stamp { values: StampValues::New, ..Stamp::new(StampVerb::Update, (1_000_000 + n) << 12, n % 7) }
 }
 
 /// Every stamped write has its row, once, and no other row is there.
@@ -186,7 +186,7 @@ fn rows_that_stand_elsewhere_are_not_told_and_their_times_are_seen() {
     assert_eq!(world.observed(), 2);
     // The row is sealed, and says what the record says.
     let row = &world.rows()[0];
-    assert_eq!((row.value.as_slice(), row.verb), (&b"2"[..], Verb::Update));
+    assert_eq!((row.value.as_slice(), row.verb), (&b"2"[..], StampVerb::Update));
     assert!(world.sealer.counts().derived >= 1);
 }
 
@@ -361,7 +361,8 @@ fn a_record_that_a_source_gives_back_without_its_stamp_is_told_of() {
     let found = world.get(b"key 7").unwrap();
     world.compact();
     world.db.close().unwrap();
-    // The kind of its stamp is no companion's any more, and the stamp is hit as well: what stands there is the end of a record with a seal.
+    // The kind of its stamp is no companion's any more, and the stamp is hit as well: what stands there is the end of a
+    // record with a seal.
     let table = sim.files(Path::new(DIR)).into_iter().find_map(|name| {
         let file = Path::new(DIR).join(&name);
         let bytes = sim.read_all(&file).unwrap();
@@ -399,7 +400,7 @@ fn stamps_do_not_leave_the_store_and_do_not_come_in() {
     for (at, policy) in policies.into_iter().enumerate() {
         let out = format!("/out{at}");
         let is_sealed = matches!(policy, Policy::Companion { .. });
-        let request = Export { policy, ..Export::default() };
+        let request = ExportRequest { policy, ..ExportRequest::default() };
         let exported = export(&world.db, &world.family, &env, out.as_ref(), &request).unwrap();
         assert_eq!(exported.companion_bytes, if is_sealed { 30 * 9 } else { 0 });
         let to = Watched::open_at(&sim, &format!("/receiver{at}"));

@@ -12,10 +12,10 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_meta::Seal;
-use waxseal_meta::beside::{Beside, may_have_entries};
+use waxseal_meta::annotations::{Annotations, may_have_entries};
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::stamp::{self, Stamp, Verb, Via};
+use waxseal_meta::stamp::{self, Stamp, StampVerb, Via};
 
 use crate::clock::Time;
 use crate::event::LEVEL;
@@ -34,11 +34,11 @@ pub(crate) const OLD_SEAL: u64 = 1;
 const MICROS_IN_SECOND: u64 = 1_000_000;
 
 /// Returns the row operation of a verb.
-pub(crate) fn operation_of(verb: Verb) -> Operation {
+pub(crate) fn operation_of(verb: StampVerb) -> Operation {
     match verb {
-        Verb::Insert => Operation::ROW_INSERT,
-        Verb::Update => Operation::ROW_UPDATE,
-        Verb::Delete => Operation::ROW_DELETE,
+        StampVerb::Insert => Operation::ROW_INSERT,
+        StampVerb::Update => Operation::ROW_UPDATE,
+        StampVerb::Delete => Operation::ROW_DELETE,
     }
 }
 
@@ -59,10 +59,10 @@ pub(crate) fn plan_of(registration: &Registration) -> Plan {
     let Options { mode, values, retention, history, .. } = registration.options;
     let stamp = Stamp {
         values: match values {
-            Values::None => stamp::Values::None,
-            Values::New => stamp::Values::New,
-            Values::OldNew => stamp::Values::OldNew,
-            Values::Hash => stamp::Values::Hash,
+            Values::None => stamp::StampValues::None,
+            Values::New => stamp::StampValues::New,
+            Values::OldNew => stamp::StampValues::OldNew,
+            Values::Hash => stamp::StampValues::Hash,
         },
         via: match &registration.target {
             Target::Cluster => Via::Cluster,
@@ -72,7 +72,7 @@ pub(crate) fn plan_of(registration: &Registration) -> Plan {
         elsewhere: mode != Mode::Deferred,
         history,
         retention: retention.map(micros),
-        ..Stamp::new(Verb::Update, 0, 0)
+        ..Stamp::new(StampVerb::Update, 0, 0)
     };
     let family = match &registration.target {
         Target::Family(name) | Target::Key { family: name, .. } => Some(name.as_str().into()),
@@ -116,7 +116,7 @@ pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
     if !may_have_entries(companion) {
         return None;
     }
-    let entry = Beside::read(companion).and_then(|beside| beside.entry(EXPIRY)).ok().flatten();
+    let entry = Annotations::read(companion).and_then(|beside| beside.entry(EXPIRY)).ok().flatten();
     entry.filter(|entry| entry.sealed).and_then(|entry| Expiry::read(entry.bytes))
 }
 
@@ -153,14 +153,14 @@ pub(crate) fn put_event(
         Field::Ttl(left.div_ceil(MICROS_IN_SECOND)).put(out);
     }
     let new = match kind {
-        Kind::Put if stamp.values == stamp::Values::Hash => Shown::Seal(Seal::of(key, value)),
+        Kind::Put if stamp.values == stamp::StampValues::Hash => Shown::Seal(Seal::of(key, value)),
         Kind::Put => Shown::of(key, value),
         _ => Shown::Absent,
     };
     match stamp.values {
-        stamp::Values::None => {}
-        stamp::Values::New | stamp::Values::Hash => new.put_new(out),
-        stamp::Values::OldNew => {
+        stamp::StampValues::None => {}
+        stamp::StampValues::New | stamp::StampValues::Hash => new.put_new(out),
+        stamp::StampValues::OldNew => {
             if let Some(old) = old {
                 old.put_old(out);
             }
@@ -180,8 +180,8 @@ pub(crate) fn put_event(
         Via::Cluster => put_field(out, VIA, &[]),
     }
     match (stamp.values, old) {
-        (stamp::Values::OldNew, None) => Field::OldKept(OLD_VALUE).put(out),
-        (stamp::Values::Hash, _) if stamp.history => Field::OldKept(OLD_SEAL).put(out),
+        (stamp::StampValues::OldNew, None) => Field::OldKept(OLD_VALUE).put(out),
+        (stamp::StampValues::Hash, _) if stamp.history => Field::OldKept(OLD_SEAL).put(out),
         _ => {}
     }
     Ok(key_end)
@@ -222,13 +222,13 @@ mod tests {
             _ => Image::Absent,
         };
         match stamp.values {
-            stamp::Values::None => {}
-            stamp::Values::New => payload.push(Field::NewValue(new(Image::of))),
-            stamp::Values::OldNew => {
+            stamp::StampValues::None => {}
+            stamp::StampValues::New => payload.push(Field::NewValue(new(Image::of))),
+            stamp::StampValues::OldNew => {
                 payload.push(Field::NewValue(new(Image::of)));
                 payload.push(old.map_or(Field::OldKept(OLD_VALUE), Field::OldValue));
             }
-            stamp::Values::Hash => {
+            stamp::StampValues::Hash => {
                 payload.push(Field::NewValue(new(|key, value| Image::Seal(Seal::of(key, value)))));
                 if stamp.history {
                     payload.push(Field::OldKept(OLD_SEAL));

@@ -33,7 +33,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::stamp::{Stamp, StampVerb};
 
 use crate::clock::Time;
 use crate::emission::{Done, OLD_VALUE, Plan, check_key, expires, old_image, operation_of, put_event};
@@ -144,7 +144,7 @@ impl Hooks {
         batch: &mut Batch,
         durability: Durability,
         who: Option<&Session>,
-        verbs: &[Verb],
+        verbs: &[StampVerb],
     ) -> Result<Seqno> {
         Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
     }
@@ -165,7 +165,7 @@ impl Hooks {
         room: &mut Room,
         batch: &mut Batch,
         durability: Durability,
-        (who, verbs): (Option<&Session>, &[Verb]),
+        (who, verbs): (Option<&Session>, &[StampVerb]),
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
@@ -411,7 +411,7 @@ impl Hooks {
 }
 
 /// Finds the registered operations of a batch.
-fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[Verb], found: &mut Vec<Found>) -> Result<()> {
+fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[StampVerb], found: &mut Vec<Found>) -> Result<()> {
     found.clear();
     let (mut last, mut mask) = (None, 0);
     for (at, operation) in (0u64..).zip(batch.operations()) {
@@ -438,7 +438,7 @@ fn look_at(
     (family, key, key_hash): (u32, &[u8], u64),
     snapshot: &Snapshot,
     db: &Db,
-    verb: Verb,
+    verb: StampVerb,
     at: u64,
 ) -> Result<Option<Found>> {
     let Some(plan) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
@@ -453,11 +453,11 @@ fn look_at(
 
 /// Returns the log name of an operation. Deletes are deletes; puts are updates, unless the caller marks them as
 /// inserts.
-pub(crate) fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
+pub(crate) fn verb_of(kind: Kind, said: Option<StampVerb>) -> StampVerb {
     match (kind, said) {
-        (Kind::Put, Some(Verb::Insert)) => Verb::Insert,
-        (Kind::Put, _) => Verb::Update,
-        _ => Verb::Delete,
+        (Kind::Put, Some(StampVerb::Insert)) => StampVerb::Insert,
+        (Kind::Put, _) => StampVerb::Update,
+        _ => StampVerb::Delete,
     }
 }
 
@@ -529,7 +529,7 @@ pub(crate) fn push_event(
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
     let (key, value, key_hash) = (&key[..], &value[..], None);
     let draft = Draft { family: LOG_ID, kind: Kind::Put, key, value, key_hash, entries: &entries };
-    let stamp = Stamp { elsewhere: true, ..Stamp::new(Verb::Insert, now.0, 0) };
+    let stamp = Stamp { elsewhere: true, ..Stamp::new(StampVerb::Insert, now.0, 0) };
     sealer.push_stamped(batch, &draft, None, &stamp)
 }
 

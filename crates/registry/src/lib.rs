@@ -65,7 +65,7 @@ pub use operation::{Operation, Operations, Site};
 pub use payload::{Field, Image, Payload};
 pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
 pub use quarantine::Case;
-pub use registrar::{Catalogue, Prepared, Registrar, Setup, Verb};
+pub use registrar::{Catalogue, Prepared, Registrar, Setup, StampVerb};
 pub use registration::{Mode, Options, Registration, Scope, Values};
 pub use rights::{Authorizer, Everybody};
 pub use sessions::{Identity, Session};

@@ -22,7 +22,7 @@ use waxseal_lsm::planted;
 use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
-use waxseal_meta::beside::Beside;
+use waxseal_meta::annotations::Annotations;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
@@ -304,7 +304,7 @@ impl<'a> Reading<'a> {
             if is_beside && old_kept(&event).is_none() {
                 let mut expiry = None;
                 self.db.get_checked(&log, key, self.at(), Verify::Always, &mut |record| {
-                    let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
+                    let entry = Annotations::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
                     expiry = entry.ok().flatten().map(|entry| entry.bytes.to_vec());
                 })?;
                 let entries: Vec<(u16, &[u8])> = expiry.iter().map(|entry| (EXPIRY, &entry[..])).collect();

@@ -47,7 +47,7 @@ use crate::target::{NoTables, Schema, Target};
 use crate::turns::Turns;
 use crate::witness::Witness;
 
-pub use waxseal_meta::stamp::Verb;
+pub use waxseal_meta::stamp::StampVerb;
 
 /// The tables that targets may name.
 pub trait Catalogue: Schema + Send + Sync {}
@@ -243,7 +243,7 @@ impl Registrar {
         batch: &mut Batch,
         durability: Durability,
         who: Option<&Session>,
-        verbs: &[Verb],
+        verbs: &[StampVerb],
     ) -> Result<Seqno> {
         let rules = self.db.epoch();
         if !is_watched(rules)
@@ -264,7 +264,7 @@ impl Registrar {
         draft: &mut Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
-        (who, verb): (Option<&Session>, Verb),
+        (who, verb): (Option<&Session>, StampVerb),
     ) -> Result<Seqno> {
         let rules = self.db.epoch();
         if !is_watched(rules) && seal.is_none() {

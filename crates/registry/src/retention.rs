@@ -26,7 +26,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Emitted, EventRetention, EventStore};
-use waxseal_meta::beside::Beside;
+use waxseal_meta::annotations::Annotations;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
@@ -284,7 +284,7 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
         target => *target == part_of(key.operation),
     };
     let is_stamped = !matches!(Stamp::of(record.companion, hash_key(record.key)), Ok(None));
-    let ends = || Beside::read(record.companion).and_then(|beside| Ok(beside.entry(EXPIRY)?.is_some()));
+    let ends = || Annotations::read(record.companion).and_then(|beside| Ok(beside.entry(EXPIRY)?.is_some()));
     is_target && key.client == ANONYMOUS && !is_stamped && !ends().unwrap_or(true)
 }
 

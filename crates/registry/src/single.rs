@@ -33,7 +33,7 @@ use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft};
 use waxseal_meta::Seal;
-use waxseal_meta::stamp::{Blank, Stamp, Verb};
+use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
 use crate::clock::Time;
 use crate::emission::{Plan, expires, operation_of};
@@ -64,7 +64,7 @@ struct Usual {
     family: Cell<u32>,
     kind: Cell<Kind>,
     /// As passed by the caller.
-    verb: Cell<Verb>,
+    verb: Cell<StampVerb>,
     stamp: Cell<Blank>,
 }
 
@@ -75,7 +75,7 @@ thread_local! {
             rules: Cell::new(0),
             family: Cell::new(0),
             kind: Cell::new(Kind::Put),
-            verb: Cell::new(Verb::Update),
+            verb: Cell::new(StampVerb::Update),
             stamp: Cell::new(Blank::LEAST),
         }
     };
@@ -110,7 +110,7 @@ pub(crate) struct Single<'a> {
     /// The caller's seal, if any.
     pub(crate) seal: Option<Seal>,
     /// The log name that the caller passed.
-    pub(crate) verb: Verb,
+    pub(crate) verb: StampVerb,
     pub(crate) who: Option<&'a Session>,
     pub(crate) durability: Durability,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Single<'a> {
 impl Single<'_> {
     /// Returns the operation's log name.
     #[inline]
-    fn verb(&self) -> Verb {
+    fn verb(&self) -> StampVerb {
         verb_of(self.draft.kind, Some(self.verb))
     }
 }

@@ -11,8 +11,8 @@ use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
 use waxseal_registry::{
-    Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Scope, Setup, Target, Values,
-    Verb,
+    Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Scope, Setup, StampVerb,
+    Target, Values,
 };
 
 #[test]
@@ -40,7 +40,7 @@ fn an_embedder_registers_writes_and_asks() -> Result<()> {
     for value in [&b"Urbana"[..], b"Champaign"] {
         let mut batch = Batch::new();
         batch.push(family.id(), Kind::Put, b"john", value, db.companions())?;
-        registrar.commit(&mut batch, Durability::Os, Some(&alice), &[Verb::Update])?;
+        registrar.commit(&mut batch, Durability::Os, Some(&alice), &[StampVerb::Update])?;
     }
     for flushed in [false, true] {
         if flushed {

@@ -20,7 +20,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Seal;
 use waxseal_meta::builtin::{Expiry, Labels};
 use waxseal_meta::provider::{EXPIRY, LABELS};
-use waxseal_registry::{Session as Who, Verb, is_watched};
+use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -311,7 +311,7 @@ impl Beside {
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
-    let verb = if options.logged_as_insert { Verb::Insert } else { Verb::Update };
+    let verb = if options.logged_as_insert { StampVerb::Insert } else { StampVerb::Update };
     let beside = Beside::of(options, &cf.inner)?;
     write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
 }
@@ -320,10 +320,10 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
 #[inline]
 pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
     cf.inner.check(&cf.family)?;
-    write_checked(cf, &write, cf.inner.engine.settings().durability, Verb::Update)
+    write_checked(cf, &write, cf.inner.engine.settings().durability, StampVerb::Update)
 }
 
-fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: Verb) -> Result<()> {
+fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: StampVerb) -> Result<()> {
     // Taken, not borrowed: a listener that writes from inside the commit finds the cell empty and allocates its own
     // buffer.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
@@ -341,7 +341,7 @@ fn write_in(
     cf: &ColumnFamily,
     write: &Write<'_>,
     durability: Durability,
-    verb: Verb,
+    verb: StampVerb,
 ) -> Result<()> {
     let ColumnFamily { inner, family, who, .. } = cf;
     let rules = inner.engine.epoch();
@@ -354,7 +354,7 @@ fn write_in(
         });
     }
     write.push(inner, family, operations)?;
-    inner.commit(operations, durability, rules, who, if verb == Verb::Insert { &[Verb::Insert] } else { &[] })
+    inner.commit(operations, durability, rules, who, if verb == StampVerb::Insert { &[StampVerb::Insert] } else { &[] })
 }
 
 /// Writes to any column families of one store that commit atomically: after a crash, the store contains either all
@@ -389,7 +389,7 @@ pub struct Batch {
     made_by: Who,
     who: Who,
     /// The log names of the writes, in order. For missing entries at the end, the name follows from the operation.
-    verbs: Vec<Verb>,
+    verbs: Vec<StampVerb>,
     /// The families that the batch writes to.
     families: Vec<Family>,
     /// The error of the first refused write, which `commit` returns.
@@ -422,7 +422,7 @@ impl Batch {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> &mut Batch {
-        self.push_called(cf, Write::put(key.as_ref(), value.as_ref()), Some(Verb::Insert))
+        self.push_called(cf, Write::put(key.as_ref(), value.as_ref()), Some(StampVerb::Insert))
     }
 
     /// Sets a key to a value with a seal from the caller. If the seal does not match key and value, the write is
@@ -494,7 +494,7 @@ impl Batch {
         if options.durability.is_some() {
             return Err(Error::invalid("a write of a batch has no durability of its own: commit says it"));
         }
-        let verb = options.logged_as_insert.then_some(Verb::Insert);
+        let verb = options.logged_as_insert.then_some(StampVerb::Insert);
         let beside = Beside::of(options, &cf.inner)?;
         self.try_push(cf, beside.of_write(Write::put(key, value), &beside.entries()), verb)
     }
@@ -566,7 +566,7 @@ impl Batch {
     #[cfg(feature = "tokio")]
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
-        let verb = options.logged_as_insert.then_some(Verb::Insert);
+        let verb = options.logged_as_insert.then_some(StampVerb::Insert);
         let beside = Beside::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
         batch.try_push(cf, beside.of_write(write, &beside.entries()), verb)?;
@@ -604,14 +604,14 @@ impl Batch {
         self.push_called(cf, write, None)
     }
 
-    fn push_called(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<Verb>) -> &mut Batch {
+    fn push_called(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<StampVerb>) -> &mut Batch {
         if self.fault.is_none() {
             self.fault = self.try_push(cf, write, verb).err();
         }
         self
     }
 
-    fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<Verb>) -> Result<()> {
+    fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<StampVerb>) -> Result<()> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the batch",
@@ -626,7 +626,7 @@ impl Batch {
         if let Some(verb) = verb {
             // Earlier writes without an explicit name have the name of their operation; `Update` on a delete means
             // `Row.Delete`.
-            self.verbs.resize(self.operations.len() - 1, Verb::Update);
+            self.verbs.resize(self.operations.len() - 1, StampVerb::Update);
             self.verbs.push(verb);
         }
         if !self.families.contains(&cf.family) {

@@ -16,8 +16,8 @@ use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Record;
-use waxseal_meta::{Counts, Sealer};
-use waxseal_registry::{Session as Who, Verb, is_watched};
+use waxseal_meta::{SealCounts, Sealer};
+use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
 use crate::attach::Watching;
 use crate::batch::Batch;
@@ -101,7 +101,7 @@ impl Inner {
         durability: Durability,
         rules: u64,
         who: &Who,
-        verbs: &[Verb],
+        verbs: &[StampVerb],
     ) -> Result<()> {
         if !is_watched(rules) && self.engine.commit_if(operations, durability, Precondition::epoch(rules))?.is_some() {
             return Ok(()); // nothing was registered before, and nothing is now
@@ -115,7 +115,7 @@ impl Inner {
         operations: &mut Operations,
         durability: Durability,
         who: &Who,
-        verbs: &[Verb],
+        verbs: &[StampVerb],
     ) -> Result<()> {
         match &self.watching {
             Watching::Registrar(registrar) => registrar.commit(operations, durability, Some(who), verbs).map(drop),
@@ -536,7 +536,7 @@ impl Db {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn seals(&self) -> Option<Counts> {
+    pub fn seals(&self) -> Option<SealCounts> {
         self.inner.keeper.as_ref().map(|keeper| keeper.counts())
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use waxseal_lsm::error::Result;
-use waxseal_meta::reading::{Meta, MetaIter as Below};
+use waxseal_meta::reading::{AnnotationCursor as Below, Meta};
 
 use crate::family::ColumnFamily;
 

@@ -134,7 +134,7 @@ impl ColumnFamily {
         self.inner.check(&self.family)?;
         let ExportOptions { policy, ranges, versions, seqno } = options;
         let bounds = if ranges.is_empty() { vec![(Bound::Unbounded, Bound::Unbounded)] } else { ranges };
-        let request = work::Export { policy, bounds, at, versions, seqno };
+        let request = work::ExportRequest { policy, bounds, at, versions, seqno };
         let start = self.inner.env.clock.monotonic_nanos();
         let exported = work::export(&self.inner.engine, &self.family, &self.inner.env, dir, &request)?;
         let nanos = self.inner.env.clock.monotonic_nanos().saturating_sub(start);

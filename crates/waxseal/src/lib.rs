@@ -34,10 +34,13 @@
 //!
 //! | call | what it costs |
 //! |---|---|
-//! | [`ColumnFamily::get_with`], [`ColumnFamily::get_into`], [`ColumnFamily::contains`] | nothing is allocated; the value is borrowed or copied to your buffer |
-//! | [`ColumnFamily::cursor`] | one open; then keys and values are borrowed, steps in both directions allocate nothing |
+//! | [`ColumnFamily::get_with`], [`ColumnFamily::get_into`], [`ColumnFamily::contains`] | nothing is allocated; the
+//! value is borrowed or copied to your buffer |
+//! | [`ColumnFamily::cursor`] | one open; then keys and values are borrowed, steps in both directions allocate nothing
+//! |
 //! | [`ColumnFamily::get`], [`ColumnFamily::multi_get`] | a copy of the value, inside the [`Slice`] if it is short |
-//! | [`ColumnFamily::range`], [`ColumnFamily::prefix`], [`ColumnFamily::iter`] | a copy of each key and value; double-ended, owned, [`Send`] |
+//! | [`ColumnFamily::range`], [`ColumnFamily::prefix`], [`ColumnFamily::iter`] | a copy of each key and value;
+//! double-ended, owned, [`Send`] |
 //!
 //! # Threads
 //!
@@ -103,7 +106,7 @@ pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::{Cache, CacheMetrics};
 pub use waxseal_lsm::version::{Contents, Foreign, Marked};
-pub use waxseal_meta::{Counts as SealCounts, Seal};
+pub use waxseal_meta::{Seal, SealCounts};
 
 /// The engine's interfaces to the operating system: files, time, randomness. Replace them with [`Builder::fs`],
 /// [`Builder::clock`] or [`Builder::env`].

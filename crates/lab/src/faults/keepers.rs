@@ -6,7 +6,7 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 use waxseal_meta::builtin::standard;
-use waxseal_meta::verdict::Verdict;
+use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, Sealer};
 
 use crate::above::Above;
@@ -91,6 +91,6 @@ pub fn put_word(out: &mut Vec<u8>, word: u64) {
 }
 
 /// Returns the verdict of a new `Sealer` on a record.
-pub fn judged(record: &Record<'_>, complete: bool) -> Verdict {
+pub fn judged(record: &Record<'_>, complete: bool) -> SealVerdict {
     Sealer::new().judge(record, hash_key(record.key), complete)
 }

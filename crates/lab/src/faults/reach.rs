@@ -9,7 +9,7 @@ use waxseal_lsm::record::{Kind, companion};
 use super::Target;
 use super::anatomy::{Entry, spans};
 use super::stage::{DIR, Stage};
-use waxseal_meta::beside::STAMP;
+use waxseal_meta::annotations::STAMP;
 
 /// Positions of the parts of a logged operation.
 #[derive(Clone, Debug)]

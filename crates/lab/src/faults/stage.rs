@@ -26,7 +26,7 @@ use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Labels, standard};
 use waxseal_meta::provider::LABELS;
 use waxseal_meta::reading::meta_of;
-use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::stamp::{Stamp, StampVerb};
 
 pub(super) const DIR: &str = "/store";
 
@@ -139,7 +139,7 @@ pub(super) fn has_stamp(key: &[u8]) -> bool {
 /// Returns the stamp of a value: its time and session depend on the value.
 pub(super) fn stamp(value: &[u8]) -> Stamp {
     let number = hash(value);
-    Stamp { elsewhere: true, ..Stamp::new(Verb::Update, number, number % 100) }
+    Stamp { elsewhere: true, ..Stamp::new(StampVerb::Update, number, number % 100) }
 }
 
 /// The label of a value.

@@ -25,7 +25,7 @@ use super::reach::{both, logged, name_of, operation, read, span_of, write};
 use super::redirect::Astray;
 use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, keeper, key, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
-use waxseal_meta::beside::STAMP;
+use waxseal_meta::annotations::STAMP;
 
 use crate::above::Over;
 

@@ -6,7 +6,7 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
 use waxseal_meta::Sealer;
-use waxseal_meta::beside::{Beside, put_without_stamp};
+use waxseal_meta::annotations::{Annotations, put_without_stamp};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::reading::meta_of;
 use waxseal_meta::seal::{Attribute, AttributesHash, Seal};
@@ -50,7 +50,7 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
             let built = sealer.verify(&Record { companion: &out, ..*record }, key_hash, Protection::Complete);
             let may_fail = matches!(check, Check::Corrupted); // a new list beside a word that was wrong before
             assert!(built.serves() || may_fail, "what was built is {built:?}");
-            assert!(source != Protection::Foreign || may_fail || Beside::read(record.companion).is_ok());
+            assert!(source != Protection::Foreign || may_fail || Annotations::read(record.companion).is_ok());
         }
     }
 }
@@ -101,7 +101,7 @@ fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
 
 /// Writes the correct word into the seal; returns false if there is no seal.
 fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
-    let (Ok(Some((at, _))), Some(seal)) = (Beside::read(companions).map(|beside| beside.seal), asked_for(record))
+    let (Ok(Some((at, _))), Some(seal)) = (Annotations::read(companions).map(|beside| beside.seal), asked_for(record))
     else {
         return false;
     };
@@ -111,7 +111,7 @@ fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
 
 /// Computes the seal independently of the protector's code.
 fn asked_for(record: &Record<'_>) -> Option<Seal> {
-    let beside = Beside::read(record.companion).ok()?;
+    let beside = Annotations::read(record.companion).ok()?;
     let entries: Vec<_> = beside.entries().collect::<Result<_, _>>().ok()?;
     let covered: Vec<Attribute<'_>> =
         entries.iter().filter(|entry| entry.sealed).map(|entry| entry.attribute()).collect();
@@ -136,12 +136,17 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use waxseal_meta::beside::{ADOPTED_BYTES, Entry, put_list, seal_bytes};
-    use waxseal_meta::stamp::{Values, Verb, Via};
+    use waxseal_meta::annotations::{ADOPTED_BYTES, Annotation, put_list, seal_bytes};
+    use waxseal_meta::stamp::{StampValues, StampVerb, Via};
 
     fn stamps() -> impl Strategy<Value = Stamp> {
-        let verb = prop_oneof![Just(Verb::Insert), Just(Verb::Update), Just(Verb::Delete)];
-        let values = prop_oneof![Just(Values::None), Just(Values::New), Just(Values::OldNew), Just(Values::Hash)];
+        let verb = prop_oneof![Just(StampVerb::Insert), Just(StampVerb::Update), Just(StampVerb::Delete)];
+        let values = prop_oneof![
+            Just(StampValues::None),
+            Just(StampValues::New),
+            Just(StampValues::OldNew),
+            Just(StampValues::Hash)
+        ];
         let via = prop_oneof![Just(Via::Key), Just(Via::Family), Just(Via::Cluster)];
         let session = prop_oneof![0..16_384u64, any::<u64>()];
         (verb, values, via, any::<(bool, bool, u64)>(), session, any::<Option<u64>>()).prop_map(
@@ -163,7 +168,7 @@ mod tests {
         let entries = vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..12)), 0..5).prop_map(|entries| {
             let (mut list, mut out) = (Vec::new(), Vec::new());
             for (provider, (sealed, discardable, bytes)) in (1..).zip(&entries) {
-                Entry::new(provider, 0, *sealed, *discardable && !*sealed, bytes, hash(b"k")).put(&mut list);
+                Annotation::new(provider, 0, *sealed, *discardable && !*sealed, bytes, hash(b"k")).put(&mut list);
             }
             put_list(&list, &mut out);
             out

@@ -5,8 +5,8 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Protection, RecordSource, RowRewriter};
 
 use waxseal_meta::exchange::Manifest;
-use waxseal_meta::exchange::pairing::{Pairing, Written};
-use waxseal_meta::exchange::row::Form;
+use waxseal_meta::exchange::pairing::{Pairing, PairingOutput};
+use waxseal_meta::exchange::row::RowForm;
 
 /// Decodes bytes as `EXCHANGE`, and as records and rows for a pairing.
 pub fn fuzz_exchange(bytes: &[u8]) {
@@ -31,8 +31,8 @@ pub fn fuzz_rows(bytes: &[u8]) {
     }
     records.sort_by(|a, b| a.0.cmp(b.0).then(b.1.cmp(&a.1)));
     records.dedup_by(|a, b| (a.0, a.1) == (b.0, b.1));
-    for form in [Form::Faithful, Form::Literal, Form::Safe] {
-        for written in [Written::Both, Written::SafeRows, Written::Nothing] {
+    for form in [RowForm::Faithful, RowForm::Literal, RowForm::Safe] {
+        for written in [PairingOutput::Both, PairingOutput::SafeRows, PairingOutput::Nothing] {
             let mut pass = Pairing::new(form, written, Box::new(|_| Ok(())));
             let source = RecordSource { protection: Protection::None, file: "000001.tbl", offset: 64 };
             for (key, seqno, kind, value) in &records {

@@ -15,7 +15,7 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, Draft, Plain, Protection};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::{Sealer, beside};
+use waxseal_meta::{Sealer, annotations};
 
 use crate::hurt::read_all;
 use crate::oracle::Content;
@@ -54,8 +54,8 @@ impl Companions for Careless {
                 let (mut later, mut given) = (Vec::new(), Vec::new());
                 self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(u64::MAX))], ..*draft }, &mut later)?;
                 self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(1))], ..*draft }, &mut given)?;
-                out.extend_from_slice(&later[..beside::SEAL_BYTES]);
-                out.extend_from_slice(&given[beside::SEAL_BYTES..]);
+                out.extend_from_slice(&later[..annotations::SEAL_BYTES]);
+                out.extend_from_slice(&given[annotations::SEAL_BYTES..]);
                 Ok(())
             }
         }

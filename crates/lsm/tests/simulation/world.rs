@@ -19,7 +19,7 @@ use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
 use waxseal_meta::care::{Digest, digest};
-use waxseal_meta::exchange::{Export, Policy, export, import};
+use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 
@@ -887,7 +887,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
         None => Policy::Strip,
     };
     let env = world.env();
-    export(world.db(), &family(from), &env, &dir, &Export { policy, ..Export::default() })?;
+    export(world.db(), &family(from), &env, &dir, &ExportRequest { policy, ..ExportRequest::default() })?;
     let outcome = import(world.db(), &family(to), &env, &dir);
     world.history.forget(to);
     let rows = world.oracle.now()[from].clone();

@@ -20,7 +20,7 @@ pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -
 }
 
 /// The companions of a record for another store.
-pub(super) struct Carried {
+pub(super) struct CarriedCompanions {
     /// The companions, without a seqno; `None` if they must be made anew.
     pub(super) companions: Option<Vec<u8>>,
     /// Short names of the damaged companions that were dropped.
@@ -30,11 +30,16 @@ pub(super) struct Carried {
 /// Returns the companions of a record for another store. Unless a flush has yet to write the record's event row, its
 /// stamp is changed: the row exists elsewhere, and the older version need not be kept, because the row refers to the
 /// record's position in the old store.
-pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check, is_untold: bool) -> Result<Carried> {
+pub(super) fn carried(
+    keeper: &dyn Companions,
+    record: &Record<'_>,
+    check: Check,
+    is_untold: bool,
+) -> Result<CarriedCompanions> {
     let (companions, left_out) = match check {
         Check::CompanionDamaged => match mended(keeper, record) {
             Some(mended) => (mended.companions, mended.left_out),
-            None => return Ok(Carried { companions: None, left_out: vec!["what stands"] }),
+            None => return Ok(CarriedCompanions { companions: None, left_out: vec!["what stands"] }),
         },
         _ => (record.companion.to_vec(), Vec::new()),
     };
@@ -42,7 +47,7 @@ pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check
     let key_hash = hash(record.key);
     let stands_elsewhere = || matches!(Stamp::standing(&unbound, key_hash), Ok(Some(Stamp { elsewhere: true, .. })));
     let companions = if is_untold && !stands_elsewhere() { unbound } else { told(&unbound, key_hash)? };
-    Ok(Carried { companions: Some(companions), left_out })
+    Ok(CarriedCompanions { companions: Some(companions), left_out })
 }
 
 /// Returns companions as they were before their record had a seqno: with the seal itself in place of the bound word.

@@ -22,7 +22,7 @@ mod report;
 mod salvage;
 mod scrub;
 mod spans;
-mod turns;
+mod table_queue;
 mod values;
 mod verify;
 

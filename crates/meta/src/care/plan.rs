@@ -40,7 +40,11 @@ pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summ
 
 /// Returns the gaps before the first and behind the last position found in a table, within its range `all`. There is no
 /// gap at an end if the expected boundary key was found there.
-pub(super) fn gaps_at_ends(order: &Order, ends: Option<&(Place, Place)>, all: &Fence) -> [Option<Fence>; 2] {
+pub(super) fn gaps_at_ends(
+    order: &Order,
+    ends: Option<&(KeyPosition, KeyPosition)>,
+    all: &Fence,
+) -> [Option<Fence>; 2] {
     let Some((first, last)) = ends else { return [Some(all.clone()), None] };
     let is_short = |low: &[u8], high: &[u8]| order.compare(low, high).is_lt();
     let before = is_short(&all.from.0, &first.0).then(|| between(order, None, Some(first), all)).flatten();
@@ -129,36 +133,41 @@ fn few(terms: &[(usize, u64)], count: usize, sum: u64) -> Option<Vec<usize>> {
 
 /// A piece of a damaged table, in internal key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece<R> {
+pub(super) enum TablePiece<R> {
     /// A record that was found.
     Record(R),
     /// A gap in which records may have been lost.
     Gap(Fence),
 }
 
-impl Piece<OwnedRecord> {
+impl TablePiece<OwnedRecord> {
     /// Returns the first position of the piece.
-    pub(super) fn begin(&self) -> Place {
+    pub(super) fn begin(&self) -> KeyPosition {
         match self {
-            Piece::Record(record) => (record.key.clone(), record.seqno),
-            Piece::Gap(gap) => gap.from.clone(),
+            TablePiece::Record(record) => (record.key.clone(), record.seqno),
+            TablePiece::Gap(gap) => gap.from.clone(),
         }
     }
 
     /// Returns the last position of the piece.
-    pub(super) fn end(&self) -> Place {
+    pub(super) fn end(&self) -> KeyPosition {
         match self {
-            Piece::Record(record) => (record.key.clone(), record.seqno),
-            Piece::Gap(gap) => gap.to.clone(),
+            TablePiece::Record(record) => (record.key.clone(), record.seqno),
+            TablePiece::Gap(gap) => gap.to.clone(),
         }
     }
 }
 
 /// A position in internal key order.
-pub(super) type Place = (Vec<u8>, Seqno);
+pub(super) type KeyPosition = (Vec<u8>, Seqno);
 
 /// Returns the span between two records, excluding both; `None` if no position fits between them.
-pub(super) fn between(order: &Order, left: Option<&Place>, right: Option<&Place>, span: &Fence) -> Option<Fence> {
+pub(super) fn between(
+    order: &Order,
+    left: Option<&KeyPosition>,
+    right: Option<&KeyPosition>,
+    span: &Fence,
+) -> Option<Fence> {
     let mut fence = span.clone();
     if let Some((key, seqno)) = left {
         let behind = match seqno.checked_sub(1) {
@@ -177,11 +186,11 @@ pub(super) fn between(order: &Order, left: Option<&Place>, right: Option<&Place>
     is_span.then_some(fence)
 }
 
-fn later(order: &Order, a: Place, b: Place) -> Place {
+fn later(order: &Order, a: KeyPosition, b: KeyPosition) -> KeyPosition {
     if order.compare_internal((&a.0, a.1), (&b.0, b.1)).is_lt() { b } else { a }
 }
 
-fn earlier(order: &Order, a: Place, b: Place) -> Place {
+fn earlier(order: &Order, a: KeyPosition, b: KeyPosition) -> KeyPosition {
     if order.compare_internal((&a.0, a.1), (&b.0, b.1)).is_gt() { b } else { a }
 }
 

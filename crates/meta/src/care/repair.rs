@@ -35,10 +35,10 @@ mod fill;
 mod walk;
 
 use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
-use super::plan::{self, Piece, Place};
+use super::plan::{self, KeyPosition, TablePiece};
 use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread};
 use super::spans::Spans;
-use super::turns::{Turn, Turns};
+use super::table_queue::{TableQueue, TableStep};
 use super::verify::look_at;
 
 /// Repairs every damaged table of a store; with `accept_loss` it also removes every lost range. Damage that cannot be
@@ -48,13 +48,13 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
     let families = db.families();
     let mut waiting = Vec::new();
     for family in &families {
-        waiting.push(Turns::of(db, family)?);
+        waiting.push(TableQueue::of(db, family)?);
     }
-    let total = waiting.iter().map(Turns::bytes).sum();
+    let total = waiting.iter().map(TableQueue::bytes).sum();
     let mut progress = Progress { total, ..Progress::default() };
     for (family, turns) in families.iter().zip(&mut waiting) {
         let (barred, mut kept) = (db.barred_tables(family), BTreeSet::new());
-        while let Some(Turn { bytes, table, .. }) = turns.next_turn(db)? {
+        while let Some(TableStep { bytes, table, .. }) = turns.next_turn(db)? {
             let mut ended = Ended::Done;
             if let Some(table) = &table {
                 ended = repair_table(db, table, barred.contains(&table.meta().number), &options, &mut report)?;
@@ -156,7 +156,7 @@ fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
 
 /// Returns the earlier gaps that are closed now.
 fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
-    let left: HashSet<(&Place, &Place)> = left.iter().map(|gap| (&gap.from, &gap.to)).collect();
+    let left: HashSet<(&KeyPosition, &KeyPosition)> = left.iter().map(|gap| (&gap.from, &gap.to)).collect();
     before.into_iter().filter(|gap| !left.contains(&(&gap.from, &gap.to))).collect()
 }
 
@@ -168,7 +168,7 @@ struct Mending<'a, 'o> {
     /// The table, opened from its readable parts; `None` if nothing is readable.
     open: Option<Arc<Table>>,
     options: &'a RepairOptions<'o>,
-    pieces: Vec<Piece<OwnedRecord>>,
+    pieces: Vec<TablePiece<OwnedRecord>>,
     findings: Vec<Finding>,
     /// Steps that were tried for the remaining losses.
     steps: Vec<Step>,
@@ -258,9 +258,9 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     fn gaps(&self) -> Vec<Fence> {
-        let gap = |piece: &Piece<OwnedRecord>| match piece {
-            Piece::Gap(fence) => Some(fence.clone()),
-            Piece::Record(_) => None,
+        let gap = |piece: &TablePiece<OwnedRecord>| match piece {
+            TablePiece::Gap(fence) => Some(fence.clone()),
+            TablePiece::Record(_) => None,
         };
         self.pieces.iter().filter_map(gap).collect()
     }
@@ -277,7 +277,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn is_whole(&mut self) -> bool {
         let whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
         if whole {
-            self.pieces.retain(|piece| matches!(piece, Piece::Record(_)));
+            self.pieces.retain(|piece| matches!(piece, TablePiece::Record(_)));
         }
         whole
     }
@@ -379,8 +379,8 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// Returns the positions of all found records.
     fn found(&self) -> HashSet<(&[u8], Seqno)> {
         let records = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Record(record) => Some(record),
-            Piece::Gap(_) => None,
+            TablePiece::Record(record) => Some(record),
+            TablePiece::Gap(_) => None,
         });
         records.map(|record| (&record.key[..], record.seqno)).collect()
     }
@@ -494,8 +494,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         let records: Vec<OwnedRecord> = std::mem::take(&mut self.pieces)
             .into_iter()
             .filter_map(|piece| match piece {
-                Piece::Record(record) => Some(record),
-                Piece::Gap(_) => None,
+                TablePiece::Record(record) => Some(record),
+                TablePiece::Gap(_) => None,
             })
             .collect();
         let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
@@ -568,7 +568,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// Returns the handler's events for a gap: one per readable record in it, or one for the gap.
     fn events(&self, gap: &Fence, found: &HashSet<(&[u8], Seqno)>) -> Vec<Corrupted> {
         let order = self.table.family().order();
-        let event = |span: (Place, Place)| Corrupted {
+        let event = |span: (KeyPosition, KeyPosition)| Corrupted {
             file: gap.file.clone(),
             offset: gap.offset,
             family: self.table.family().name().to_owned(),
@@ -576,7 +576,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             verdict: gap.verdict,
         };
         let suspects = self.suspects_at(gap.offset, found).into_iter();
-        let mut places: Vec<Place> = suspects.map(|suspect| (suspect.key, suspect.seqno)).collect();
+        let mut places: Vec<KeyPosition> = suspects.map(|suspect| (suspect.key, suspect.seqno)).collect();
         places.retain(|(key, seqno)| plan::stands_in(order, gap, key, *seqno));
         places.dedup();
         match places.is_empty() {

@@ -55,7 +55,7 @@ use unread::{Met, Unread};
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
-use super::plan::{self, Place};
+use super::plan::{self, KeyPosition};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 use super::spans::Spans;
@@ -214,7 +214,7 @@ struct Taker {
 }
 
 /// A table that was read without a manifest, kept to find tables that may have replaced each other.
-struct Seen {
+struct SeenTable {
     family: u32,
     name: String,
     number: u64,
@@ -246,7 +246,7 @@ struct Salvage<'a> {
     /// The greatest seqno in any table of any family.
     in_tables: Seqno,
     /// Tables whose properties are readable.
-    seen: Vec<Seen>,
+    seen: Vec<SeenTable>,
     /// Tables whose properties are lost.
     strays: Vec<String>,
     /// Names of the tables that were read without a manifest, by uid.
@@ -367,7 +367,7 @@ impl Salvage<'_> {
 
     /// Reports the facts that are unknown without a manifest.
     fn without_manifest(&mut self, error: &Error) {
-        let may_have_replaced = |old: &Seen, new: &Seen| {
+        let may_have_replaced = |old: &SeenTable, new: &SeenTable| {
             let order = self.order_of(old.family);
             old.family == new.family
                 && old.number < new.number
@@ -451,7 +451,7 @@ impl Salvage<'_> {
     }
 
     /// Copies the records of a table. Returns its description, if no manifest has one.
-    fn table(&mut self, name: &str, known: Option<&Named>) -> Result<Option<Seen>> {
+    fn table(&mut self, name: &str, known: Option<&Named>) -> Result<Option<SeenTable>> {
         self.report.files += 1;
         let table = match self.open(name, known) {
             Ok(table) => table,
@@ -475,8 +475,8 @@ impl Salvage<'_> {
         let keeper = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
         let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
-        let mut ends = None::<(Place, Place)>;
-        let mut reach = |from: Place, to: Place| match &mut ends {
+        let mut ends = None::<(KeyPosition, KeyPosition)>;
+        let mut reach = |from: KeyPosition, to: KeyPosition| match &mut ends {
             Some((_, last)) => *last = to,
             None => ends = Some((from, to)),
         };
@@ -526,7 +526,7 @@ impl Salvage<'_> {
             _ => return Ok(None),
         };
         let keys = (properties.smallest.clone(), properties.largest.clone());
-        Ok(Some(Seen { family: id, name: name.to_owned(), number, keys, seqnos }))
+        Ok(Some(SeenTable { family: id, name: name.to_owned(), number, keys, seqnos }))
     }
 
     /// Handles a table that cannot be read at all.

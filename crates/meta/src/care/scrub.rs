@@ -3,8 +3,8 @@
 //! Tables are checked in the order of family and number, block by block. A pass that stops early returns a token, and
 //! the next pass resumes there. Concurrent compactions are harmless: a removed table was verified by the compaction
 //! that replaced it, and the new table has a higher number. The next pass checks the new table, except for values that
-//! a compaction took over without reading (`Turns`). So only the current table is held: tables that are replaced during
-//! a pass, which may take hours, can be deleted.
+//! a compaction took over without reading (`TableQueue`). So only the current table is held: tables that are replaced
+//! during a pass, which may take hours, can be deleted.
 
 use waxseal_lsm::db::{Db, TableRef};
 use waxseal_lsm::error::{ErrorKind, Result};
@@ -13,7 +13,7 @@ use waxseal_lsm::ledger::Ledger;
 use super::options::{Progress, ScrubOptions, cancelled, goes_on};
 use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
-use super::turns::{Turn, Turns};
+use super::table_queue::{TableQueue, TableStep};
 use super::values::{Which, values_are_whole};
 use super::verify::look_at;
 
@@ -28,13 +28,13 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let mut families = Vec::new();
     for family in db.families().iter().filter(|family| family.id() >= resume.family) {
         let first = if family.id() == resume.family { resume.table } else { 0 };
-        families.push(Turns::of(db, family)?.by_number_from(first));
+        families.push(TableQueue::of(db, family)?.by_number_from(first));
     }
-    let total = families.iter().map(Turns::bytes).sum();
+    let total = families.iter().map(TableQueue::bytes).sum();
     let progress = Progress { total, ..Progress::default() };
     let mut pace = Pace { started: db.clock().monotonic_nanos(), read: 0, progress, through: 0, is_ended: false };
     for turns in &mut families {
-        while let Some(Turn { bytes, table, .. }) = turns.next_turn(db)? {
+        while let Some(TableStep { bytes, table, .. }) = turns.next_turn(db)? {
             pace.through = pace.progress.done + bytes;
             pace.progress.found = report.damage.len() as u64;
             if let Some(table) = table {

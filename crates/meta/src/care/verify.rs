@@ -23,9 +23,9 @@ use waxseal_lsm::values::BlobBuffer;
 use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
-use super::turns::{Turn, Turns};
+use super::table_queue::{TableQueue, TableStep};
 use super::values::{Which, look_at_values, stored_bytes, tell_of_value};
-use crate::beside::Beside;
+use crate::annotations::Annotations;
 use crate::stamped::is_stamp_hit;
 
 /// Verifies every table, block and record of an open store, its memtables, log and manifest, concurrently with readers
@@ -35,13 +35,13 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     let families = chosen(db, options.families.as_deref())?;
     let mut waiting = Vec::new();
     for family in &families {
-        waiting.push(Turns::of(db, family)?);
+        waiting.push(TableQueue::of(db, family)?);
     }
-    let tables: u64 = waiting.iter().map(Turns::bytes).sum();
+    let tables: u64 = waiting.iter().map(TableQueue::bytes).sum();
     let logged = families.iter().map(|family| bytes_in_memory(db, family)).sum::<Result<u64>>()?;
     let mut progress = Progress { total: tables + logged, ..Progress::default() };
     for turns in &mut waiting {
-        while let Some(Turn { bytes, table, missed }) = turns.next_turn(db)? {
+        while let Some(TableStep { bytes, table, missed }) = turns.next_turn(db)? {
             let (through, mut is_ended) = (progress.done + bytes, false);
             progress.found = report.damage.len() as u64;
             if let Some(table) = table {
@@ -305,7 +305,7 @@ fn tell(table: &TableRef, finding: Finding, report: &mut Report) {
 /// Returns a name for the damaged companion of an intact record.
 fn hit_part(record: &Record<'_>) -> &'static str {
     let key_hash = hash(record.key);
-    let beside = Beside::read(record.companion).unwrap_or_default();
+    let beside = Annotations::read(record.companion).unwrap_or_default();
     if is_stamp_hit(record.companion, key_hash) {
         "the stamp"
     } else if beside.entries().any(|entry| entry.is_ok_and(|entry| !entry.is_whole(key_hash))) {

@@ -27,7 +27,7 @@ use waxseal_lsm::version::{self, Contents, Foreign, Marked};
 
 use super::header::{self, File, Manifest};
 use super::left_behind::{LeftBehind, Outlet};
-use super::pairing::{Pairing, Written};
+use super::pairing::{Pairing, PairingOutput};
 use super::row;
 use super::{Form, Versions, has_end, has_seal, term_of};
 use crate::provider::LABELS;
@@ -73,7 +73,7 @@ impl Policy {
 
 /// An export request.
 #[derive(Clone, Debug)]
-pub struct Export<'a> {
+pub struct ExportRequest<'a> {
     /// The policy for companions.
     pub policy: Policy,
     /// Key ranges, ascending and disjoint.
@@ -86,11 +86,11 @@ pub struct Export<'a> {
     pub seqno: Option<Seqno>,
 }
 
-impl Default for Export<'_> {
+impl Default for ExportRequest<'_> {
     /// The newest version of every key, with its seal and labels.
     fn default() -> Self {
         let bounds = vec![(Bound::Unbounded, Bound::Unbounded)];
-        Export { policy: Policy::default(), bounds, at: At::Latest, versions: Versions::Newest, seqno: None }
+        ExportRequest { policy: Policy::default(), bounds, at: At::Latest, versions: Versions::Newest, seqno: None }
     }
 }
 
@@ -124,7 +124,7 @@ const WARNING: &str = "rows in the paper's form are tombstones to the receiver: 
 /// Errors: `Invalid` for overlapping ranges, or naming a key that the policy cannot carry, before anything is written;
 /// `Invalid` naming a record that expires under a policy without expiry times; `Corruption`, with file and offset, for
 /// a record that does not match its seal. After an error the written files are removed.
-pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<'_>) -> Result<Exported> {
+pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &ExportRequest<'_>) -> Result<Exported> {
     check_request(family.order(), request)?;
     let snapshot = match request.at {
         At::Snapshot(snapshot) => snapshot.clone(),
@@ -156,7 +156,7 @@ pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<
     outcome.and_then(|exported| unmarked.map(|()| exported))
 }
 
-fn check_request(order: &Order, request: &Export<'_>) -> Result<()> {
+fn check_request(order: &Order, request: &ExportRequest<'_>) -> Result<()> {
     let end = |bound: &Bound<Vec<u8>>| match bound {
         Bound::Included(key) => Some((key.clone(), true)),
         Bound::Excluded(key) => Some((key.clone(), false)),
@@ -188,7 +188,7 @@ struct Giver<'a> {
     db: &'a Db,
     family: &'a Family,
     snapshot: &'a Snapshot,
-    request: &'a Export<'a>,
+    request: &'a ExportRequest<'a>,
     /// The time that decides which records have expired.
     now: u64,
 }
@@ -205,7 +205,7 @@ impl Giver<'_> {
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;
             while let Some((record, source)) = raw.next()? {
-                if has_rows && row::Form::Faithful.read(&record).is_some() {
+                if has_rows && row::RowForm::Faithful.read(&record).is_some() {
                     continue;
                 }
                 check(&**keeper, &record, source)?;
@@ -258,10 +258,10 @@ impl Giver<'_> {
         let (keeper, request) = (self.db.keeper(), self.request);
         let sealed = matches!(request.policy, Policy::Companion { .. });
         let writer_keeper: Arc<dyn Companions> = if sealed { keeper.clone() } else { Arc::new(Plain) };
-        let mut tables = Tables::new(self.family, writer_keeper, request.seqno.unwrap_or(0));
-        let mut beside = Tables::new(self.family, Arc::new(Plain), 0);
-        let written = if request.policy == Policy::PaperSafe { Written::SafeRows } else { Written::Both };
-        let mut pairing = Pairing::new(row::Form::Literal, written, Box::new(|_| Ok(())));
+        let mut tables = ExportTables::new(self.family, writer_keeper, request.seqno.unwrap_or(0));
+        let mut beside = ExportTables::new(self.family, Arc::new(Plain), 0);
+        let written = if request.policy == Policy::PaperSafe { PairingOutput::SafeRows } else { PairingOutput::Both };
+        let mut pairing = Pairing::new(row::RowForm::Literal, written, Box::new(|_| Ok(())));
         let mut outlet = Outlet::new(&request.policy);
         let (mut built, mut portable) = (Vec::new(), Vec::new());
         let (mut records, mut unsealed, mut sum, mut companion_bytes) = (0, 0, 0u64, 0);
@@ -365,7 +365,7 @@ impl Sinks<'_> {
 }
 
 /// A sequence of tables with ascending keys.
-struct Tables {
+struct ExportTables {
     settings: WriterSettings,
     table_bytes: u64,
     keeper: Arc<dyn Companions>,
@@ -382,8 +382,8 @@ struct OpenTable {
     rows: u64,
 }
 
-impl Tables {
-    fn new(family: &Family, keeper: Arc<dyn Companions>, base_seqno: Seqno) -> Tables {
+impl ExportTables {
+    fn new(family: &Family, keeper: Arc<dyn Companions>, base_seqno: Seqno) -> ExportTables {
         let options = family.options();
         let settings = WriterSettings {
             order: family.order().clone(),
@@ -399,7 +399,7 @@ impl Tables {
             store: None, // whoever imports it copies its records
         };
         let table_bytes = options.table_bytes;
-        Tables { settings, table_bytes, keeper, open: None, files: Vec::new(), key: Vec::new() }
+        ExportTables { settings, table_bytes, keeper, open: None, files: Vec::new(), key: Vec::new() }
     }
 
     /// Returns the table for a record. A new table begins only before another key.

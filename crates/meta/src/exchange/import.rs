@@ -26,10 +26,10 @@ use waxseal_lsm::seam::{Companions, Plain, Protection, RecordSource, RowRewriter
 use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
-use super::pairing::{Fault, Pairing, Tally, Written};
+use super::pairing::{Pairing, PairingCounts, PairingFault, PairingOutput};
 use super::row;
 use super::{Form, has_end, has_seal, term_of};
-use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
+use crate::annotations::{Annotations, SEAL_BYTES, put_without_stamp};
 
 /// Maximum length of an `EXCHANGE` file, which needs a hundred bytes per table.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -71,7 +71,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
     }
     let receiver = Receiver::new(db, family, manifest.form);
     let mut tables = Vec::new();
-    let mut found = Counted::default();
+    let mut found = TableCounts::default();
     for file in &manifest.files {
         let expected = Expected { uid: file.uid, size: file.size, digest: file.digest };
         let table = receiver.open(env, &dir.join(&file.name), Some(expected))?;
@@ -98,7 +98,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
 pub fn import_tables(db: &Db, family: &Family, env: &Env, paths: &[PathBuf], form: Form) -> Result<Imported> {
     let receiver = Receiver::new(db, family, form);
     let mut tables = Vec::new();
-    let mut found = Counted::default();
+    let mut found = TableCounts::default();
     for path in paths {
         let table = receiver.open(env, path, None)?;
         found.merge(&receiver.walk(&table)?);
@@ -139,7 +139,7 @@ fn would_stay(key: &[u8]) -> Error {
 
 /// The counts of a walk over a table.
 #[derive(Clone, Copy, Default)]
-struct Counted {
+struct TableCounts {
     records: u64,
     rows: u64,
     sealed: u64,
@@ -150,8 +150,8 @@ struct Counted {
     sum: u64,
 }
 
-impl Counted {
-    fn merge(&mut self, other: &Counted) {
+impl TableCounts {
+    fn merge(&mut self, other: &TableCounts) {
         self.records += other.records;
         self.rows += other.rows;
         self.sealed += other.sealed;
@@ -194,10 +194,10 @@ impl Receiver<'_> {
     }
 
     /// Reads a whole table, checking every checksum and every record's seal.
-    fn walk(&self, table: &Arc<Table>) -> Result<Counted> {
+    fn walk(&self, table: &Arc<Table>) -> Result<TableCounts> {
         let keeper = self.db.keeper();
         let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
-        let mut counted = Counted::default();
+        let mut counted = TableCounts::default();
         let known = self.is_known(table.protection());
         let reads: &dyn Companions = if known { &**keeper } else { &Plain };
         let rows = self.form.rows();
@@ -228,13 +228,13 @@ impl Receiver<'_> {
         self.db.keeper().protection() != Protection::None && protection != Protection::Foreign
     }
 
-    fn take_in(&self, tables: &[Arc<Table>], counted: Counted) -> Result<Imported> {
+    fn take_in(&self, tables: &[Arc<Table>], counted: TableCounts) -> Result<Imported> {
         if counted.ends > 0 {
             self.refuse_ends(tables)?;
         }
         let tally = match self.form.rows() {
             Some(form) => bind_rows(form, &mut *self.cursor(tables))?,
-            None => Tally::default(),
+            None => PairingCounts::default(),
         };
         let ingested = self.db.ingest(self.family, &mut || Ok(self.incoming(tables)))?;
         Ok(Imported {
@@ -286,13 +286,13 @@ impl Receiver<'_> {
 }
 
 /// Checks all pairs of versions and rows, up to the first mismatching version.
-pub(super) fn bind_rows(form: row::Form, cursor: &mut dyn Cursor) -> Result<Tally> {
-    let on_fault = Box::new(|fault: &Fault| {
+pub(super) fn bind_rows(form: row::RowForm, cursor: &mut dyn Cursor) -> Result<PairingCounts> {
+    let on_fault = Box::new(|fault: &PairingFault| {
         let key_range = Some((fault.key.clone(), fault.key.clone()));
         let damage = Damage { verdict: error::Verdict::Seal, key_range, ..Damage::default() };
         Err(Error::corruption(damage, "a record is not what the row beside it says"))
     });
-    let mut pairing = Pairing::new(form, Written::Nothing, on_fault);
+    let mut pairing = Pairing::new(form, PairingOutput::Nothing, on_fault);
     cursor.first()?;
     while cursor.valid() {
         interrupt::check()?;
@@ -322,7 +322,8 @@ impl WithoutStamps {
         if self.inner.valid() {
             let companions = self.inner.record().companion;
             // Companions that cannot be decoded are passed on unchanged, so that they are rejected later.
-            if companions.len() > SEAL_BYTES && Beside::read(companions).is_ok_and(|beside| beside.stamp.is_some()) {
+            if companions.len() > SEAL_BYTES && Annotations::read(companions).is_ok_and(|beside| beside.stamp.is_some())
+            {
                 let mut out = Vec::new();
                 put_without_stamp(companions, &mut out)?;
                 self.companion = Some(out);
@@ -373,7 +374,7 @@ impl Cursor for WithoutStamps {
 /// A cursor that skips rows in the paper's form.
 struct WithoutRows {
     inner: Box<dyn Cursor>,
-    form: row::Form,
+    form: row::RowForm,
 }
 
 impl WithoutRows {

@@ -7,7 +7,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::companion;
 
 use super::Policy;
-use crate::beside::STAMP;
+use crate::annotations::STAMP;
 
 /// Metadata and expired records that an export left in its store.
 ///

@@ -24,7 +24,7 @@ mod left_behind;
 pub mod pairing;
 pub mod row;
 
-pub use export::{Export, Exported, Policy, export};
+pub use export::{ExportRequest, Exported, Policy, export};
 pub use header::Manifest;
 pub use import::{Imported, import, import_tables};
 pub use left_behind::LeftBehind;
@@ -35,7 +35,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::Companions;
 
-use crate::beside::{Beside, may_have_entries};
+use crate::annotations::{Annotations, may_have_entries};
 use crate::keeper::seal_of;
 use crate::provider::EXPIRY;
 use crate::seal::Seal;
@@ -63,11 +63,11 @@ impl Form {
     }
 
     /// Returns how its rows are recognized; `None` if it has no rows.
-    fn rows(self) -> Option<row::Form> {
+    fn rows(self) -> Option<row::RowForm> {
         match self {
             Form::Plain | Form::Sealed => None,
-            Form::PaperSafe => Some(row::Form::Safe),
-            Form::PaperLiteral => Some(row::Form::Literal),
+            Form::PaperSafe => Some(row::RowForm::Safe),
+            Form::PaperLiteral => Some(row::RowForm::Literal),
         }
     }
 }
@@ -103,7 +103,7 @@ fn has_seal(companions: &[u8]) -> bool {
 /// Returns true if a record has an expiry time, whether or not this store applies it.
 fn has_end(companions: &[u8]) -> bool {
     may_have_entries(companions)
-        && Beside::read(companions).and_then(|beside| beside.entry(EXPIRY)).is_ok_and(|entry| entry.is_some())
+        && Annotations::read(companions).and_then(|beside| beside.entry(EXPIRY)).is_ok_and(|entry| entry.is_some())
 }
 
 /// Returns a record's contribution to an export's sum of seals. A record without a seal contributes the seal it would
@@ -113,7 +113,7 @@ fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
     if own != 0 {
         return own;
     }
-    let whole = Beside::read(record.companion)
+    let whole = Annotations::read(record.companion)
         .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside))
         .unwrap_or_else(|_| Seal::of_record(record)); // undecodable companions are not covered
     whole.number()

@@ -19,8 +19,8 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{PassRecord, Protection, RecordSource, RowRewriter};
 
-use super::row::{Form, MARK, Stored, check, encode_safe, key_of, word};
-use crate::verdict::{Verdict, paper};
+use super::row::{MARK, RowForm, StoredChecksum, check, encode_safe, key_of, word};
+use crate::verdict::{SealVerdict, paper};
 
 /// Larger groups are emitted before their clusters end.
 const GROUP_BYTES: usize = 1 << 20;
@@ -30,7 +30,7 @@ const MAP_ENTRY_BYTES: u64 = 16;
 
 /// The counts of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct PairingCounts {
     /// Versions that are not rows.
     pub versions: u64,
     /// Rows that match their version.
@@ -51,9 +51,9 @@ pub struct Tally {
     pub peak_map_bytes: u64,
 }
 
-impl Tally {
+impl PairingCounts {
     /// Adds the counts of another pass.
-    pub fn merge(&mut self, other: &Tally) {
+    pub fn merge(&mut self, other: &PairingCounts) {
         self.versions += other.versions;
         self.bound += other.bound;
         self.rewritten += other.rewritten;
@@ -68,24 +68,24 @@ impl Tally {
 
 /// A version that does not match its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PairingFault {
     /// The user key.
     pub key: Vec<u8>,
     /// The version.
     pub seqno: Seqno,
     /// The paper's branch for the version.
-    pub verdict: Verdict,
+    pub verdict: SealVerdict,
 }
 
 /// Called for mismatching versions. An error ends the pass; otherwise version and row are copied unchanged.
-pub type OnFault = Box<dyn FnMut(&Fault) -> Result<()> + Send>;
+pub type OnFault = Box<dyn FnMut(&PairingFault) -> Result<()> + Send>;
 
 /// Called with the counts at the end of the pass.
-pub type OnEnd = Box<dyn FnMut(&Tally) + Send>;
+pub type OnEnd = Box<dyn FnMut(&PairingCounts) + Send>;
 
 /// The output of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Written {
+pub enum PairingOutput {
     /// Versions and their rows.
     Both,
     /// Only rows, one for all versions of a key, in the safe form.
@@ -96,15 +96,15 @@ pub enum Written {
 
 /// The state of one pass.
 pub struct Pairing {
-    form: Form,
-    written: Written,
+    form: RowForm,
+    written: PairingOutput,
     /// Clusters whose rows may still follow; each key lies within the previous key's span.
     open: Vec<Cluster>,
     map_entries: u64,
     group: Vec<PassRecord>,
     group_bytes: usize,
     ready: VecDeque<Vec<PassRecord>>,
-    tally: Tally,
+    tally: PairingCounts,
     on_fault: OnFault,
     on_end: Option<OnEnd>,
 }
@@ -121,12 +121,12 @@ struct Version {
     word: u64,
     stays: bool,
     from_memory: bool,
-    row: Option<Stored>,
+    row: Option<StoredChecksum>,
 }
 
 impl Pairing {
     /// Creates a pass that reads rows of this form; `on_fault` is called for mismatching versions.
-    pub fn new(form: Form, written: Written, on_fault: OnFault) -> Pairing {
+    pub fn new(form: RowForm, written: PairingOutput, on_fault: OnFault) -> Pairing {
         Pairing {
             form,
             written,
@@ -135,7 +135,7 @@ impl Pairing {
             group: Vec::new(),
             group_bytes: 0,
             ready: VecDeque::new(),
-            tally: Tally::default(),
+            tally: PairingCounts::default(),
             on_fault,
             on_end: None,
         }
@@ -148,7 +148,7 @@ impl Pairing {
     }
 
     /// Returns the counts so far.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &PairingCounts {
         &self.tally
     }
 
@@ -157,7 +157,7 @@ impl Pairing {
         while let Some(cluster) = self.open.last() {
             let is_over = next.is_none_or(|next| match compare_row_key(&cluster.key, next) {
                 Ordering::Less => true,
-                Ordering::Equal => self.written == Written::SafeRows,
+                Ordering::Equal => self.written == PairingOutput::SafeRows,
                 Ordering::Greater => false,
             });
             if !is_over {
@@ -179,15 +179,17 @@ impl Pairing {
                     true => self.tally.created_from_memory += 1,
                     false => self.tally.created_from_table += 1,
                 }
-                Stored::new(version.seqno, version.word)
+                StoredChecksum::new(version.seqno, version.word)
             }));
         }
         let key = key_of(&cluster.key);
         match self.written {
-            Written::Nothing => {}
-            Written::SafeRows if rows.is_empty() => {}
-            Written::SafeRows => self.put_row(key, 0, encode_safe(&rows)),
-            Written::Both => rows.iter().for_each(|row| self.put_row(key.clone(), row.seqno, row.encode().to_vec())),
+            PairingOutput::Nothing => {}
+            PairingOutput::SafeRows if rows.is_empty() => {}
+            PairingOutput::SafeRows => self.put_row(key, 0, encode_safe(&rows)),
+            PairingOutput::Both => {
+                rows.iter().for_each(|row| self.put_row(key.clone(), row.seqno, row.encode().to_vec()))
+            }
         }
     }
 
@@ -225,7 +227,7 @@ impl Pairing {
     }
 
     /// Checks one version against its row.
-    fn bind(&mut self, key: &[u8], stored: Stored) -> Result<()> {
+    fn bind(&mut self, key: &[u8], stored: StoredChecksum) -> Result<()> {
         let cluster = self.open.iter_mut().rfind(|cluster| cluster.key == key);
         let version =
             cluster.and_then(|cluster| cluster.versions.iter_mut().find(|version| version.seqno == stored.seqno));
@@ -235,18 +237,18 @@ impl Pairing {
         };
         let verdict = paper(stored.word, stored.check, version.word, check);
         match verdict {
-            Verdict::Validated => {
+            SealVerdict::Validated => {
                 self.tally.bound += 1;
                 version.row = Some(stored);
             }
             verdict if verdict.serves() => {
                 self.tally.rewritten += 1;
-                version.row = Some(Stored::new(version.seqno, version.word));
+                version.row = Some(StoredChecksum::new(version.seqno, version.word));
             }
             verdict => {
                 version.row = Some(stored);
                 self.tally.corrupted += 1;
-                let fault = Fault { key: key.to_vec(), seqno: stored.seqno, verdict };
+                let fault = PairingFault { key: key.to_vec(), seqno: stored.seqno, verdict };
                 (self.on_fault)(&fault)?;
             }
         }
@@ -275,7 +277,7 @@ impl RowRewriter for Pairing {
         }
         self.map_entries += 1;
         self.tally.peak_map_bytes = self.tally.peak_map_bytes.max(self.map_entries * MAP_ENTRY_BYTES);
-        if stays && self.written == Written::Both {
+        if stays && self.written == PairingOutput::Both {
             self.group_bytes += record.key.len() + record.value.len();
             self.group.push(PassRecord::copy(record, source.protection));
             if self.group_bytes > GROUP_BYTES {
@@ -369,18 +371,18 @@ mod tests {
         /// A flush gives every version its row, in order; a second pass matches all of them and changes nothing.
         #[test]
         fn every_version_has_its_row_behind_its_cluster(records in stores()) {
-            let mut flush = Pairing::new(Form::Faithful, Written::Both, carried());
+            let mut flush = Pairing::new(RowForm::Faithful, PairingOutput::Both, carried());
             let groups = drive(&mut flush, &records, "", &[]);
             let written: Vec<Owned> = groups.concat();
             prop_assert_eq!(flush.tally().created_from_memory, records.len() as u64);
             prop_assert_eq!(written.len(), 2 * records.len());
             prop_assert!(written.is_sorted_by(|a, b| (&a.0, b.1) < (&b.0, a.1)));
             for group in &groups {
-                let rows: Vec<&Owned> = group.iter().filter(|owned| Form::Literal.read(&record(owned)).is_some()).collect();
+                let rows: Vec<&Owned> = group.iter().filter(|owned| RowForm::Literal.read(&record(owned)).is_some()).collect();
                 prop_assert_eq!(2 * rows.len(), group.len(), "a cluster is not torn apart");
             }
-            for form in [Form::Faithful, Form::Literal] {
-                let mut again = Pairing::new(form, Written::Both, carried());
+            for form in [RowForm::Faithful, RowForm::Literal] {
+                let mut again = Pairing::new(form, PairingOutput::Both, carried());
                 prop_assert_eq!(drive(&mut again, &written, "000001.tbl", &[]).concat(), written.clone());
                 let tally = *again.tally();
                 prop_assert_eq!((tally.bound, tally.orphans, tally.created_from_table), (records.len() as u64, 0, 0));
@@ -391,31 +393,31 @@ mod tests {
         /// The row of a dropped version is dropped, and no other.
         #[test]
         fn a_row_goes_with_its_version(records in stores(), every in 1usize..5) {
-            let written = drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &records, "", &[]).concat();
-            let is_version = |owned: &Owned| Form::Literal.read(&record(owned)).is_none();
+            let written = drive(&mut Pairing::new(RowForm::Faithful, PairingOutput::Both, carried()), &records, "", &[]).concat();
+            let is_version = |owned: &Owned| RowForm::Literal.read(&record(owned)).is_none();
             let dropped: Vec<usize> = (0..written.len()).filter(|at| at % every == 0 && is_version(&written[*at])).collect();
             let stays: Vec<Owned> = written.iter().enumerate().filter(|(at, owned)| is_version(owned) && !dropped.contains(at))
                 .map(|(_, owned)| owned.clone()).collect();
-            let mut pass = Pairing::new(Form::Faithful, Written::Both, carried());
+            let mut pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, carried());
             let left = drive(&mut pass, &written, "000001.tbl", &dropped).concat();
             prop_assert_eq!(pass.tally().orphans, 0);
-            let expected = drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &stays, "", &[]).concat();
+            let expected = drive(&mut Pairing::new(RowForm::Faithful, PairingOutput::Both, carried()), &stays, "", &[]).concat();
             prop_assert_eq!(left, expected);
         }
 
         /// Safe rows: one for each key, at seqno 0, in order.
         #[test]
         fn safe_rows_speak_for_all_versions_of_a_key(records in stores()) {
-            let mut pass = Pairing::new(Form::Safe, Written::SafeRows, carried());
+            let mut pass = Pairing::new(RowForm::Safe, PairingOutput::SafeRows, carried());
             let rows = drive(&mut pass, &records, "", &[]).concat();
             prop_assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
             let mut told = BTreeMap::new();
             for row in &rows {
                 prop_assert_eq!((row.1, row.2), (0, Kind::Delete));
-                let (key, versions) = Form::Safe.read(&record(row)).unwrap();
+                let (key, versions) = RowForm::Safe.read(&record(row)).unwrap();
                 told.extend(versions.into_iter().map(|stored| ((key.to_vec(), stored.seqno), stored)));
             }
-            let expected = records.iter().map(|owned| ((owned.0.clone(), owned.1), Stored::of(&record(owned)))).collect();
+            let expected = records.iter().map(|owned| ((owned.0.clone(), owned.1), StoredChecksum::of(&record(owned)))).collect();
             prop_assert_eq!(told, expected);
         }
     }
@@ -423,27 +425,27 @@ mod tests {
     #[test]
     fn the_four_branches_and_what_becomes_of_them() {
         let version = put(b"k", 5);
-        let right = Stored::of(&record(&version));
-        let hit = |stored: Stored| (b"k\x01".to_vec(), 5, Kind::Delete, stored.encode().to_vec());
+        let right = StoredChecksum::of(&record(&version));
+        let hit = |stored: StoredChecksum| (b"k\x01".to_vec(), 5, Kind::Delete, stored.encode().to_vec());
         let rows = [
-            (right, Verdict::Validated),
-            (Stored { check: 0, ..right }, Verdict::CheckDamaged),
-            (Stored { word: 0, ..right }, Verdict::SealDamaged),
-            (Stored::new(5, 77), Verdict::RecordDamaged),
-            (Stored { word: 1, check: 1, ..right }, Verdict::BothDamaged),
+            (right, SealVerdict::Validated),
+            (StoredChecksum { check: 0, ..right }, SealVerdict::CheckDamaged),
+            (StoredChecksum { word: 0, ..right }, SealVerdict::SealDamaged),
+            (StoredChecksum::new(5, 77), SealVerdict::RecordDamaged),
+            (StoredChecksum { word: 1, check: 1, ..right }, SealVerdict::BothDamaged),
         ];
         for (stored, verdict) in rows {
             let (told, heard) = std::sync::mpsc::channel();
-            let on_fault = Box::new(move |fault: &Fault| {
+            let on_fault = Box::new(move |fault: &PairingFault| {
                 told.send(fault.clone()).unwrap();
                 Ok(())
             });
-            let mut pass = Pairing::new(Form::Faithful, Written::Both, on_fault);
+            let mut pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, on_fault);
             let left = drive(&mut pass, &[version.clone(), hit(stored)], "000001.tbl", &[]).concat();
             let kept = if verdict.serves() { right } else { stored };
             assert_eq!(left, [version.clone(), hit(kept)], "{verdict:?}");
             drop(pass);
-            let faults: Vec<Verdict> = heard.iter().map(|fault| fault.verdict).collect();
+            let faults: Vec<SealVerdict> = heard.iter().map(|fault| fault.verdict).collect();
             assert_eq!(faults, if verdict.serves() { vec![] } else { vec![verdict] });
         }
     }
@@ -453,13 +455,14 @@ mod tests {
     #[test]
     fn damage_to_a_key_is_sealed_in() {
         let flushed =
-            drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &[put(b"k", 5)], "", &[]).concat();
+            drive(&mut Pairing::new(RowForm::Faithful, PairingOutput::Both, carried()), &[put(b"k", 5)], "", &[])
+                .concat();
         let mut damaged = flushed.clone();
         damaged[0].0 = b"j".to_vec();
-        let mut pass = Pairing::new(Form::Faithful, Written::Both, carried());
+        let mut pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, carried());
         let left = drive(&mut pass, &damaged, "000001.tbl", &[]).concat();
         assert_eq!((pass.tally().orphans, pass.tally().created_from_table, pass.tally().corrupted), (1, 1, 0));
-        let mut later = Pairing::new(Form::Faithful, Written::Both, carried());
+        let mut later = Pairing::new(RowForm::Faithful, PairingOutput::Both, carried());
         drive(&mut later, &left, "000002.tbl", &[]);
         assert_eq!((later.tally().bound, later.tally().corrupted), (1, 0));
     }
@@ -468,7 +471,7 @@ mod tests {
     fn a_large_group_goes_out_early_and_in_order() {
         let large = |key: &[u8], seqno| (key.to_vec(), seqno, Kind::Put, vec![7; GROUP_BYTES / 2]);
         let records = [large(b"k", 9), large(b"k\0a", 8), large(b"k\0b", 7), large(b"k\0c", 6), large(b"l", 5)];
-        let mut pass = Pairing::new(Form::Faithful, Written::Both, carried());
+        let mut pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, carried());
         let groups = drive(&mut pass, &records, "", &[]);
         assert!(groups.len() > 2, "{}", groups.len());
         let written = groups.concat();

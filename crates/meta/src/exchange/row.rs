@@ -34,7 +34,7 @@ pub fn check(word: u64) -> u64 {
 
 /// The stored checksum of one version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stored {
+pub struct StoredChecksum {
     /// The seqno of the version.
     pub seqno: Seqno,
     /// Its checksum, as `word` computes it.
@@ -43,15 +43,15 @@ pub struct Stored {
     pub check: u64,
 }
 
-impl Stored {
+impl StoredChecksum {
     /// Computes the row content of a record.
-    pub fn of(record: &Record<'_>) -> Stored {
-        Stored::new(record.seqno, word(record.key, record.value, record.seqno, record.kind))
+    pub fn of(record: &Record<'_>) -> StoredChecksum {
+        StoredChecksum::new(record.seqno, word(record.key, record.value, record.seqno, record.kind))
     }
 
     /// Creates the row content for a version with this seqno and checksum.
-    pub fn new(seqno: Seqno, word: u64) -> Stored {
-        Stored { seqno, word, check: check(word) }
+    pub fn new(seqno: Seqno, word: u64) -> StoredChecksum {
+        StoredChecksum { seqno, word, check: check(word) }
     }
 
     /// Encodes the 24 bytes.
@@ -64,9 +64,9 @@ impl Stored {
     }
 
     /// Decodes 24 bytes; `None` for any other length.
-    pub fn decode(bytes: &[u8]) -> Option<Stored> {
+    pub fn decode(bytes: &[u8]) -> Option<StoredChecksum> {
         let mut reader = Reader::new(bytes);
-        let stored = Stored { seqno: reader.u64().ok()?, word: reader.u64().ok()?, check: reader.u64().ok()? };
+        let stored = StoredChecksum { seqno: reader.u64().ok()?, word: reader.u64().ok()?, check: reader.u64().ok()? };
         reader.is_empty().then_some(stored)
     }
 }
@@ -77,7 +77,7 @@ pub fn key_of(key: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes the value of a row for several versions, newest first.
-pub fn encode_safe(versions: &[Stored]) -> Vec<u8> {
+pub fn encode_safe(versions: &[StoredChecksum]) -> Vec<u8> {
     let mut out = SAFE_MAGIC.to_vec();
     versions.iter().for_each(|version| out.extend_from_slice(&version.encode()));
     out
@@ -85,7 +85,7 @@ pub fn encode_safe(versions: &[Stored]) -> Vec<u8> {
 
 /// The rule that distinguishes rows from users' tombstones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum RowForm {
     /// As in the paper: every tombstone whose key ends in 01 is a row, even a user's.
     Faithful,
     /// As in the paper, but only with a value of exactly 24 bytes.
@@ -94,23 +94,23 @@ pub enum Form {
     Safe,
 }
 
-impl Form {
+impl RowForm {
     /// Decodes a row: its user key and its checksums, possibly none. `None` if the record is not a row.
-    pub fn read<'a>(self, record: &Record<'a>) -> Option<(&'a [u8], Vec<Stored>)> {
+    pub fn read<'a>(self, record: &Record<'a>) -> Option<(&'a [u8], Vec<StoredChecksum>)> {
         let (last, key) = record.key.split_last()?;
         if *last != MARK || record.kind != Kind::Delete {
             return None;
         }
-        let one = || Stored::decode(record.value).map(|stored| vec![stored]);
+        let one = || StoredChecksum::decode(record.value).map(|stored| vec![stored]);
         let stored = match self {
-            Form::Faithful => one().unwrap_or_default(),
-            Form::Literal => one()?,
-            Form::Safe => {
+            RowForm::Faithful => one().unwrap_or_default(),
+            RowForm::Literal => one()?,
+            RowForm::Safe => {
                 let versions = record.value.strip_prefix(SAFE_MAGIC)?;
                 if record.seqno != 0 || !versions.len().is_multiple_of(ROW_BYTES) {
                     return None;
                 }
-                versions.chunks_exact(ROW_BYTES).filter_map(Stored::decode).collect()
+                versions.chunks_exact(ROW_BYTES).filter_map(StoredChecksum::decode).collect()
             }
         };
         Some((key, stored))
@@ -151,19 +151,19 @@ mod tests {
     #[test]
     fn a_users_own_tombstone_is_a_row_to_the_paper_only() {
         let own = tombstone(b"x\x01", 9, b"");
-        assert_eq!(Form::Faithful.read(&own), Some((&b"x"[..], vec![])));
-        assert_eq!(Form::Literal.read(&own), None);
-        assert_eq!(Form::Safe.read(&own), None);
+        assert_eq!(RowForm::Faithful.read(&own), Some((&b"x"[..], vec![])));
+        assert_eq!(RowForm::Literal.read(&own), None);
+        assert_eq!(RowForm::Safe.read(&own), None);
         let put = Record { kind: Kind::Put, ..own };
-        assert!([Form::Faithful, Form::Literal, Form::Safe].iter().all(|form| form.read(&put).is_none()));
-        assert_eq!(Form::Faithful.read(&tombstone(b"", 9, b"")), None);
+        assert!([RowForm::Faithful, RowForm::Literal, RowForm::Safe].iter().all(|form| form.read(&put).is_none()));
+        assert_eq!(RowForm::Faithful.read(&tombstone(b"", 9, b"")), None);
     }
 
     #[test]
     fn the_vector_of_the_format_page() {
         let page = include_str!("../../../../docs/format.md");
         let record = Record { key: b"apple", seqno: 7, kind: Kind::Put, value: b"red", companion: &[] };
-        let stored = Stored::of(&record);
+        let stored = StoredChecksum::of(&record);
         let row = format!("| `apple` | `red` | 7 | {:016X} | {:016X} |", stored.word, stored.check);
         assert!(page.contains(&row), "{row}");
     }
@@ -171,18 +171,18 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(versions: Vec<(u64, u64)>) {
-            let versions: Vec<Stored> = versions.into_iter().map(|(seqno, word)| Stored::new(seqno, word)).collect();
+            let versions: Vec<StoredChecksum> = versions.into_iter().map(|(seqno, word)| StoredChecksum::new(seqno, word)).collect();
             let safe = encode_safe(&versions);
-            prop_assert_eq!(Form::Safe.read(&tombstone(b"k\x01", 0, &safe)), Some((&b"k"[..], versions.clone())));
+            prop_assert_eq!(RowForm::Safe.read(&tombstone(b"k\x01", 0, &safe)), Some((&b"k"[..], versions.clone())));
             for version in versions {
                 let bytes = version.encode();
-                prop_assert_eq!(Form::Literal.read(&tombstone(b"k\x01", 3, &bytes)), Some((&b"k"[..], vec![version])));
+                prop_assert_eq!(RowForm::Literal.read(&tombstone(b"k\x01", 3, &bytes)), Some((&b"k"[..], vec![version])));
             }
         }
 
         #[test]
         fn any_bytes_are_a_row_or_not(key: Vec<u8>, value: Vec<u8>, seqno in 0..3u64) {
-            for form in [Form::Faithful, Form::Literal, Form::Safe] {
+            for form in [RowForm::Faithful, RowForm::Literal, RowForm::Safe] {
                 if let Some((of, _)) = form.read(&tombstone(&key, seqno, &value)) {
                     prop_assert_eq!(key_of(of), key.clone());
                 }

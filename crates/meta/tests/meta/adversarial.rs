@@ -20,7 +20,7 @@ use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::provider::LABELS;
-use waxseal_meta::verdict::Verdict;
+use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, Sealer};
 
 /// Keys at which a companion that had a key of its own would lie.
@@ -37,8 +37,8 @@ fn check(sealer: &Sealer, record: &Record<'_>) -> Check {
     sealer.verify(record, hash(record.key), Protection::Complete)
 }
 
-/// Case 14: a value is taken out of its record by a flush and moved by the collector; seal, digest and ledger terms do not change, and a
-/// value that is another one is not served.
+/// Case 14: a value is taken out of its record by a flush and moved by the collector; seal, digest and ledger terms do
+/// not change, and a value that is another one is not served.
 #[test]
 fn case_14_a_value_file_collector_moves_a_value() {
     let (sim, sealer) = (SimFs::new(14), Arc::new(Sealer::new()));
@@ -177,7 +177,8 @@ fn case_3_comparators() {
     }
 }
 
-/// Cases 4 and 5: what a plain node did with `K\x01`, put or deleted, stays what it was when its tables come under a keeper.
+/// Cases 4 and 5: what a plain node did with `K\x01`, put or deleted, stays what it was when its tables come under a
+/// keeper.
 #[test]
 fn cases_4_and_5_what_a_plain_node_did_stays() {
     let sim = SimFs::new(1);
@@ -292,7 +293,8 @@ fn case_12_versions_under_a_snapshot() {
     assert_eq!(sealer.counts().computed, 2);
 }
 
-/// Case 13: two versions of a key; what hits the seal of one says nothing of the other, and neither passes for the other.
+/// Case 13: two versions of a key; what hits the seal of one says nothing of the other, and neither passes for the
+/// other.
 #[test]
 fn case_13_two_versions_of_a_key() {
     let sealer = Sealer::new();
@@ -309,7 +311,8 @@ fn case_13_two_versions_of_a_key() {
     }
 }
 
-/// Case 17: a value flips in the log, and every sum and link of the log is made anew over it: nothing but the seal can tell.
+/// Case 17: a value flips in the log, and every sum and link of the log is made anew over it: nothing but the seal can
+/// tell.
 #[test]
 fn case_17_a_log_whose_sums_were_made_anew() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
@@ -337,7 +340,7 @@ fn case_17_a_log_whose_sums_were_made_anew() {
                 Err(error) => refused(error),
                 Ok(found) => {
                     let found = found.expect("not lost in silence");
-                    assert_eq!(sealer.judge(&found.record(), hash(b"k"), true), Verdict::RecordDamaged);
+                    assert_eq!(sealer.judge(&found.record(), hash(b"k"), true), SealVerdict::RecordDamaged);
                 }
             }
             assert_eq!(store.get(b"whole").unwrap().unwrap().value, b"whole");
@@ -366,8 +369,8 @@ fn mend_log(bytes: &mut [u8]) {
     }
 }
 
-/// Case 18: an older table, whole in itself, stands where a newer one was; and so do the first records of it, whole in themselves, with
-/// the sum of the newer block behind them, and with their own.
+/// Case 18: an older table, whole in itself, stands where a newer one was; and so do the first records of it, whole in
+/// themselves, with the sum of the newer block behind them, and with their own.
 #[test]
 fn case_18_old_copies_of_tables_and_blocks() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));

@@ -19,8 +19,8 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Table};
-use waxseal_meta::verdict::Verdict;
-use waxseal_meta::{Counts, Seal, SealPoint, Sealer};
+use waxseal_meta::verdict::SealVerdict;
+use waxseal_meta::{Seal, SealCounts, SealPoint, Sealer};
 
 const DIR: &str = "/store";
 
@@ -121,10 +121,10 @@ impl World {
     fn check(&self, model: &Model, at: At<'_>, sealer: &Sealer) -> usize {
         let mut unsealed = 0;
         let mut judge = |record: &Record<'_>| match sealer.judge(record, hash(record.key), false) {
-            Verdict::Validated => {
+            SealVerdict::Validated => {
                 assert_eq!(Sealer::seal_of(record).unwrap(), Some(Seal::of(record.key, record.value)));
             }
-            Verdict::Unverified => unsealed += 1,
+            SealVerdict::Unverified => unsealed += 1,
             verdict => panic!("{verdict:?}: {record:?}"),
         };
         let mut cursor = self.db.cursor(&self.family, at, (Bound::Unbounded, Bound::Unbounded)).unwrap();
@@ -205,7 +205,7 @@ fn seals_live_as_long_as_their_records() {
     assert_eq!((total.puts.count, total.puts.sum), (model.len() as u64, digest));
     assert_eq!(total.deletes.count, 0);
     // One seal an operation, and not one more on the way.
-    assert_eq!(sealer.counts(), Counts { computed: written, ..Counts::default() });
+    assert_eq!(sealer.counts(), SealCounts { computed: written, ..SealCounts::default() });
     assert!(world.damage_heard().is_empty());
 }
 
@@ -226,7 +226,7 @@ fn seals_come_back_from_the_log() {
             assert_eq!(world.check(&model, At::Latest, &sealer), 0);
             let written = world.work(&mut model, seed * 100 + round, 90);
             assert_eq!(world.check(&model, At::Latest, &sealer), 0);
-            assert_eq!(sealer.counts(), Counts { computed: written, ..Counts::default() });
+            assert_eq!(sealer.counts(), SealCounts { computed: written, ..SealCounts::default() });
             match crash {
                 None => world.db.close().unwrap(),
                 Some(crash) => {
@@ -482,7 +482,8 @@ fn damage_between_two_tables_is_found_and_the_inputs_stay() {
         mangler.strikes.store(strikes, Relaxed);
         world.db.compact(&world.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
         assert_eq!(mangler.strikes.load(Relaxed), 0, "too few records were built");
-        // What happened once on the way is done again and right. What happens again is reported, and the inputs are left alone.
+        // What happened once on the way is done again and right. What happens again is reported, and the inputs are
+        // left alone.
         let expected = if strikes == 1 { vec![] } else { vec![verdict] };
         assert_eq!(world.damage_heard(), expected, "{fault:?}");
         assert_eq!(world.check(&model, At::Latest, &mangler.sealer), 0);
@@ -505,7 +506,7 @@ fn damage_in_the_memtable_is_found_by_reads_and_healed_by_the_flush() {
             verdict = Some(mangler.sealer.judge(record, hash(b"b"), true))
         })
         .unwrap();
-    assert_eq!(verdict, Some(Verdict::SealDamaged)); // one bit of the seal: the record is what was written
+    assert_eq!(verdict, Some(SealVerdict::SealDamaged)); // one bit of the seal: the record is what was written
     // The log has it right: the flush is made from there.
     world.db.flush().unwrap();
     let model = Model::from([(b"a".to_vec(), b"1".to_vec()), (b"b".to_vec(), b"2".to_vec())]);

@@ -18,7 +18,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::exchange::header::{File, Manifest, NAME};
-use waxseal_meta::exchange::{Export, Form, Policy, Versions, export, import, import_tables};
+use waxseal_meta::exchange::{ExportRequest, Form, Policy, Versions, export, import, import_tables};
 use waxseal_meta::provider::{Descriptor, MetadataProvider};
 use waxseal_meta::{Providers, Seal, Sealer};
 
@@ -58,7 +58,7 @@ fn put_bytes(sim: &SimFs, path: &Path, bytes: &[u8]) {
 fn strip_exports_no_metadata_and_every_import_of_it_is_adopted() {
     let sim = SimFs::new(3);
     let (node, model) = giver(&sim);
-    let request = Export { policy: Policy::Strip, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Strip, ..ExportRequest::default() };
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     assert_eq!((exported.records, exported.rows, exported.companion_bytes), (model.len() as u64, 0, 0));
     assert_eq!((exported.manifest.sum, exported.manifest.algorithm, exported.manifest.complete), (0, 0, false));
@@ -85,7 +85,7 @@ fn strip_exports_no_metadata_and_every_import_of_it_is_adopted() {
 fn seals_travel_and_are_bound_to_their_new_seqno() {
     let sim = SimFs::new(3);
     let (node, model) = giver(&sim);
-    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     assert!(exported.manifest.complete && exported.unsealed == 0 && exported.companion_bytes == 9 * exported.records);
     let sealer = adopting();
@@ -121,7 +121,7 @@ fn what_comes_in_stands_under_one_seqno() {
     for key in ["a", "b", "c"] {
         from.put(key.as_bytes(), b"theirs");
     }
-    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &Export::default()).unwrap();
+    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &ExportRequest::default()).unwrap();
     for flushed in [false, true] {
         let node = Node::open(&sim, &format!("/node{flushed}"), adopting());
         node.put(b"a", b"ours");
@@ -167,7 +167,7 @@ fn a_snapshot_taken_between_seqno_and_edit_stays_as_it_was() {
     let (from, _) = giver(&sim);
     from.put(b"1", b"theirs");
     from.put(b"3", b"theirs");
-    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &Export::default()).unwrap();
+    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &ExportRequest::default()).unwrap();
     let tables: Vec<_> = nodes::tables_in(&sim, Path::new(OUT));
     let tables: Vec<_> = tables.iter().map(|path| nodes::open_table(&sim, path, &Order::bytewise())).collect();
     let node = Node::open(&sim, "/node", Arc::new(Plain));
@@ -213,12 +213,12 @@ fn ranges_at_a_snapshot() {
     assert!(expected.len() < model.len());
     for (at, policy) in policies().into_iter().enumerate() {
         let dir = format!("/out{at}");
-        let request = Export {
+        let request = ExportRequest {
             policy,
             bounds: bounds.clone(),
             at: At::Snapshot(&snapshot),
             seqno: Some(77),
-            ..Export::default()
+            ..ExportRequest::default()
         };
         let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
         assert_eq!(exported.records, expected.len() as u64);
@@ -228,10 +228,10 @@ fn ranges_at_a_snapshot() {
         other.check(&expected);
     }
     let meeting = vec![bounds[2].clone(), bounds[0].clone()];
-    let request = Export { bounds: meeting, ..Export::default() };
+    let request = ExportRequest { bounds: meeting, ..ExportRequest::default() };
     let error = export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::Invalid);
-    let request = Export { versions: Versions::All, seqno: Some(5), ..Export::default() };
+    let request = ExportRequest { versions: Versions::All, seqno: Some(5), ..ExportRequest::default() };
     assert!(export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).is_err());
 }
 
@@ -242,7 +242,7 @@ fn all_versions_come_to_the_same() {
     let (node, model) = giver(&sim);
     for (at, policy) in policies().into_iter().enumerate() {
         let dir = format!("/out{at}");
-        let request = Export { policy: policy.clone(), versions: Versions::All, ..Export::default() };
+        let request = ExportRequest { policy: policy.clone(), versions: Versions::All, ..ExportRequest::default() };
         let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
         assert!(exported.records > model.len() as u64, "tombstones and older versions too");
         let other = Node::open(&sim, &format!("/other{at}"), adopting());
@@ -284,7 +284,7 @@ fn what_expires_leaves_with_its_end_or_not_at_all() {
     node.put(b"0", b"written before the refusal");
     for versions in both_versions() {
         for policy in [Policy::Strip, Policy::PaperSafe, Policy::PaperLiteral] {
-            let request = Export { policy, versions, ..Export::default() };
+            let request = ExportRequest { policy, versions, ..ExportRequest::default() };
             let error = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap_err();
             assert_eq!(*error.kind(), ErrorKind::Invalid, "{error}");
             assert!(error.to_string().contains("the key \"a\""), "{error}");
@@ -292,10 +292,11 @@ fn what_expires_leaves_with_its_end_or_not_at_all() {
         }
     }
     let only_b = vec![(Bound::Included(b"b".to_vec()), Bound::Unbounded)];
-    let request = Export { policy: Policy::Strip, bounds: only_b, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Strip, bounds: only_b, ..ExportRequest::default() };
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new("/b"), &request).unwrap();
     assert_eq!(exported.records, 1, "what is hidden refuses nothing");
-    let sealed = |versions| Export { policy: Policy::Companion { allow: vec![] }, versions, ..Export::default() };
+    let sealed =
+        |versions| ExportRequest { policy: Policy::Companion { allow: vec![] }, versions, ..ExportRequest::default() };
     let takers = both_versions().map(|versions| {
         let (out, (taker, _)) = (format!("/out{versions:?}"), expiring(&sim, &format!("/taker{versions:?}")));
         export(&node.db, &node.family, &sim.env(4), Path::new(&out), &sealed(versions)).unwrap();
@@ -327,7 +328,7 @@ fn what_is_over_does_not_leave() {
         {
             let name = format!("{at}{flushed}");
             let (out, what) = (format!("/out{name}"), format!("{policy:?}, {versions:?}"));
-            let request = Export { policy, versions, ..Export::default() };
+            let request = ExportRequest { policy, versions, ..ExportRequest::default() };
             let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&out), &request).unwrap();
             let records = match versions {
                 Versions::Newest => 1,
@@ -362,7 +363,7 @@ fn what_is_over_does_not_leave() {
 fn who_cannot_keep_when_records_expire_refuses_them() {
     let sim = SimFs::new(3);
     let node = giver_with_ends(&sim);
-    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let plain = Node::open(&sim, "/plain", Arc::new(Plain));
     let tables = nodes::tables_in(&sim, Path::new(OUT));
@@ -377,7 +378,7 @@ fn who_cannot_keep_when_records_expire_refuses_them() {
     plain.check(&Model::new());
     // What is hidden by a record that stays does not come in, and refuses nothing.
     let only_b = vec![(Bound::Included(b"b".to_vec()), Bound::Unbounded)];
-    let hidden = Export { versions: Versions::All, bounds: only_b, ..request };
+    let hidden = ExportRequest { versions: Versions::All, bounds: only_b, ..request };
     export(&node.db, &node.family, &sim.env(4), Path::new("/b"), &hidden).unwrap();
     let imported = import(&plain.db, &plain.family, &sim.env(5), Path::new("/b")).unwrap();
     assert_eq!((imported.records, imported.superseded), (1, 1));
@@ -406,7 +407,7 @@ fn who_leaves_entries_behind_checks_the_sum_with_them() {
     let node =
         Node::open(&sim, "/giver", Arc::new(Sealer::new().with(Providers::of(vec![Arc::new(Covered)]).unwrap())));
     node.put_given(b"a", b"value", (100, b"covered"));
-    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let plain = Node::open(&sim, "/plain", Arc::new(Plain));
     import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
@@ -424,12 +425,12 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
     let native = Node::open(&sim, "/native", Arc::new(Sealer::new()));
     native.put(b"k", b"value");
     native.put(planted, b"planted");
-    let literal = Export { policy: Policy::PaperLiteral, ..Export::default() };
+    let literal = ExportRequest { policy: Policy::PaperLiteral, ..ExportRequest::default() };
     let error = export(&native.db, &native.family, &sim.env(4), &out(0), &literal).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("0x6b01"), "{error}");
     assert!(sim.list(&out(0)).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound), "nothing was written");
-    let safe = Export { policy: Policy::PaperSafe, ..Export::default() };
+    let safe = ExportRequest { policy: Policy::PaperSafe, ..ExportRequest::default() };
     let exported = export(&native.db, &native.family, &sim.env(4), &out(1), &safe).unwrap();
     assert_eq!((exported.records, exported.rows), (2, 2));
 
@@ -470,7 +471,7 @@ fn a_users_own_delete_is_no_row() {
     let plain = Node::open(&sim, "/plain", Arc::new(Plain));
     plain.put(b"x", b"value");
     plain.apply(Kind::Delete, b"x\x01", b"");
-    let request = Export { versions: Versions::All, ..Export::default() };
+    let request = ExportRequest { versions: Versions::All, ..ExportRequest::default() };
     export(&plain.db, &plain.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let table = vec![Path::new(OUT).join("000001.tbl")];
     let import_into = |name: &str, keeper: Arc<dyn Companions>| {
@@ -497,7 +498,7 @@ fn rows_without_their_version_are_removed_and_a_version_that_was_hit_is_refused(
     let sim = SimFs::new(3);
     let row = |key: &[u8], value: &[u8], seqno| {
         let record = Record { key, seqno, kind: Kind::Put, value, companion: &[] };
-        paper::row::Stored::of(&record).encode().to_vec()
+        paper::row::StoredChecksum::of(&record).encode().to_vec()
     };
     let put = |key: &[u8], seqno, value: &[u8]| (key.to_vec(), seqno, Kind::Put, value.to_vec());
     let delete = |key: &[u8], seqno, value: Vec<u8>| (key.to_vec(), seqno, Kind::Delete, value);
@@ -533,7 +534,7 @@ fn no_flipped_bit_comes_in() {
     node.work(&mut Model::new(), 1, 40);
     for (at, policy) in policies().into_iter().enumerate() {
         let dir = PathBuf::from(format!("/out{at}"));
-        let request = Export { policy, ..Export::default() };
+        let request = ExportRequest { policy, ..ExportRequest::default() };
         export(&node.db, &node.family, &sim.env(4), &dir, &request).unwrap();
         let receiver = Node::open(&sim, &format!("/receiver{at}"), adopting());
         receiver.put(b"5", b"ours");
@@ -570,7 +571,7 @@ fn lies_are_found_out() {
     let plain = Node::open(&sim, "/plain", Arc::new(Plain));
     let mut model = Model::new();
     plain.work(&mut model, 1, 50);
-    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     let honest = export(&plain.db, &plain.family, &sim.env(4), dir, &request).unwrap().manifest;
     assert!(!honest.complete);
     let receiver = Node::open(&sim, "/receiver", adopting());
@@ -637,14 +638,14 @@ fn other_orders_go_as_they_are_but_not_in_the_papers_form() {
     node.put(b"a", b"1");
     node.put(b"b", b"2");
     let other = Node::open_ordered(&sim, "/other", adopting(), order.clone());
-    let sealed = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let sealed = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &sealed).unwrap();
     import(&other.db, &other.family, &sim.env(5), Path::new(OUT)).unwrap();
     assert_eq!(other.get(At::Latest, b"b"), Some(b"2".to_vec()));
     let bytewise = Node::open(&sim, "/bytewise", adopting());
     assert!(import(&bytewise.db, &bytewise.family, &sim.env(5), Path::new(OUT)).is_err());
     for policy in [Policy::PaperSafe, Policy::PaperLiteral] {
-        let request = Export { policy, ..Export::default() };
+        let request = ExportRequest { policy, ..ExportRequest::default() };
         let error = export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).unwrap_err();
         assert!(error.to_string().contains("\"b\""), "the first key is named: {error}");
     }

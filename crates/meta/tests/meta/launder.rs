@@ -16,7 +16,7 @@ use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Protection, RecordSource};
-use waxseal_meta::{Adoption, Counts, Sealer};
+use waxseal_meta::{Adoption, SealCounts, Sealer};
 
 const DIR: &str = "/store";
 
@@ -170,7 +170,7 @@ fn whole_records_pass() {
         assert_eq!(pass.run(&pass.records(), pass.records(), compression).unwrap(), 4);
     }
     // What goes is checked too: none of them is made anew.
-    assert_eq!(Counts { computed: 0, ..pass.sealer.counts() }, Counts::default());
+    assert_eq!(SealCounts { computed: 0, ..pass.sealer.counts() }, SealCounts::default());
 }
 
 #[test]

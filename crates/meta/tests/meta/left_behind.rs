@@ -9,7 +9,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Etl, Labels, standard};
-use waxseal_meta::exchange::{Export, Exported, LeftBehind, Policy, Versions, export, import};
+use waxseal_meta::exchange::{ExportRequest, Exported, LeftBehind, Policy, Versions, export, import};
 use waxseal_meta::provider::{ETL, EXPIRY, LABELS};
 use waxseal_meta::reading::get_meta;
 
@@ -17,7 +17,7 @@ fn sealing(sim: &SimFs, dir: &str) -> Node {
     Node::open(sim, dir, Arc::new(Sealer::new().with(standard())))
 }
 
-fn exported(sim: &SimFs, node: &Node, out: &str, request: &Export<'_>) -> Exported {
+fn exported(sim: &SimFs, node: &Node, out: &str, request: &ExportRequest<'_>) -> Exported {
     export(&node.db, &node.family, &sim.env(4), Path::new(out), request).unwrap()
 }
 
@@ -34,7 +34,7 @@ fn giver(sim: &SimFs) -> Node {
 fn seals_and_labels_are_exported_by_default() {
     let sim = SimFs::new(3);
     let node = giver(&sim);
-    let done = exported(&sim, &node, "/out", &Export::default());
+    let done = exported(&sim, &node, "/out", &ExportRequest::default());
     assert_eq!((done.records, done.unsealed, done.manifest.complete), (12, 0, true));
     let statistics = done.left_behind.bytes;
     assert!(statistics > 0);
@@ -55,7 +55,7 @@ fn every_policy_counts_what_it_leaves_behind() {
     let seals_only = Policy::Companion { allow: vec![] };
     for (at, policy) in [Policy::Strip, Policy::PaperSafe, Policy::PaperLiteral, seals_only].into_iter().enumerate() {
         let left_seals = if matches!(policy, Policy::Companion { .. }) { 0 } else { 12 };
-        let request = Export { policy: policy.clone(), ..Export::default() };
+        let request = ExportRequest { policy: policy.clone(), ..ExportRequest::default() };
         let left = exported(&sim, &node, &format!("/out{at}"), &request).left_behind;
         assert_eq!((left.seals, left.stamps, left.entry_count()), (left_seals, 0, 2), "{policy:?}");
         assert_eq!(left.entries, BTreeMap::from([(ETL, 1), (LABELS, 1)]), "{policy:?}");
@@ -67,11 +67,12 @@ fn expired_values_are_counted_and_stay() {
     let sim = SimFs::new(3);
     let node = giver(&sim);
     node.put_until(b"short", b"gone soon", sim.env(1).clock.wall_micros() + 1_000_000);
-    let left = exported(&sim, &node, "/before", &Export::default()).left_behind;
+    let left = exported(&sim, &node, "/before", &ExportRequest::default()).left_behind;
     assert_eq!((left.expired, left.entries.get(&EXPIRY)), (0, None), "the seal covers it, so that it is exported");
     sim.clock().advance_nanos(2_000_000_000);
     for (versions, records) in [(Versions::Newest, 12), (Versions::All, 13)] {
-        let done = exported(&sim, &node, &format!("/{versions:?}"), &Export { versions, ..Export::default() });
+        let done =
+            exported(&sim, &node, &format!("/{versions:?}"), &ExportRequest { versions, ..ExportRequest::default() });
         assert_eq!((done.records, done.left_behind.expired), (records, 1), "{versions:?}");
     }
 }

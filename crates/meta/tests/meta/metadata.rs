@@ -1,4 +1,5 @@
-//! What providers keep beside values, on the real engine on a simulated disk: written, carried, read back, expired, left out.
+//! What providers keep beside values, on the real engine on a simulated disk: written, carried, read back, expired,
+//! left out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Companions, DropReason, Life, Protection};
 use waxseal_lsm::sst::{Cache, Table};
-use waxseal_meta::beside::Beside;
+use waxseal_meta::annotations::Annotations;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance, standard};
 use waxseal_meta::provider::{
     Descriptor, ETL, EXPIRY, LABELS, MetadataProvider, OnUnknown, PROVENANCE, Rebuild, Wants, WriteCtx,
@@ -176,7 +177,7 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
     }
     for owned in &before {
         let found = store.get(&owned.key).unwrap().unwrap();
-        let (was, is) = (Beside::read(&owned.companion).unwrap(), Beside::read(&found.companion).unwrap());
+        let (was, is) = (Annotations::read(&owned.companion).unwrap(), Annotations::read(&found.companion).unwrap());
         assert_eq!(was.seal, is.seal);
         let was: Vec<_> = was.entries().map(|entry| entry.unwrap()).filter(|entry| entry.provider != 200).collect();
         assert_eq!(was, is.entries().collect::<Result<Vec<_>>>().unwrap());
@@ -441,8 +442,8 @@ fn both_layouts_through_every_place() {
     }
 }
 
-/// True if the first block of a table keeps its seals as a column: the codec byte behind its stored bytes says so. The length of the
-/// first block stands in the index, whose handle is the footer's first.
+/// True if the first block of a table keeps its seals as a column: the codec byte behind its stored bytes says so. The
+/// length of the first block stands in the index, whose handle is the footer's first.
 fn has_column(table: &[u8]) -> bool {
     let word = |at: usize| u32::from_le_bytes(table[at..at + 4].try_into().unwrap()) as usize;
     let mut at = word(table.len() - 136) + 4; // the number of blocks is passed over

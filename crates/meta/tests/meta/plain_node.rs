@@ -1,6 +1,6 @@
-//! Whole exported tables in the hands of a node of an older make, built by `cargo xtask plain-node`, and of the reader in
-//! Python. Without that node the test is skipped, in one line. In CI (environment variable `CI`) it then fails, unless
-//! the node is named `absent`, because the clone lacks the history that it is built from.
+//! Whole exported tables in the hands of a node of an older make, built by `cargo xtask plain-node`, and of the reader
+//! in Python. Without that node the test is skipped, in one line. In CI (environment variable `CI`) it then fails,
+//! unless the node is named `absent`, because the clone lacks the history that it is built from.
 //!
 //!     cargo xtask plain-node target/nodes
 //!     WAXSEAL_PLAIN_NODE=$PWD/target/nodes/plain_node cargo test -p waxseal-meta --test meta plain_node
@@ -17,7 +17,7 @@ use waxseal_lsm::env::{Env, Fs, RealFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
-use waxseal_meta::exchange::{Export, Policy, Versions, export};
+use waxseal_meta::exchange::{ExportRequest, Policy, Versions, export};
 
 /// Runs a program to its end and gives what it said.
 fn say(command: &mut Command) -> String {
@@ -65,7 +65,7 @@ fn an_older_node_takes_whole_tables_of_every_policy() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     let expected = {
         let out = base.join("all");
-        export(&db, &family, &Env::real(), &out, &Export::default()).unwrap();
+        export(&db, &family, &Env::real(), &out, &ExportRequest::default()).unwrap();
         let dir = base.join("node-all");
         node(&dir, "add", &tables(&out).iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
         node(&dir, "list", &[])
@@ -74,7 +74,7 @@ fn an_older_node_takes_whole_tables_of_every_policy() {
     let policies = [Policy::Strip, Policy::Companion { allow: vec![] }, Policy::PaperSafe, Policy::PaperLiteral];
     for (at, policy) in policies.into_iter().enumerate() {
         let (out, dir) = (base.join(format!("out{at}")), base.join(format!("node{at}")));
-        let request = Export { policy: policy.clone(), versions: Versions::All, ..Export::default() };
+        let request = ExportRequest { policy: policy.clone(), versions: Versions::All, ..ExportRequest::default() };
         let exported = export(&db, &family, &Env::real(), &out, &request).unwrap();
         if has_python {
             let told = say(Command::new("python3").arg("-B").arg(&reader).arg("export").arg(&out).arg("--json"));

@@ -23,7 +23,7 @@ use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_meta::builtin::{Labels, standard};
 use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
 use waxseal_meta::provider::LABELS;
-use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::stamp::{Stamp, StampVerb};
 use waxseal_meta::{Seal, Sealer};
 
 /// Of a table. docs/format.md, section 4.6.
@@ -175,8 +175,8 @@ impl Saved {
     }
 }
 
-/// A seal says what was put and not when: an older record of the same content does not stand for the one that was lost, since what came
-/// between the two is older than that and would answer.
+/// A seal says what was put and not when: an older record of the same content does not stand for the one that was lost,
+/// since what came between the two is older than that and would answer.
 #[test]
 fn an_older_record_of_the_same_content_fills_no_hole() {
     let (v, w) = (Some("the value that comes again"), Some("what stood between"));
@@ -277,13 +277,14 @@ fn tables_that_were_replaced_do_not_stand_in_for_a_version_that_came_again() {
     }
 }
 
-/// A device that gives a block not now and then again: what it gives is taken, whichever look it was that saw it, and whether it decides or
-/// not.
+/// A device that gives a block not now and then again: what it gives is taken, whichever look it was that saw it, and
+/// whether it decides or not.
 #[test]
 fn what_a_device_does_not_give_at_first_is_taken_when_it_does() {
     let (v, old) = (Some("the value"), Some("an old value"));
     let sim = SimFs::new(3);
-    // Two versions of one key in one table, a key of which another has a newer one, and one that another family has too.
+    // Two versions of one key in one table, a key of which another has a newer one, and one that another family has
+    // too.
     write_table(&sim, 10, &[("a", 1, v), ("b", 5, v), ("b", 2, old), ("c", 4, old), ("d", 8, v)], &sealed);
     write_table(&sim, 11, &[("c", 6, v), ("e", 7, v)], &sealed);
     write_table_of(&sim, 1, 12, &[("a", 9, old), ("f", 10, v)], &sealed);
@@ -333,8 +334,8 @@ fn hide_the_family(sim: &SimFs, table: &Path, data_end: u64) {
     (data_end + 8..length - FOOTER_BYTES).for_each(|at| sim.flip(table, at * 8 + at % 7).unwrap());
 }
 
-/// One that does not say of which family it is stands in no other's place: what is newer in it is no answer of the first family, and what
-/// that has goes on.
+/// One that does not say of which family it is stands in no other's place: what is newer in it is no answer of the
+/// first family, and what that has goes on.
 #[test]
 fn a_table_of_nobody_answers_for_no_family_but_its_own() {
     let sim = SimFs::new(3);
@@ -365,7 +366,8 @@ fn a_table_of_nobody_answers_for_no_family_but_its_own() {
     }
 }
 
-/// A family that the caller names may be one of those that have lost their names: it does not answer that nothing is there.
+/// A family that the caller names may be one of those that have lost their names: it does not answer that nothing is
+/// there.
 #[test]
 fn a_family_that_may_be_another_does_not_answer_that_nothing_is_there() {
     let (first, lost) = (("a", 1, Some("of the first family")), ("b", 2, Some("of another")));
@@ -432,7 +434,8 @@ fn a_table_of_nobody_leaves_nothing_of_the_log_out() {
     }
 }
 
-/// What is left over in the ring of a log that all tables were made of is no torn tail: nothing is found but that there is no manifest.
+/// What is left over in the ring of a log that all tables were made of is no torn tail: nothing is found but that there
+/// is no manifest.
 #[test]
 fn a_store_that_was_closed_has_no_torn_tail_without_a_manifest() {
     for flushes in [false, true] {
@@ -462,8 +465,8 @@ fn a_store_that_was_closed_has_no_torn_tail_without_a_manifest() {
     }
 }
 
-/// A flush of one family writes tables of another, for the rows that its records give rise to: they say nothing of what that one has in
-/// memory itself.
+/// A flush of one family writes tables of another, for the rows that its records give rise to: they say nothing of what
+/// that one has in memory itself.
 #[test]
 fn a_row_that_only_the_log_has_is_taken_though_a_flush_wrote_later_rows() {
     let sim = SimFs::new(3);
@@ -473,7 +476,7 @@ fn a_row_that_only_the_log_has_is_taken_though_a_flush_wrote_later_rows() {
     batch.push(world.log.id(), Kind::Put, &key, b"with its batch", &*world.sealer).unwrap();
     batch.grant(watched::pass());
     let seqno = world.db.commit(&mut batch, Durability::Os).unwrap();
-    world.put(b"k", b"value", &Stamp::new(Verb::Update, 1 << 12, 7));
+    world.put(b"k", b"value", &Stamp::new(StampVerb::Update, 1 << 12, 7));
     world.db.flush_ordered(&world.family).unwrap();
     assert_eq!(world.db.tables(&world.log).unwrap().len(), 1, "the row of the flush");
     sim.crash_at(sim.steps());
@@ -495,8 +498,8 @@ fn small_log() -> Settings {
     Settings { segment_bytes, ring_bytes, drain_bytes: 4096, wal_mapped: false, ..Settings::default() }
 }
 
-/// A store without a manifest, of whose log the first segment and the last are left: those between were used again. The first one has
-/// `early`, the last one `late`, and one between has said that `early` is deleted. Answers their seqnos.
+/// A store without a manifest, of whose log the first segment and the last are left: those between were used again. The
+/// first one has `early`, the last one `late`, and one between has said that `early` is deleted. Answers their seqnos.
 fn with_an_old_segment(sim: &SimFs, early: &str, late: &[&str], value: &str) -> (Seqno, Vec<Seqno>) {
     let db = Db::open(Path::new(DIR), small_log(), parts(sim)).unwrap();
     let family = db.family("default").unwrap();
@@ -531,7 +534,8 @@ fn with_an_old_segment(sim: &SimFs, early: &str, late: &[&str], value: &str) -> 
     (first, last)
 }
 
-/// An old segment of the log may be left that has what was deleted since: it does not come back because a table lacks something there.
+/// An old segment of the log may be left that has what was deleted since: it does not come back because a table lacks
+/// something there.
 #[test]
 fn what_the_log_had_of_old_comes_back_in_no_gap() {
     let text = "the value that is looked for";
@@ -616,7 +620,8 @@ fn a_part_of_an_index_that_cannot_be_read_ends_no_salvage() {
     assert!(rebuilt > 0);
 }
 
-/// A table of another family of which a device gives only the records when it is looked into again: they are not of the first family.
+/// A table of another family of which a device gives only the records when it is looked into again: they are not of the
+/// first family.
 #[test]
 fn a_table_that_does_not_say_again_whose_it_is_gives_nothing_to_the_first_family() {
     let v = Some("the value");
@@ -679,7 +684,8 @@ fn a_table_that_gives_nothing_again_is_not_whole() {
     assert!(tried > 0);
 }
 
-/// A segment of the log whose first page was hit cannot be read: that is told, and missed where no other segment is there.
+/// A segment of the log whose first page was hit cannot be read: that is told, and missed where no other segment is
+/// there.
 #[test]
 fn a_segment_that_does_not_say_which_it_is_is_told_of() {
     let sim = SimFs::new(3);
@@ -746,8 +752,8 @@ fn a_record_that_fills_a_hole_may_have_an_older_label() {
     }
 }
 
-/// What is gathered is bounded by its bytes, not by the number of records alone: else a few hundred large values were more than a batch may
-/// hold, and no store would be left.
+/// What is gathered is bounded by its bytes, not by the number of records alone: else a few hundred large values were
+/// more than a batch may hold, and no store would be left.
 #[test]
 fn large_values_are_written_in_groups_that_stay_small() {
     const VALUE: usize = 1 << 20;
@@ -833,8 +839,8 @@ fn a_salvage_that_is_killed_leaves_no_store_that_answers_less() {
     assert!((3..3 * steps.len()).contains(&whole_stores), "{whole_stores} of {} steps", steps.len());
 }
 
-/// A log of 300 commits that no table has, of which three frames are damaged: one in its body, one in its header, and one in the body
-/// again. Nobody closed the store.
+/// A log of 300 commits that no table has, of which three frames are damaged: one in its body, one in its header, and
+/// one in the body again. Nobody closed the store.
 fn with_gaps_in_the_log() -> SimFs {
     let sim = SimFs::new(78);
     let db = Db::open(Path::new(DIR), small_log(), parts(&sim)).unwrap();
@@ -928,8 +934,8 @@ fn one_table(records: u32) -> SimFs {
     sim
 }
 
-/// Progress is told table by table, and a table may take seconds. The function takes longer than the interval in which it is asked, so
-/// each look at the clock asks it.
+/// Progress is told table by table, and a table may take seconds. The function takes longer than the interval in which
+/// it is asked, so each look at the clock asks it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the function under test looks at the clock of the system")]
 fn a_salvage_asks_for_an_interrupt_within_a_table() {

@@ -1,4 +1,5 @@
-//! Care of large values: what is hit in a value file is found, mended where somebody has it, and costs one record where nobody does.
+//! Care of large values: what is hit in a value file is found, mended where somebody has it, and costs one record where
+//! nobody does.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -19,7 +20,7 @@ use waxseal_meta::care::{
     Candidate, Finding, Outcome, Progress, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch, digest, repair, salvage, scrub, verify,
 };
-use waxseal_meta::exchange::{Export, Policy, export};
+use waxseal_meta::exchange::{ExportRequest, Policy, export};
 use waxseal_meta::{Seal, Sealer};
 
 fn with_values() -> CfOptions {
@@ -81,7 +82,8 @@ fn holds_all_but(store: &Store, lost: Option<usize>) {
     }
 }
 
-/// The fence over a lost old version hides neither the newest version nor other keys; a snapshot that needs the old one is told of it.
+/// The fence over a lost old version hides neither the newest version nor other keys; a snapshot that needs the old one
+/// is told of it.
 #[test]
 fn a_lost_old_version_ends_no_scan_and_no_digest() {
     let (sim, store) = filled(3);
@@ -246,7 +248,8 @@ fn a_value_file_whose_footer_was_hit_costs_a_salvage_nothing() {
     }
 }
 
-/// Without a manifest a table that was replaced may stand beside the one that replaced it: here each with its own copy of a value.
+/// Without a manifest a table that was replaced may stand beside the one that replaced it: here each with its own copy
+/// of a value.
 #[test]
 fn a_value_that_another_table_has_whole_is_not_lost_without_a_manifest() {
     let (sim, store) = filled(11);
@@ -334,8 +337,8 @@ fn verify_looks_at_values_that_no_table_points_to_yet() {
     holds_all_but(&store, Some(0));
 }
 
-/// A writer replaces tables and value files while a reader beside it is looked through, and the reader moves on or not: what it looks at
-/// is whole, though it has no name any more.
+/// A writer replaces tables and value files while a reader beside it is looked through, and the reader moves on or not:
+/// what it looks at is whole, though it has no name any more.
 #[test]
 fn what_is_replaced_under_a_look_is_no_damage() {
     let options = CfOptions { table_bytes: 1024, ..with_values() };
@@ -473,8 +476,8 @@ fn what_is_replaced_under_a_look_is_removed_while_it_goes_on() {
     }
 }
 
-/// A merge takes pointers over and reads no values. So those of a table that is gone when its turn comes are looked at where they are
-/// pointed to then.
+/// A merge takes pointers over and reads no values. So those of a table that is gone when its turn comes are looked at
+/// where they are pointed to then.
 #[test]
 fn values_of_a_table_that_is_replaced_before_its_turn_are_looked_at() {
     for how in [Look::Verify, Look::Scrub, Look::Repair] {
@@ -551,7 +554,8 @@ fn progress_counts_what_is_stored_and_never_passes_its_total() {
     }
 }
 
-/// Whoever ends a scrub among the values of a table ends it there, whatever he would answer later, and the next one goes on with them.
+/// Whoever ends a scrub among the values of a table ends it there, whatever he would answer later, and the next one
+/// goes on with them.
 #[test]
 fn a_scrub_that_is_ended_among_the_values_of_a_table_goes_on_with_them() {
     let (sim, store) = many_tables(21, Compression::None, value);
@@ -643,8 +647,9 @@ fn small(n: usize) -> Vec<u8> {
     [&key(n)[..], b" small"].concat()
 }
 
-/// A store with an older version of three keys in tables, and newer ones in the log alone: one batch of a large and a small value each, of
-/// which the last was not asked to be durable when the machine lost power. Its frame is on the disk, and of its value only the beginning.
+/// A store with an older version of three keys in tables, and newer ones in the log alone: one batch of a large and a
+/// small value each, of which the last was not asked to be durable when the machine lost power. Its frame is on the
+/// disk, and of its value only the beginning.
 fn torn(large: &[Vec<u8>; 3]) -> SimFs {
     let sim = SimFs::new(8);
     let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
@@ -780,8 +785,8 @@ fn a_batch_that_was_promised_loses_one_value_to_damage_and_no_more() {
     }
 }
 
-/// What a table holds was ordered, and all before it, of whatever family: a value that was hit ends no log below that, though neither marks
-/// nor a manifest say that it was promised.
+/// What a table holds was ordered, and all before it, of whatever family: a value that was hit ends no log below that,
+/// though neither marks nor a manifest say that it was promised.
 #[test]
 fn what_a_table_of_another_family_holds_proves_the_log_before_it() {
     let large = value(970);
@@ -849,7 +854,8 @@ fn a_value_that_cannot_be_read_now_ends_no_log() {
     }
 }
 
-/// Whatever a salvage is not given once or twice, it answers the newest or corruption. `told`: what it tells of without a fault.
+/// Whatever a salvage is not given once or twice, it answers the newest or corruption. `told`: what it tells of without
+/// a fault.
 fn no_fault_gives_an_older_answer(sim: &SimFs, newest: &[Vec<u8>], told: usize) {
     let (first, whole) = (sim.steps(), sim.fork());
     assert_eq!(salvaged(&whole, 3, false).1.damage.len(), told);
@@ -883,7 +889,7 @@ fn what_leaves_the_store_has_its_values() {
     let dir = Path::new("/export");
     for (n, policy) in [Policy::Strip, Policy::Companion { allow: Vec::new() }].into_iter().enumerate() {
         let to = dir.join(n.to_string());
-        let request = Export { policy, ..Export::default() };
+        let request = ExportRequest { policy, ..ExportRequest::default() };
         let exported = export(&store.db, &store.family, &sim.env(9), &to, &request).unwrap();
         assert_eq!(exported.records, 20);
         let file = sim.env(9).fs.open(&to.join("000001.tbl"), waxseal_lsm::env::Open::Read).unwrap();
@@ -903,7 +909,8 @@ fn what_leaves_the_store_has_its_values() {
     }
 }
 
-/// A replica that lets go of tables when it is asked, so that the value files that they alone held are removed under the repair.
+/// A replica that lets go of tables when it is asked, so that the value files that they alone held are removed under
+/// the repair.
 struct LettingGo<'a> {
     db: &'a Db,
     held: Mutex<Vec<TableRef>>,
@@ -942,7 +949,8 @@ fn a_value_from_the_trash_outlives_the_file_it_stood_in() {
     let (sim, store) = filled(8);
     let (first, (values, _)) = (store.tables().remove(0), entries(&store));
     let trash = copied_to_trash(&sim, &first);
-    // The values move to another file; from now on whoever holds the first table alone keeps the one that the trash points into.
+    // The values move to another file; from now on whoever holds the first table alone keeps the one that the trash
+    // points into.
     let held = Mutex::new(store.db.tables(&store.family).unwrap());
     sim.flip(&values, 30 * 8).unwrap();
     assert!(repair(&store.db, RepairOptions::default()).unwrap().is_clean());

@@ -1,4 +1,5 @@
-//! A store in which everything may be watched: one family of users', one for rows, and somebody who makes rows of stamps.
+//! A store in which everything may be watched: one family of users', one for rows, and somebody who makes rows of
+//! stamps.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,7 +16,7 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Draft, Emitted, Emitting, Protection};
 use waxseal_meta::builtin::standard;
-use waxseal_meta::stamp::{Stamp, Values, Verb};
+use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Emitter, Sealer};
 
 pub(crate) const DIR: &str = "/store";
@@ -66,7 +67,7 @@ pub(crate) struct Teller {
 impl Emitter for Teller {
     fn emit(&self, _: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
         let key = [high_first(stamp.time), high_first(record.seqno)].concat();
-        let value: &[u8] = if stamp.values == Values::New { record.value } else { &[] };
+        let value: &[u8] = if stamp.values == StampValues::New { record.value } else { &[] };
         let value = [&[stamp.verb as u8], value].concat();
         rows.push(Emitted::new(system_id(1), record.seqno, &key, &value));
         Ok(())
@@ -80,7 +81,7 @@ impl Emitter for Teller {
 /// A row of the log, read back.
 pub(crate) struct Told {
     pub(crate) time: u64,
-    pub(crate) verb: Verb,
+    pub(crate) verb: StampVerb,
     pub(crate) value: Vec<u8>,
 }
 
@@ -207,8 +208,12 @@ impl Watched {
 
     /// The rows that were made of stamps, by time.
     pub(crate) fn rows(&self) -> Vec<Told> {
-        let verb =
-            |byte| [Verb::Insert, Verb::Update, Verb::Delete].into_iter().find(|verb| *verb as u8 == byte).unwrap();
+        let verb = |byte| {
+            [StampVerb::Insert, StampVerb::Update, StampVerb::Delete]
+                .into_iter()
+                .find(|verb| *verb as u8 == byte)
+                .unwrap()
+        };
         let rows = self.scan(&self.log).into_iter().filter(|row| row.key.len() == 16);
         rows.map(|row| Told {
             time: u64::from_le_bytes(row.key[..8].try_into().unwrap()).swap_bytes(),

@@ -21,7 +21,7 @@ use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::{Random, touch};
 use waxseal_lab::above::Over;
 use waxseal_lab::faults::keepers::Launderer;
-use waxseal_lab::paper::{Form, Paper, row};
+use waxseal_lab::paper::{Paper, RowForm, row};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
@@ -237,7 +237,7 @@ impl Kept {
         let mut raw = self.node.db.raw(&self.node.family, At::Latest, bounds)?;
         let (mut sum, mut word, mut whole) = (0, 0, true);
         while let Some((record, _)) = raw.next()? {
-            match Form::Literal.read(&record) {
+            match RowForm::Literal.read(&record) {
                 Some((_, stored)) => {
                     whole = stored.first().is_some_and(|stored| stored.word == word);
                     break;

@@ -24,7 +24,7 @@ use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::faults::anatomy::{Anatomy, Entry};
-use waxseal_lab::paper::{Form, Paper};
+use waxseal_lab::paper::{Paper, RowForm};
 use waxseal_lsm::db::{At, CursorBounds, Event, Listener};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs, Open};
@@ -37,7 +37,7 @@ use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 use waxseal_meta::Sealer;
-use waxseal_meta::exchange::{Export, Policy, export, import};
+use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
 
 /// Migrations at scale 1.
 const FULL: u64 = 2_000;
@@ -180,7 +180,7 @@ impl Cluster {
         self.nodes[from].db.flush()?;
         let heard = self.ears.0.load(Relaxed);
         let flips = if from == SEALED { self.hit(prefix)? } else { Vec::new() };
-        let request = Export { policy: Policy::Strip, bounds: vec![bounds(prefix)], ..Export::default() };
+        let request = ExportRequest { policy: Policy::Strip, bounds: vec![bounds(prefix)], ..ExportRequest::default() };
         let mut out = self.out();
         let env = self.sim.env(self.exports);
         let node = &self.nodes[from];
@@ -286,7 +286,7 @@ impl Cluster {
         let mut raw = self.nodes[node].db.raw(&self.nodes[node].family, At::Latest, ALL)?;
         while let Some((record, _)) = raw.next()? {
             bytes += record.companion.len() as u64;
-            bytes += if Form::Literal.read(&record).is_some() { record.value.len() as u64 } else { 0 };
+            bytes += if RowForm::Literal.read(&record).is_some() { record.value.len() as u64 } else { 0 };
         }
         Ok(bytes)
     }
@@ -410,7 +410,7 @@ fn planted(run: &Run) -> Outcome<Vec<Gate>> {
     };
     let giver = filled("/giver", Arc::new(Sealer::new()))?;
     let export_as = |node: &Node, policy: Policy, to: &str| {
-        let request = Export { policy, ..Export::default() };
+        let request = ExportRequest { policy, ..ExportRequest::default() };
         export(&node.db, &node.family, &sim.env(3), Path::new(to), &request)
     };
     export_as(&giver, Policy::PaperSafe, "/safe")?;

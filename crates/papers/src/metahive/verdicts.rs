@@ -24,7 +24,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
-use waxseal_meta::verdict::{Action, Verdict, paper};
+use waxseal_meta::verdict::{Action, SealVerdict, paper};
 
 /// Repetitions of each row at scale 1.
 const FULL: u64 = 2_000;
@@ -39,30 +39,40 @@ struct Row {
     /// Whether the file guarantees a seal for every record, and whether the record got one.
     complete: bool,
     sealed: bool,
-    verdict: Verdict,
+    verdict: SealVerdict,
     action: Action,
 }
 
 const ROWS: [Row; 9] = [
-    row("untouched", |_, _, _| {}, Verdict::Validated, Action::None),
+    row("untouched", |_, _, _| {}, SealVerdict::Validated, Action::None),
     row(
         "value",
         |file, entry, random| flip(file, entry.value.clone(), 1, random),
-        Verdict::RecordDamaged,
+        SealVerdict::RecordDamaged,
         Action::Repair,
     ),
     row(
         "key",
         |file, entry, random| flip(file, entry.suffix.clone(), 1, random),
-        Verdict::RecordDamaged,
+        SealVerdict::RecordDamaged,
         Action::Repair,
     ),
-    row("seal_1_bit", |file, entry, random| flip_word(file, entry, 1, random), Verdict::SealDamaged, Action::Rewrite),
-    row("seal_4_bits", |file, entry, random| flip_word(file, entry, 4, random), Verdict::SealDamaged, Action::Rewrite),
+    row(
+        "seal_1_bit",
+        |file, entry, random| flip_word(file, entry, 1, random),
+        SealVerdict::SealDamaged,
+        Action::Rewrite,
+    ),
+    row(
+        "seal_4_bits",
+        |file, entry, random| flip_word(file, entry, 4, random),
+        SealVerdict::SealDamaged,
+        Action::Rewrite,
+    ),
     row(
         "seal_12_bits",
         |file, entry, random| flip_word(file, entry, 12, random),
-        Verdict::RecordDamaged,
+        SealVerdict::RecordDamaged,
         Action::Repair,
     ),
     row(
@@ -71,17 +81,17 @@ const ROWS: [Row; 9] = [
             flip(file, entry.value.clone(), 1, random);
             flip_word(file, entry, 1, random);
         },
-        Verdict::RecordDamaged,
+        SealVerdict::RecordDamaged,
         Action::Repair,
     ),
-    Row { sealed: false, ..row("missing", |_, _, _| {}, Verdict::Missing, Action::Repair) },
-    Row { sealed: false, complete: false, ..row("unverified", |_, _, _| {}, Verdict::Unverified, Action::None) },
+    Row { sealed: false, ..row("missing", |_, _, _| {}, SealVerdict::Missing, Action::Repair) },
+    Row { sealed: false, complete: false, ..row("unverified", |_, _, _| {}, SealVerdict::Unverified, Action::None) },
 ];
 
 const fn row(
     name: &'static str,
     damage: fn(&mut Vec<u8>, &Entry, &mut Random),
-    verdict: Verdict,
+    verdict: SealVerdict,
     action: Action,
 ) -> Row {
     Row { name, damage, complete: true, sealed: true, verdict, action }
@@ -121,11 +131,11 @@ fn of_the_paper(run: &Run, trials: u64) -> Gate {
     for _ in 0..trials {
         let [right, wrong, noise] = [random.word(), random.word(), random.word()];
         let rows = [
-            (right, sum(right), right, Verdict::Validated, Action::None),
-            (right, noise, right, Verdict::CheckDamaged, Action::Rewrite),
-            (right, sum(right), wrong, Verdict::RecordDamaged, Action::Repair),
-            (wrong, sum(right), right, Verdict::SealDamaged, Action::Rewrite),
-            (wrong, noise, right, Verdict::BothDamaged, Action::Repair),
+            (right, sum(right), right, SealVerdict::Validated, Action::None),
+            (right, noise, right, SealVerdict::CheckDamaged, Action::Rewrite),
+            (right, sum(right), wrong, SealVerdict::RecordDamaged, Action::Repair),
+            (wrong, sum(right), right, SealVerdict::SealDamaged, Action::Rewrite),
+            (wrong, noise, right, SealVerdict::BothDamaged, Action::Repair),
         ];
         other += rows
             .iter()
@@ -189,7 +199,7 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
 }
 
 /// Returns the verdict on the damaged record, and whether the table's own walk rejects the file.
-fn ours(row: &Row, random: &mut Random) -> Outcome<(Verdict, bool)> {
+fn ours(row: &Row, random: &mut Random) -> Outcome<(SealVerdict, bool)> {
     let struck = 1 + random.below(RECORDS - 2);
     let mut bytes = table(random, struck, row.sealed)?;
     let anatomy = Anatomy::read(&bytes)?;

@@ -22,8 +22,8 @@ use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::record::Kind;
 use waxseal_registry::{
-    Authorizer, Event, Identity, Mode, Operation, Options, Paging, Payload, Query, Scope, Session, Setup, Target, Time,
-    Verb,
+    Authorizer, Event, Identity, Mode, Operation, Options, Paging, Payload, Query, Scope, Session, Setup, StampVerb,
+    Target, Time,
 };
 
 /// Number of simultaneous events at scale 1.
@@ -189,7 +189,7 @@ fn client(run: &Run, checks: &mut Checks) -> Outcome<()> {
     checks.is("a session has a name", alice.name() == "alice" && alice.authenticated() == Some("password"));
     let any = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
     registrar.register(&Target::family(FAMILY), None, Some(any), Some(&alice))?;
-    store.writer_as(Some(alice.clone())).write(Kind::Put, b"John", b"1", &[Verb::Insert], Durability::Os)?;
+    store.writer_as(Some(alice.clone())).write(Kind::Put, b"John", b"1", &[StampVerb::Insert], Durability::Os)?;
     store.writer_as(Some(bob.clone())).put(b"John", b"2")?;
     store.writer().write(Kind::Delete, b"John", b"", &[], Durability::Os)?;
     for flushed in [false, true] {

@@ -25,7 +25,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_registry::{
-    Event, Field, Image, Mode, Operation, Options, Paging, Query, Ring, Scope, Setup, Target, Values, Verb,
+    Event, Field, Image, Mode, Operation, Options, Paging, Query, Ring, Scope, Setup, StampVerb, Target, Values,
 };
 
 /// Crashes of each mode at scale 1.
@@ -104,15 +104,15 @@ struct Done {
     value: Option<Vec<u8>>,
 }
 
-fn script(seed: u64) -> Vec<(Kind, Verb, Done)> {
+fn script(seed: u64) -> Vec<(Kind, StampVerb, Done)> {
     let mut random = Random::new(seed);
     (0..BATCHES)
         .map(|number| {
             let key = format!("key{:03}", random.below(KEYS)).into_bytes();
             let (kind, verb, operation) = match random.below(4) {
-                0 => (Kind::Delete, Verb::Delete, Operation::ROW_DELETE),
-                1 => (Kind::Put, Verb::Insert, Operation::ROW_INSERT),
-                _ => (Kind::Put, Verb::Update, Operation::ROW_UPDATE),
+                0 => (Kind::Delete, StampVerb::Delete, Operation::ROW_DELETE),
+                1 => (Kind::Put, StampVerb::Insert, Operation::ROW_INSERT),
+                _ => (Kind::Put, StampVerb::Update, Operation::ROW_UPDATE),
             };
             let value =
                 (kind == Kind::Put).then(|| format!("{number}:{}", "v".repeat(random.below(60) as usize)).into_bytes());
@@ -163,7 +163,7 @@ fn trial(mode: Mode, seed: u64, crash: Option<u64>, found: &mut Found) -> Outcom
     Ok(steps)
 }
 
-fn compare(mode: Mode, script: &[(Kind, Verb, Done)], events: &[Event], found: &mut Found) {
+fn compare(mode: Mode, script: &[(Kind, StampVerb, Done)], events: &[Event], found: &mut Found) {
     let mut balance: BTreeMap<Done, i64> = BTreeMap::new();
     for (_, _, done) in script {
         *balance.entry(done.clone()).or_default() += 1;
@@ -203,7 +203,7 @@ fn open(sim: &SimFs, seed: u64) -> Result<Store> {
 fn play(
     sim: &SimFs,
     mode: Mode,
-    script: &[(Kind, Verb, Done)],
+    script: &[(Kind, StampVerb, Done)],
     seed: u64,
 ) -> std::result::Result<u64, (u64, waxseal_lsm::error::Error)> {
     let mut acknowledged = 0;
@@ -211,7 +211,13 @@ fn play(
     Ok(acknowledged)
 }
 
-fn play_on(sim: &SimFs, mode: Mode, script: &[(Kind, Verb, Done)], seed: u64, acknowledged: &mut u64) -> Result<()> {
+fn play_on(
+    sim: &SimFs,
+    mode: Mode,
+    script: &[(Kind, StampVerb, Done)],
+    seed: u64,
+    acknowledged: &mut u64,
+) -> Result<()> {
     let store = open(sim, seed)?;
     let registrar = store.registrar()?;
     let numbers = registrar.create_family(NUMBERS, CfOptions::default())?;

@@ -13,7 +13,7 @@ use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Mode, Operation, Options, Registrar, Registration, Scope, Session, Setup, Target, Verb};
+use waxseal_registry::{Mode, Operation, Options, Registrar, Registration, Scope, Session, Setup, StampVerb, Target};
 
 /// The family that the experiments write to.
 pub(super) const FAMILY: &str = "default";
@@ -124,13 +124,13 @@ impl Writer<'_> {
         kind: Kind,
         key: &[u8],
         value: &[u8],
-        verbs: &[Verb],
+        verbs: &[StampVerb],
         durability: Durability,
     ) -> Result<Seqno> {
         let family = self.store.family.id();
         if let Some(registrar) = &self.store.registrar {
             let mut draft = Draft { family, kind, key, value, entries: &[], key_hash: None };
-            let verb = verbs.first().copied().unwrap_or(Verb::Update);
+            let verb = verbs.first().copied().unwrap_or(StampVerb::Update);
             return registrar.commit_one(&mut self.batch, &mut draft, None, durability, (self.who.as_ref(), verb));
         }
         self.batch.clear();

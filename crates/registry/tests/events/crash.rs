@@ -1,5 +1,6 @@
-//! The sweep: a store is stopped at each I/O step that changes something, under three ways of losing what was not synced. What
-//! is there afterwards is a prefix of the commits, and the log says of each of them what it must, and of nothing else.
+//! The sweep: a store is stopped at each I/O step that changes something, under three ways of losing what was not
+//! synced. What is there afterwards is a prefix of the commits, and the log says of each of them what it must, and of
+//! nothing else.
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
@@ -32,7 +33,7 @@ fn scenario(store: &mut Store) -> Result<()> {
         family: "default",
         key: vec![n],
         value: Some(vec![n; 5]),
-        verb: waxseal_registry::Verb::Update,
+        verb: waxseal_registry::StampVerb::Update,
     };
     store.write(&[write(7), write(8)], 2)?;
     store.alive()?;
@@ -171,7 +172,8 @@ pub(crate) fn lossy() {
     assert!(most > 0, "no crash met an event that waited");
 }
 
-/// What was registered, or taken back, when the call answered is so after a crash of the machine, whatever the store's own durability.
+/// What was registered, or taken back, when the call answered is so after a crash of the machine, whatever the store's
+/// own durability.
 pub(crate) fn registered() {
     let mut store = Store::new(SYNC, &SimFs::new(3)).unwrap();
     let target = Target::family("kept");

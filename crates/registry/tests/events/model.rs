@@ -3,7 +3,7 @@
 use waxseal_lsm::db::{At, Snapshot};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Random, SeededRandom};
-use waxseal_registry::{Operation, Paging, Query, Target, Time, Values, Verb};
+use waxseal_registry::{Operation, Paging, Query, StampVerb, Target, Time, Values};
 
 use crate::store::{ASYNC, Config, DEFERRED, FAMILIES, SYNC, Store, Write, is_engines, same, told};
 
@@ -65,7 +65,7 @@ impl Run {
     fn write(&self) -> Write {
         let long = if self.below(8) == 0 { 300 } else { 1 + self.below(20) };
         let value = (self.below(4) > 0).then(|| (0..long).map(|_| self.below(256) as u8).collect());
-        let verb = self.one(&[Verb::Insert, Verb::Update]);
+        let verb = self.one(&[StampVerb::Insert, StampVerb::Update]);
         Write { family: self.one(&FAMILIES), key: self.one(&KEYS).to_vec(), value, verb }
     }
 

@@ -1,5 +1,5 @@
-//! What is barred or fenced stands in a family that can be read, at once and after every crash; and whose rows were lost is unknown,
-//! never somebody else.
+//! What is barred or fenced stands in a family that can be read, at once and after every crash; and whose rows were
+//! lost is unknown, never somebody else.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,7 +11,7 @@ use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_registry::quarantine::Item;
-use waxseal_registry::{Case, Field, Operation, Payload, Query, Scope, Target, Values, Verb};
+use waxseal_registry::{Case, Field, Operation, Payload, Query, Scope, StampVerb, Target, Values};
 
 use crate::store::{Config, DEFERRED, DIR, Store, Write, open_without_chronicle};
 
@@ -228,7 +228,7 @@ fn an_unknown_session() {
     assert_eq!(clients(&store), ["alice", "unknown session 1"]);
     let write = |store: &mut Store, client| {
         let (key, value) = (b"k".to_vec(), Some(b"third".to_vec()));
-        store.write(&[Write { family: "default", key, value, verb: Verb::Update }], client).unwrap();
+        store.write(&[Write { family: "default", key, value, verb: StampVerb::Update }], client).unwrap();
     };
     write(&mut store, 2);
     write(&mut store, 1);
@@ -240,7 +240,8 @@ fn an_unknown_session() {
     assert_eq!(clients(&store), expected);
 }
 
-/// A table of the registry is lost, of one row and of several: no write to any family is refused, and what may have been watched is logged.
+/// A table of the registry is lost, of one row and of several: no write to any family is refused, and what may have
+/// been watched is logged.
 fn lost_registrations() {
     for targets in [&["default"][..], &["default", "kept"]] {
         let mut store = Store::new(DEFERRED, &SimFs::new(39)).unwrap();
@@ -270,8 +271,9 @@ fn lost_registrations() {
     }
 }
 
-/// The row that names an operation of the embedder's own is lost: behind a fence, in a damaged file, or with its file. The store opens, no
-/// write is refused, events of the operation are found, and the name defined again means the operation that it meant.
+/// The row that names an operation of the embedder's own is lost: behind a fence, in a damaged file, or with its file.
+/// The store opens, no write is refused, events of the operation are found, and the name defined again means the
+/// operation that it meant.
 fn lost_operations() {
     for how in ["fenced", "damaged", "gone"] {
         let mut store = Store::new(DEFERRED, &SimFs::new(41)).unwrap();
@@ -332,7 +334,8 @@ fn a_session_given_up() {
     assert_eq!(clients(&store), ["alice", "unknown session 1", "alice"]);
 }
 
-/// A row that is lost for good, and with it what told of that. Its number stands beside records of tables, which nobody reads at the open.
+/// A row that is lost for good, and with it what told of that. Its number stands beside records of tables, which nobody
+/// reads at the open.
 fn a_session_given_up_and_what_told_of_it() {
     let mut store = watched(38);
     store.db.flush().unwrap();
@@ -346,7 +349,7 @@ fn a_session_given_up_and_what_told_of_it() {
     let cases = store.registrar.quarantined().unwrap();
     assert!(cases.iter().all(|case| case.family == QUARANTINE), "the loss of the session is not told any more");
     let (key, value) = (b"other".to_vec(), Some(b"value".to_vec()));
-    store.write(&[Write { family: "default", key, value, verb: Verb::Update }], 2).unwrap();
+    store.write(&[Write { family: "default", key, value, verb: StampVerb::Update }], 2).unwrap();
     assert!(store.session(2).unwrap().unwrap().id() > 1, "he has the number of somebody else");
     assert_eq!(clients(&store), ["alice", "alice"]);
 }
@@ -369,8 +372,8 @@ fn a_session_behind_a_fence() {
     assert!(store.session(1).unwrap().unwrap().id() > 1);
 }
 
-/// Cases that ended have the retention of the engine's events: they leave at the next open, and after a repair. Open ones stay, and so does the
-/// newest one of each family that says which sessions may be unknown.
+/// Cases that ended have the retention of the engine's events: they leave at the next open, and after a repair. Open
+/// ones stay, and so does the newest one of each family that says which sessions may be unknown.
 fn closed_cases_leave() {
     const HOUR: Duration = Duration::from_secs(3600);
     let by_number = Config { kept: (3, Duration::MAX), ..DEFERRED };

@@ -14,7 +14,7 @@ use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_registry::{
-    Event, Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, Target, Values, Verb,
+    Event, Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, StampVerb, Target, Values,
 };
 
 use crate::store::{ASYNC, Store};
@@ -30,7 +30,7 @@ fn put(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) ->
     let mut batch = Batch::new();
     if alone {
         let mut draft = Draft { family: family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        return registrar.commit_one(&mut batch, &mut draft, None, Durability::Os, (None, Verb::Update));
+        return registrar.commit_one(&mut batch, &mut draft, None, Durability::Os, (None, StampVerb::Update));
     }
     batch.push(family.id(), Kind::Put, key, value, db.companions())?;
     registrar.commit(&mut batch, Durability::Os, None, &[])
@@ -108,7 +108,8 @@ pub(crate) fn dropped_beside_writers() {
         for event in events.iter().filter(|event| event.key.target == target) {
             let (old, new) = images(event);
             let old = old.unwrap_or_else(|| panic!("the old value went with the family: {event:?}"));
-            assert!(old == before || old == Image::Absent, "{event:?} over {before:?}"); // the first of a family is over nothing
+            // the first of a family is over nothing
+            assert!(old == before || old == Image::Absent, "{event:?} over {before:?}");
             before = new;
         }
     }

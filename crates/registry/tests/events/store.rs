@@ -1,5 +1,5 @@
-//! A store with registry and log on a simulated disk, and what it must say: each commit is told to an oracle that knows nothing of
-//! stamps, rows or memtables.
+//! A store with registry and log on a simulated disk, and what it must say: each commit is told to an oracle that knows
+//! nothing of stamps, rows or memtables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use waxseal_meta::{Seal, Sealer};
 use waxseal_registry::target::TargetPath;
 use waxseal_registry::{
     Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
-    Scope, Session, Setup, Target, Values, Verb,
+    Scope, Session, Setup, StampVerb, Target, Values,
 };
 
 /// A wall clock that says what it is told.
@@ -78,7 +78,7 @@ pub(crate) struct Write {
     pub(crate) key: Vec<u8>,
     /// None: it is deleted.
     pub(crate) value: Option<Vec<u8>>,
-    pub(crate) verb: Verb,
+    pub(crate) verb: StampVerb,
 }
 
 /// What was registered, and what must have come of it.
@@ -99,7 +99,7 @@ impl Oracle {
         let target = Target::key(write.family, write.key.clone());
         let operation = match (&write.value, write.verb) {
             (None, _) => Operation::ROW_DELETE,
-            (_, Verb::Insert) => Operation::ROW_INSERT,
+            (_, StampVerb::Insert) => Operation::ROW_INSERT,
             _ => Operation::ROW_UPDATE,
         };
         let place = (write.family.to_owned(), write.key.clone());
@@ -320,7 +320,7 @@ impl Store {
             let value = write.value.as_deref().unwrap_or_default();
             batch.push(self.family(write.family).id(), kind, &write.key, value, self.db.companions())?;
         }
-        let verbs: Vec<Verb> = writes.iter().map(|write| write.verb).collect();
+        let verbs: Vec<StampVerb> = writes.iter().map(|write| write.verb).collect();
         let session = self.session(client)?;
         let last = match (writes, session.as_ref()) {
             ([write], who) if write.key.len() % 2 == 1 => {
@@ -340,7 +340,7 @@ impl Store {
     }
 
     pub(crate) fn put(&mut self, family: &'static str, key: &[u8], value: &[u8]) -> Result<Seqno> {
-        let write = Write { family, key: key.to_vec(), value: Some(value.to_vec()), verb: Verb::Update };
+        let write = Write { family, key: key.to_vec(), value: Some(value.to_vec()), verb: StampVerb::Update };
         self.write(&[write], 1)
     }
 
@@ -448,7 +448,8 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that exactly the expected events are there, in the order of their keys and with times that rise with their seqnos.
+    /// Checks that exactly the expected events are there, in the order of their keys and with times that rise with
+    /// their seqnos.
     pub(crate) fn check(&self, at: At<'_>, snapshot: &Snapshot) -> Vec<Event> {
         let mut found = self.everything(at).unwrap();
         assert!(found.is_sorted_by_key(|event| event.encode().unwrap().0), "events out of order");

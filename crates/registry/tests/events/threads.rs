@@ -13,7 +13,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
 use waxseal_meta::stamp::{self, Stamp};
 use waxseal_registry::{
-    Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb,
+    Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, StampVerb, Target, Values,
 };
 
 use crate::store::Told;
@@ -60,7 +60,7 @@ fn write(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) 
         let kind = Kind::Put;
         let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
         return registrar
-            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update))
+            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
             .unwrap();
     }
     let mut batch = Batch::new();
@@ -76,7 +76,8 @@ pub(crate) fn exact() {
         let options = Options { scope: Scope::Subtree, mode, values: Values::New, ..Options::default() };
         let stop = AtomicBool::new(false);
         let registry = db.family("system_metadata.registry").unwrap();
-        // A compaction beside the writers would drop the row's tombstone, or the seqno of the row, before it is read here.
+        // A compaction beside the writers would drop the row's tombstone, or the seqno of the row, before it is read
+        // here.
         let kept = db.snapshot().unwrap();
         let row = waxseal_registry::key::registry_key(&target, Some(Operation::ROW_UPDATE)).unwrap();
         let (mut written, mut spans) = (Vec::new(), Vec::new());
@@ -201,7 +202,8 @@ pub(crate) fn dropped_meanwhile() {
     let target = Target::family("users");
     registrar.register(&target, Some(Operation::ROW_UPDATE), Some(with_history()), None).unwrap();
     put(&db, &registrar, b"k");
-    let stamp = Stamp { values: stamp::Values::OldNew, history: true, ..Stamp::new(Verb::Update, u64::MAX >> 1, 0) };
+    let stamp =
+        Stamp { values: stamp::StampValues::OldNew, history: true, ..Stamp::new(StampVerb::Update, u64::MAX >> 1, 0) };
     let family = db.family("users").unwrap().id();
     let (kind, value, entries, key_hash) = (Kind::Put, &b"last"[..], &[][..], None);
     let draft = Draft { family, kind, key: b"k", value, key_hash, entries };
@@ -232,7 +234,8 @@ pub(crate) fn dropped_meanwhile() {
     assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
 }
 
-/// Whoever asks while a family goes is told what a value was put over, or that this is not kept: never that nothing was there.
+/// Whoever asks while a family goes is told what a value was put over, or that this is not kept: never that nothing was
+/// there.
 pub(crate) fn asked_beside_a_drop() {
     let (db, registrar) = open(None);
     registrar.register(&Target::family("users"), Some(Operation::ROW_UPDATE), Some(with_history()), None).unwrap();
@@ -264,8 +267,8 @@ pub(crate) fn asked_beside_a_drop() {
     registrar.close().unwrap();
 }
 
-/// A wall clock with two gates. The next thread without a name that reads the time waits at `own` if that is shut; once the store has a table
-/// file, the next thread that reads the time waits at `flush`.
+/// A wall clock with two gates. The next thread without a name that reads the time waits at `own` if that is shut; once
+/// the store has a table file, the next thread that reads the time waits at `flush`.
 #[derive(Default)]
 struct Holding {
     fs: Arc<MemoryFs>,
@@ -312,8 +315,8 @@ impl Clock for Holding {
     }
 }
 
-/// A write that was begun before its family is dropped, and is put to sleep before it has a place, does not get one behind the moment at which
-/// old values were kept for events: it would have overwritten a value that nobody looked at.
+/// A write that was begun before its family is dropped, and is put to sleep before it has a place, does not get one
+/// behind the moment at which old values were kept for events: it would have overwritten a value that nobody looked at.
 pub(crate) fn overtaken() {
     for usual in [false, true] {
         let clock = Arc::new(Holding::default());
@@ -339,7 +342,7 @@ pub(crate) fn overtaken() {
                 own.shut.store(true, SeqCst);
                 let mut draft =
                     Draft { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
-                registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update))
+                registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
             });
             own.wait_until_held();
             let rules = db.epoch();
@@ -361,8 +364,8 @@ pub(crate) fn overtaken() {
     }
 }
 
-/// A forked child has neither the thread that writes events of mode async nor anything of its own to write: it is told so at once, and
-/// its parent goes on.
+/// A forked child has neither the thread that writes events of mode async nor anything of its own to write: it is told
+/// so at once, and its parent goes on.
 #[expect(unsafe_code, reason = "to fork")]
 pub(crate) fn forked() {
     use std::os::unix::process::CommandExt;
@@ -378,8 +381,8 @@ pub(crate) fn forked() {
         Err(std::io::Error::from_raw_os_error(if refused { YES } else { YES + 1 }))
     };
     let mut command = std::process::Command::new("/nonexistent");
-    // SAFETY: between fork and exec the closure calls what refuses before it takes a lock, and the allocator, which the C
-    // library makes usable in a forked child.
+    // SAFETY: between fork and exec the closure calls what refuses before it takes a lock, and the allocator, which the
+    // C library makes usable in a forked child.
     unsafe { command.pre_exec(answer) };
     assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(YES));
     put(&db, &registrar, b"after");

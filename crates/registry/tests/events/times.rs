@@ -12,7 +12,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_registry::target::TargetPath;
-use waxseal_registry::{Event, Field, Identity, Image, Mode, Operation, Options, Scope, Target, Values, Verb};
+use waxseal_registry::{Event, Field, Identity, Image, Mode, Operation, Options, Scope, StampVerb, Target, Values};
 
 use crate::store::{ASYNC, Config, DEFERRED, SYNC, Store};
 
@@ -41,7 +41,10 @@ fn put(store: &Store, key: &[u8], value: &[u8], seconds: Option<u64>) {
     let (family, kind) = (store.family("default").id(), Kind::Put);
     if key.len() % 2 == 1 {
         let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
-        store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update)).unwrap();
+        store
+            .registrar
+            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
+            .unwrap();
     } else {
         let mut batch = Batch::new();
         batch.push_given(family, kind, key, value, &entries, store.db.companions()).unwrap();
@@ -123,7 +126,8 @@ fn what_was_over_is_absent(config: Config) {
     }
 }
 
-/// What was seen when it was overwritten stays, though its time is over and its table is merged before that of the newer version.
+/// What was seen when it was overwritten stays, though its time is over and its table is merged before that of the
+/// newer version.
 fn what_ends_later_is_kept() {
     let store = store(DEFERRED);
     put(&store, b"k", b"seen", Some(10));

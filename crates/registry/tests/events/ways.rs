@@ -15,7 +15,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_registry::target::TableName;
 use waxseal_registry::{
     Authorizer, Event, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Ring,
-    Scope, Session, Setup, Target, Time, Values, Verb, WhenFull,
+    Scope, Session, Setup, StampVerb, Target, Time, Values, WhenFull,
 };
 
 use crate::store::{Config, DEFERRED, SYNC, Store, Write};
@@ -157,7 +157,7 @@ fn times_go_on() {
 fn sessions_survive() {
     let mut store = store(DEFERRED);
     store.register(Target::family("default"), update(), Values::None).unwrap();
-    let write = |n: u8| Write { family: "default", key: vec![n], value: Some(vec![n]), verb: Verb::Update };
+    let write = |n: u8| Write { family: "default", key: vec![n], value: Some(vec![n]), verb: StampVerb::Update };
     store.write(&[write(1)], 1).unwrap();
     store.write(&[write(2)], 2).unwrap();
     let steps = store.sim.steps();
@@ -179,7 +179,7 @@ fn old_values_in_one_batch() {
         family: "kept",
         key: b"k".to_vec(),
         value: value.map(<[u8]>::to_vec),
-        verb: Verb::Update,
+        verb: StampVerb::Update,
     };
     store.write(&[write(Some(b"1")), write(Some(b"2")), write(None), write(Some(b"3"))], 0).unwrap();
     store.check_now();
@@ -271,7 +271,8 @@ fn ranges_of_another_order() {
     }
 }
 
-/// A file comes from all that the merges read that led to it, however many files they name, and whether lines or rows tell of them.
+/// A file comes from all that the merges read that led to it, however many files they name, and whether lines or rows
+/// tell of them.
 fn descended_from_many() {
     let mut store = store(DEFERRED);
     for round in 0..4u8 {
@@ -366,8 +367,8 @@ fn retained() {
     }
 }
 
-/// Many events of mode async wait together and are written by several commits, each as it was. A write that is refused leaves its room
-/// to others.
+/// Many events of mode async wait together and are written by several commits, each as it was. A write that is refused
+/// leaves its room to others.
 fn waiting() {
     let ring = Ring { events: 700, when_full: WhenFull::Backpressure };
     let mut store = store(Config { mode: Mode::Async, ring, ..SYNC });
@@ -381,7 +382,7 @@ fn waiting() {
             let entries: [(u16, &[u8]); 1] = [(999, b"nobody's")];
             let (kind, key, value) = (Kind::Put, &b"refused"[..], &b""[..]);
             let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
-            let how = (None, Verb::Update);
+            let how = (None, StampVerb::Update);
             invalid(store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, how));
             let mut gone = Draft { family: family + 1000, entries: &[], ..draft };
             invalid(store.registrar.commit_one(&mut Batch::new(), &mut gone, None, Durability::Os, how));
@@ -500,8 +501,8 @@ fn each_kind_by_its_own_name() {
     let store = store(DEFERRED);
     let options = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
     store.registrar.register(&Target::family("default"), None, Some(options), None).unwrap();
-    let asked = [(Kind::Put, Verb::Update), (Kind::Put, Verb::Update), (Kind::Delete, Verb::Update)];
-    for (kind, verb) in asked.into_iter().chain([(Kind::Put, Verb::Insert), (Kind::Delete, Verb::Insert)]) {
+    let asked = [(Kind::Put, StampVerb::Update), (Kind::Put, StampVerb::Update), (Kind::Delete, StampVerb::Update)];
+    for (kind, verb) in asked.into_iter().chain([(Kind::Put, StampVerb::Insert), (Kind::Delete, StampVerb::Insert)]) {
         let family = store.family("default").id();
         let mut draft = Draft { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
         store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, verb)).unwrap();

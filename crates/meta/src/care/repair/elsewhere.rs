@@ -21,13 +21,13 @@ use super::super::options::Candidate;
 use super::super::report::is_unread;
 use super::super::spans::Spans;
 use super::Mending;
-use crate::beside::Beside;
+use crate::annotations::Annotations;
 use crate::keeper::Sealer;
 use crate::seal::Seal;
 
 /// State of a scan of the log.
 #[derive(Default)]
-struct Seen {
+struct LogScanState {
     oldest: Option<Seqno>,
     /// True if the log has records of an unknown family.
     has_unknown: bool,
@@ -37,7 +37,7 @@ struct Seen {
 /// Returns the seal of an unconfirmed record without its attributes.
 fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
     let seal = Sealer::seal_of(&suspect.borrow()).ok()??;
-    let attributes = Beside::read(&suspect.companion).ok()?.attributes().ok()?;
+    let attributes = Annotations::read(&suspect.companion).ok()?.attributes().ok()?;
     Some(attributes.map_or(seal, |attributes| seal.with(attributes)))
 }
 
@@ -85,7 +85,7 @@ impl Mending<'_, '_> {
         let (id, gaps) = (self.table.family().id(), self.spans());
         let known: HashSet<u32> = self.db.families().iter().map(Family::id).collect();
         let read = || {
-            let (seen, found) = self.db.read_log_into(&mut |seen: &mut Seen, family, record| {
+            let (seen, found) = self.db.read_log_into(&mut |seen: &mut LogScanState, family, record| {
                 seen.oldest = Some(seen.oldest.map_or(record.seqno, |oldest| oldest.min(record.seqno)));
                 seen.has_unknown |= !known.contains(&family);
                 let is_wanted = family == id && self.is_wanted(&gaps, record);

@@ -19,7 +19,7 @@ use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::BlobBuffer;
 
-use super::super::plan::{self, Piece, Place};
+use super::super::plan::{self, KeyPosition, TablePiece};
 use super::Mending;
 
 /// Returns true if two records at one position have the same value, wherever it is stored.
@@ -134,12 +134,12 @@ impl Mending<'_, '_> {
         let mut pieces: VecDeque<_> = std::mem::take(&mut self.pieces).into();
         self.pieces.reserve(pieces.len() + 2 * records.len());
         while !pieces.is_empty() {
-            let is_record = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(_));
+            let is_record = |piece: &TablePiece<OwnedRecord>| matches!(piece, TablePiece::Record(_));
             let gaps = pieces.iter().position(is_record).unwrap_or(pieces.len());
             let behind: Vec<_> = pieces.drain(..gaps).collect();
             let next = pieces.pop_front();
             for piece in behind {
-                let Piece::Gap(gap) = piece else { continue };
+                let TablePiece::Gap(gap) = piece else { continue };
                 self.fill_gap(&order, gap, &mut records, next.as_ref());
             }
             self.pieces.extend(next);
@@ -152,10 +152,10 @@ impl Mending<'_, '_> {
         order: &Order,
         gap: Fence,
         records: &mut Peekable<impl Iterator<Item = OwnedRecord>>,
-        next: Option<&Piece<OwnedRecord>>,
+        next: Option<&TablePiece<OwnedRecord>>,
     ) {
         let is_before_next = |record: &OwnedRecord| match next {
-            Some(Piece::Record(next)) => {
+            Some(TablePiece::Record(next)) => {
                 order.compare_internal((&record.key, record.seqno), (&next.key, next.seqno)).is_lt()
             }
             _ => true,
@@ -166,14 +166,14 @@ impl Mending<'_, '_> {
                 plan::stands_in(order, &gap, &record.key, record.seqno) && is_before_next(record)
             };
             let Some(record) = records.next_if(stands_in) else {
-                self.pieces.push(Piece::Gap(gap));
+                self.pieces.push(TablePiece::Gap(gap));
                 break;
             };
-            let place: Place = (record.key.clone(), record.seqno);
+            let place: KeyPosition = (record.key.clone(), record.seqno);
             self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
             self.with_more += u64::from(!companion::is_bare(&record.companion));
-            self.pieces.extend(plan::between(order, None, Some(&place), &gap).map(Piece::Gap));
-            self.pieces.push(Piece::Record(record));
+            self.pieces.extend(plan::between(order, None, Some(&place), &gap).map(TablePiece::Gap));
+            self.pieces.push(TablePiece::Record(record));
             rest = plan::between(order, Some(&place), None, &gap);
         }
     }

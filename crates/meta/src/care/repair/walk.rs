@@ -18,7 +18,7 @@ use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::{ExaminedItem, Table};
 
-use super::super::plan::{self, Piece};
+use super::super::plan::{self, TablePiece};
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
 use super::{Mending, fence_over};
 use crate::mend::mended;
@@ -76,15 +76,15 @@ fn open_whole(db: &Db, table: &TableRef, by_data: bool) -> Result<Arc<Table>> {
 
 /// The result of a walk: the gaps in the table, and the failed reads.
 #[derive(PartialEq)]
-struct Walk {
+struct TableWalk {
     gaps: Vec<Fence>,
     refused: Vec<String>,
 }
 
-impl Walk {
+impl TableWalk {
     /// Returns true if this walk found no damage that the other did not. A walk with fewer failed reads may have more
     /// gaps.
-    fn is_within(&self, other: &Walk) -> bool {
+    fn is_within(&self, other: &TableWalk) -> bool {
         let has_gaps = || self.gaps == other.gaps || self.gaps.iter().all(|gap| other.gaps.contains(gap));
         self.refused.iter().all(|refused| other.refused.contains(refused))
             && (self.refused.len() < other.refused.len() || has_gaps())
@@ -94,13 +94,13 @@ impl Walk {
 impl Mending<'_, '_> {
     /// Reads the readable part of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
-        let mut walks: Vec<Walk> = Vec::new();
+        let mut walks: Vec<TableWalk> = Vec::new();
         for _ in 0..WALKS {
             self.walk_once(told)?;
             let mut gaps = self.gaps();
             gaps.retain(|gap| gap.file == self.table.name()); // gaps of values do not count
             let refused = self.refused.iter().map(|(_, error)| error.to_string()).collect();
-            let walk = Walk { gaps, refused };
+            let walk = TableWalk { gaps, refused };
             // Accept a result only if no other walk found less damage.
             let is_least = walks.iter().all(|other| walk.is_within(other));
             let agrees = is_least && walks.contains(&walk);
@@ -146,7 +146,7 @@ impl Mending<'_, '_> {
         let Some(open) = open else {
             let meta = table.meta();
             let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
-            self.pieces.push(Piece::Gap(all));
+            self.pieces.push(TablePiece::Gap(all));
             self.refused =
                 self.db.read_file(table).err().filter(is_unread).map(|error| (0, error)).into_iter().collect();
             return Ok(());
@@ -154,7 +154,7 @@ impl Mending<'_, '_> {
         let examined = open.examine(keeper, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, source) => self.take(record, check, source.offset),
-                ExaminedItem::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
+                ExaminedItem::Gap(fence) => self.pieces.push(TablePiece::Gap(fence.clone())),
                 ExaminedItem::Refused { offset, error } => self.refused.push((offset, error.clone())),
                 ExaminedItem::Healed { offset, by } => {
                     let rung = rung_of(by);
@@ -184,8 +184,8 @@ impl Mending<'_, '_> {
         let ends = self.pieces.first().zip(self.pieces.last()).map(|(first, last)| (first.begin(), last.end()));
         let order = self.table.family().order();
         let [before, behind] = plan::gaps_at_ends(order, ends.as_ref(), &fence_over(self.table));
-        self.pieces.splice(0..0, before.map(Piece::Gap));
-        self.pieces.extend(behind.map(Piece::Gap));
+        self.pieces.splice(0..0, before.map(TablePiece::Gap));
+        self.pieces.extend(behind.map(TablePiece::Gap));
     }
 
     /// A damaged blob file is scheduled for rewriting. One that is currently unreadable is not: its values could not be
@@ -216,7 +216,7 @@ impl Mending<'_, '_> {
             self.lost_beside += mended.left_out.len() as u64;
         }
         self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
-        self.pieces.push(Piece::Record(owned));
+        self.pieces.push(TablePiece::Record(owned));
     }
 
     /// Returns false for a record whose value is lost; a gap takes its place.
@@ -232,7 +232,7 @@ impl Mending<'_, '_> {
                     return true; // not read: neither right nor damaged
                 };
                 let place = (record.key.to_vec(), record.seqno);
-                self.pieces.push(Piece::Gap(Fence {
+                self.pieces.push(TablePiece::Gap(Fence {
                     from: place.clone(),
                     to: place,
                     bound: record.seqno,

@@ -20,7 +20,7 @@ use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::ExaminedItem;
 
 use super::super::carry::term;
-use super::super::plan::{self, Place};
+use super::super::plan::{self, KeyPosition};
 use super::super::report::{Finding, Outcome, Rung, Step, finding_of};
 use super::Salvage;
 use super::unread::Unread;
@@ -56,7 +56,7 @@ impl Hole {
 
 /// A record that may fill a hole.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct HoleCandidate {
     kind: Kind,
     term: u64,
     /// True if its only companion is a seal.
@@ -66,14 +66,14 @@ struct Candidate {
 /// Candidates for a hole, at most twice as many as can be distinguished.
 #[derive(Debug, Default)]
 struct Candidates {
-    kept: BTreeMap<Place, Candidate>,
+    kept: BTreeMap<KeyPosition, HoleCandidate>,
     /// True if the number of candidates exceeded the limit; then none is kept.
     is_hopeless: bool,
 }
 
 impl Candidates {
     /// Adds a candidate. If there are too many, candidates that are no longer authoritative are removed first.
-    fn add(&mut self, one: (Place, Candidate), most: usize, decides: impl Fn(&Place, u64) -> bool) {
+    fn add(&mut self, one: (KeyPosition, HoleCandidate), most: usize, decides: impl Fn(&KeyPosition, u64) -> bool) {
         if self.is_hopeless {
             return;
         }
@@ -216,11 +216,11 @@ impl Salvage<'_> {
         }
         let term = term(&*self.parts.companions, record, check);
         let place = (record.key.to_vec(), record.seqno);
-        let one = Candidate { kind: record.kind, term, is_bare: companion::is_bare(record.companion) };
+        let one = HoleCandidate { kind: record.kind, term, is_bare: companion::is_bare(record.companion) };
         for at in holes {
             let mut candidates = std::mem::take(&mut self.holes[*at].candidates);
             let hole = &self.holes[*at];
-            let decides = |place: &Place, term| self.decides(hole, place, term);
+            let decides = |place: &KeyPosition, term| self.decides(hole, place, term);
             if term != 0 && plan::may_be_lost(&hole.deficit, record.kind, term) && decides(&place, term) {
                 candidates.add((place.clone(), one), plan::most_candidates(&hole.deficit), decides);
             }
@@ -238,12 +238,12 @@ impl Salvage<'_> {
     }
 
     /// Returns the positions of the other tables' records that fill a hole.
-    fn filling(&self, hole: &Hole) -> Option<Vec<Place>> {
+    fn filling(&self, hole: &Hole) -> Option<Vec<KeyPosition>> {
         if hole.filled == Some(Rung::ReadAgain) {
             return Some(Vec::new());
         }
         let deciding = hole.candidates.kept.iter().filter(|(place, one)| self.decides(hole, place, one.term));
-        let (places, candidates): (Vec<&Place>, Vec<(Kind, u64)>) =
+        let (places, candidates): (Vec<&KeyPosition>, Vec<(Kind, u64)>) =
             deciding.map(|(place, one)| (place, (one.kind, one.term))).unzip();
         let chosen = plan::fill(&hole.deficit, &candidates)?;
         Some(chosen.into_iter().map(|at| places[at].clone()).collect())
@@ -251,7 +251,7 @@ impl Salvage<'_> {
 
     /// Returns true for a record that was copied or is individually lost, without a known newer version, and for a
     /// record below a version newer than everything in the table.
-    fn decides(&self, hole: &Hole, (key, seqno): &Place, term: u64) -> bool {
+    fn decides(&self, hole: &Hole, (key, seqno): &KeyPosition, term: u64) -> bool {
         match self.newest.get(&(hole.family, hash(key))) {
             Some((newest, _)) if *newest >= hole.seqnos.1 => true,
             Some((newest, of)) if newest >= seqno => (newest, *of) == (seqno, term),
@@ -286,7 +286,7 @@ impl Salvage<'_> {
 
     /// Reports lost companions of filled holes. Records from elsewhere may be older ones of the same content, whose
     /// unsealed companions differ. A completely read table may still lack companions by its own count.
-    fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[Place]) {
+    fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[KeyPosition]) {
         let with_more = filling.iter().filter(|place| hole.candidates.kept.get(*place).is_some_and(|one| !one.is_bare));
         let records = hole.beside.max(with_more.count() as u64);
         let (Some(first), Some(last)) = (hole.gaps.first(), hole.gaps.last()) else { return };
@@ -305,7 +305,7 @@ impl Salvage<'_> {
 
     /// A log record for a hole that other records filled was not missing there. A table may have dropped it for an
     /// unknown reason, so its key becomes a lost range.
-    fn judge_stand_ins(&mut self, holes: &[Hole], chosen: &BTreeSet<(u32, Place)>) {
+    fn judge_stand_ins(&mut self, holes: &[Hole], chosen: &BTreeSet<(u32, KeyPosition)>) {
         self.sort();
         for ((id, key), (seqno, hole)) in std::mem::take(&mut self.stand_ins) {
             let Some(into) = self.families.get(&id).map(|into| into.family.clone()) else { continue };
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn candidates_that_decide_no_more_make_room_and_too_many_are_hopeless() {
         let place = |key: u64, seqno| (key.to_le_bytes().to_vec(), seqno);
-        let one = Candidate { kind: Kind::Put, term: 7, is_bare: true };
+        let one = HoleCandidate { kind: Kind::Put, term: 7, is_bare: true };
         // Versions of one key, of which the newest is authoritative.
         let mut candidates = Candidates::default();
         for seqno in 1..1000 {

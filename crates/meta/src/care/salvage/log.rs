@@ -19,7 +19,7 @@ use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
 
 /// The state of reading one stretch of the log.
-struct Reading {
+struct StretchReader {
     values: LoggedValues,
     binding: Binding,
     first: Option<Seqno>,
@@ -148,12 +148,12 @@ impl Salvage<'_> {
         let Parts { env, companions, .. } = self.parts;
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
         let values = LoggedValues::new(env.fs.clone(), self.from, companions.clone());
-        let mut reading = Reading { values, binding: Binding::default(), first: None, next: None };
+        let mut reading = StretchReader { values, binding: Binding::default(), first: None, next: None };
         let from = self.from;
         let visit = &mut |frame: Replayed<'_>| self.frame(&frame, &mut reading);
         let mut gaps = Vec::new();
         let outcome = wal::recover_behind_gaps(env, from, start, facts, machine, &mut gaps, visit);
-        let Reading { first, next, .. } = reading;
+        let StretchReader { first, next, .. } = reading;
         match outcome {
             Ok(end) => {
                 self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
@@ -175,7 +175,7 @@ impl Salvage<'_> {
 
     /// Copies the new records of a frame if all its values are intact, as recovery does. From an acknowledged frame, or
     /// one with currently unreadable values, it copies the intact ones.
-    fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
+    fn frame(&mut self, frame: &Replayed<'_>, reading: &mut StretchReader) -> std::result::Result<(), Stop> {
         interrupt::check()?;
         reading.first.get_or_insert(frame.seqno);
         let mut is_wanted = |operation: &BatchOperation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);

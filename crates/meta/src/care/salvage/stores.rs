@@ -24,7 +24,7 @@ use super::super::report::{Finding, Outcome, Report};
 const NAMED_FILES: usize = 4;
 
 /// A table, and the store that wrote it, if the table says so.
-struct Written {
+struct WrittenTable {
     name: StoreFileName,
     store: Option<Uid>,
     greatest: Seqno,
@@ -56,7 +56,7 @@ impl Others {
         let chosen = choose(current, &named, &tables, wanted)?;
         let chosen_ones: Vec<&StoreIdentity> =
             named.iter().map(|(_, identity)| identity).filter(|identity| chosen.contains(&identity.store)).collect();
-        let is_taken = |table: &Written, writer: Uid| {
+        let is_taken = |table: &WrittenTable, writer: Uid| {
             let number = table.name.number().unwrap_or(u64::MAX);
             chosen.contains(&writer) || chosen_ones.iter().any(|of| of.may_hold(writer, number, table.greatest))
         };
@@ -102,7 +102,7 @@ impl Others {
 }
 
 /// The tables of a directory. One whose properties cannot be read names no store.
-fn written(env: &Env, dir: &Path) -> Result<Vec<Written>> {
+fn written(env: &Env, dir: &Path) -> Result<Vec<WrittenTable>> {
     let names = version::our_files(env, dir)?;
     let tables = names.into_iter().filter(|name| matches!(name, StoreFileName::Table(_)));
     let read = |name: StoreFileName| {
@@ -111,8 +111,8 @@ fn written(env: &Env, dir: &Path) -> Result<Vec<Written>> {
         Table::properties_of(&text, &*file).ok()
     };
     let written = tables.map(|name| match read(name) {
-        Some(found) => Written { name, store: found.store, greatest: found.greatest_seqno },
-        None => Written { name, store: None, greatest: 0 },
+        Some(found) => WrittenTable { name, store: found.store, greatest: found.greatest_seqno },
+        None => WrittenTable { name, store: None, greatest: 0 },
     });
     Ok(written.collect())
 }
@@ -121,7 +121,7 @@ fn written(env: &Env, dir: &Path) -> Result<Vec<Written>> {
 fn choose(
     current: Option<Uid>,
     named: &[(StoreFileName, StoreIdentity)],
-    tables: &[Written],
+    tables: &[WrittenTable],
     wanted: &[Uid],
 ) -> Result<BTreeSet<Uid>> {
     let mut files: BTreeMap<Uid, Vec<StoreFileName>> = BTreeMap::new();

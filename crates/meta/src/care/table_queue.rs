@@ -14,7 +14,7 @@ use waxseal_lsm::db::{Db, Family, TableRef};
 use waxseal_lsm::error::Result;
 
 /// A table that has not been visited yet.
-struct Waiting {
+struct WaitingTable {
     number: u64,
     uid: Uid,
     /// Its part of the total bytes.
@@ -25,16 +25,16 @@ struct Waiting {
     held: Option<TableRef>,
 }
 
-impl Waiting {
-    fn of(table: &TableRef, bytes: u64) -> Waiting {
+impl WaitingTable {
+    fn of(table: &TableRef, bytes: u64) -> WaitingTable {
         let meta = table.meta();
         let values = meta.values.iter().map(|values| values.file.uid).collect();
-        Waiting { number: meta.number, uid: meta.uid, bytes, values, held: None }
+        WaitingTable { number: meta.number, uid: meta.uid, bytes, values, held: None }
     }
 }
 
 /// One step of the iteration.
-pub(super) struct Turn {
+pub(super) struct TableStep {
     /// Part of the total bytes that this step completes.
     pub(super) bytes: u64,
     /// The table; `None` if it was removed.
@@ -44,9 +44,9 @@ pub(super) struct Turn {
 }
 
 /// The tables of a family in sequence; no table is held before it is visited.
-pub(super) struct Turns {
+pub(super) struct TableQueue {
     family: Family,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTable>,
     /// The numbers of all tables seen so far.
     known: HashSet<u64>,
     /// Blob files of tables that were removed before their visit.
@@ -55,17 +55,17 @@ pub(super) struct Turns {
     found: Option<Arc<HashSet<Uid>>>,
 }
 
-impl Turns {
+impl TableQueue {
     /// Queues the current tables, upper levels first. Tables that take over values of removed tables follow later.
-    pub(super) fn of(db: &Db, family: &Family) -> Result<Turns> {
+    pub(super) fn of(db: &Db, family: &Family) -> Result<TableQueue> {
         let tables = db.tables(family)?;
-        let waiting = tables.iter().map(|table| Waiting::of(table, table.meta().bytes_with_values())).collect();
+        let waiting = tables.iter().map(|table| WaitingTable::of(table, table.meta().bytes_with_values())).collect();
         let known = tables.iter().map(|table| table.meta().number).collect();
-        Ok(Turns { family: family.clone(), waiting, known, missed: HashSet::new(), found: None })
+        Ok(TableQueue { family: family.clone(), waiting, known, missed: HashSet::new(), found: None })
     }
 
     /// Sorts the tables by number, and skips those below `first`.
-    pub(super) fn by_number_from(mut self, first: u64) -> Turns {
+    pub(super) fn by_number_from(mut self, first: u64) -> TableQueue {
         self.waiting.retain(|waiting| waiting.number >= first);
         self.sort();
         self
@@ -82,19 +82,19 @@ impl Turns {
 
     /// Returns the next step. Reads the family's current version, a small cost compared with checking a table. Errors:
     /// `Closed`.
-    pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<Turn>> {
+    pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<TableStep>> {
         if self.waiting.is_empty() && !self.missed.is_empty() {
             self.find_missed(db)?;
         }
         let Some(next) = self.waiting.pop_front() else { return Ok(None) };
         if next.held.is_some() {
-            return Ok(Some(Turn { bytes: next.bytes, table: next.held, missed: self.found.clone() }));
+            return Ok(Some(TableStep { bytes: next.bytes, table: next.held, missed: self.found.clone() }));
         }
         let table = db.table(&self.family, next.number)?.filter(|table| table.meta().uid == next.uid);
         if table.is_none() {
             self.missed.extend(next.values);
         }
-        Ok(Some(Turn { bytes: next.bytes, table, missed: None }))
+        Ok(Some(TableStep { bytes: next.bytes, table, missed: None }))
     }
 
     /// Queues the new tables that point into missed blob files. They are held; otherwise the pass might never end if
@@ -104,7 +104,7 @@ impl Turns {
         for table in db.tables(&self.family)? {
             let is_new = self.known.insert(table.meta().number);
             if is_new && table.meta().values.iter().any(|values| missed.contains(&values.file.uid)) {
-                self.waiting.push_back(Waiting { held: Some(table.clone()), ..Waiting::of(&table, 0) });
+                self.waiting.push_back(WaitingTable { held: Some(table.clone()), ..WaitingTable::of(&table, 0) });
             }
         }
         self.found = Some(Arc::new(missed));

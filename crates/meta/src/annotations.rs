@@ -40,7 +40,7 @@ const CRC_BYTES: usize = 4;
 
 /// The decoded companions of one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Beside<'a> {
+pub struct Annotations<'a> {
     /// Position of the seal word's eight bytes among the companions, and the word.
     pub seal: Option<(usize, u64)>,
     /// Bits about the record's origin, such as `ADOPTED`.
@@ -95,7 +95,7 @@ pub fn usual_word(companions: &[u8]) -> Option<u64> {
 pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
     match usual_word(companions) {
         Some(_) => Some(1),
-        None => Beside::read(companions).ok()?.seal.map(|(at, _)| at),
+        None => Annotations::read(companions).ok()?.seal.map(|(at, _)| at),
     }
 }
 
@@ -112,11 +112,11 @@ pub fn seal_bytes(word: u64) -> [u8; SEAL_BYTES] {
     [companion::WORD8, a, b, c, d, e, f, g, h]
 }
 
-impl<'a> Beside<'a> {
+impl<'a> Annotations<'a> {
     /// Decodes companions. Errors: `Corruption` if they are incomplete, or if there are two seals, lists or stamps.
-    pub fn read(companions: &'a [u8]) -> Result<Beside<'a>> {
+    pub fn read(companions: &'a [u8]) -> Result<Annotations<'a>> {
         let mut reader = Reader::new(companions);
-        let mut beside = Beside::default();
+        let mut beside = Annotations::default();
         while !reader.is_empty() {
             let start = reader.position();
             let kind = reader.u8()?;
@@ -143,7 +143,7 @@ impl<'a> Beside<'a> {
                     }
                     beside.stamp_at = (start, reader.position());
                 }
-                // Marks that are not a single number are ignored here; `Part::is_whole` reports them.
+                // Marks that are not a single number are ignored here; `CompanionPart::is_whole` reports them.
                 MARKS => beside.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
                 kind if companion::begins(kind) => {
                     reader.length_prefixed()?;
@@ -155,8 +155,8 @@ impl<'a> Beside<'a> {
     }
 
     /// Creates companions that consist of a list.
-    pub fn of_list(list: &'a [u8]) -> Beside<'a> {
-        Beside { list, ..Beside::default() }
+    pub fn of_list(list: &'a [u8]) -> Annotations<'a> {
+        Annotations { list, ..Annotations::default() }
     }
 
     /// Returns true if the record was adopted.
@@ -165,8 +165,8 @@ impl<'a> Beside<'a> {
     }
 
     /// Returns the entries of the list, ascending by provider.
-    pub fn entries(&self) -> Entries<'a> {
-        Entries { reader: Reader::new(self.list), before: None }
+    pub fn entries(&self) -> AnnotationIter<'a> {
+        AnnotationIter { reader: Reader::new(self.list), before: None }
     }
 
     /// Returns false if any of these companions fails its own check, beside a record with this key hash. A
@@ -183,7 +183,7 @@ impl<'a> Beside<'a> {
     }
 
     /// Returns the entries of the list, each with its end position among the companions.
-    pub(crate) fn entry_ends(&self) -> impl Iterator<Item = (usize, Result<Entry<'a>>)> {
+    pub(crate) fn entry_ends(&self) -> impl Iterator<Item = (usize, Result<Annotation<'a>>)> {
         let (mut entries, start) = (self.entries(), self.list_at.1 - self.list.len());
         std::iter::from_fn(move || {
             let entry = entries.next()?;
@@ -192,7 +192,7 @@ impl<'a> Beside<'a> {
     }
 
     /// Returns the entry of one provider. Errors: `Corruption` if any part of the list cannot be decoded.
-    pub fn entry(&self, provider: u16) -> Result<Option<Entry<'a>>> {
+    pub fn entry(&self, provider: u16) -> Result<Option<Annotation<'a>>> {
         let mut found = None;
         for entry in self.entries() {
             let entry = entry?;
@@ -223,7 +223,7 @@ impl<'a> Beside<'a> {
 
     /// Returns the companions with this list instead of theirs, and an unchanged copy of every other companion for
     /// which `kept` is true.
-    pub(crate) fn with_parts(&self, companions: &[u8], list: &[u8], kept: &dyn Fn(&Part) -> bool) -> Vec<u8> {
+    pub(crate) fn with_parts(&self, companions: &[u8], list: &[u8], kept: &dyn Fn(&CompanionPart) -> bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(companions.len());
         for part in parts(companions) {
             match part.kind {
@@ -238,7 +238,7 @@ impl<'a> Beside<'a> {
 
 /// One companion of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
+pub(crate) struct CompanionPart {
     /// The companion's kind byte.
     pub(crate) kind: u8,
     /// Its range, kind byte included.
@@ -247,7 +247,7 @@ pub(crate) struct Part {
     content: usize,
 }
 
-impl Part {
+impl CompanionPart {
     /// Returns false if the companion's own check fails: a mark that is not a single number, or an unknown kind whose
     /// CRC does not match. Seals, lists and stamps are checked elsewhere.
     pub(crate) fn is_whole(&self, companions: &[u8]) -> bool {
@@ -269,9 +269,9 @@ pub(crate) fn sum_of(kind: u8, said: &[u8]) -> [u8; CRC_BYTES] {
 }
 
 /// Iterates over the companions of a record, up to the first that cannot be decoded.
-pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = CompanionPart> {
     let mut reader = Reader::new(companions);
-    let mut next = move || -> Result<Option<Part>> {
+    let mut next = move || -> Result<Option<CompanionPart>> {
         // The end returns `None`, not an error: building an error would cost each verified read an allocation.
         if reader.is_empty() {
             return Ok(None);
@@ -285,7 +285,7 @@ pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
         };
         let content = reader.position();
         reader.bytes(length)?;
-        Ok(Some(Part { kind, span: start..reader.position(), content }))
+        Ok(Some(CompanionPart { kind, span: start..reader.position(), content }))
     };
     std::iter::from_fn(move || next().ok().flatten())
 }
@@ -294,7 +294,7 @@ pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
 pub fn put_without_stamp(companions: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let (from, to) = match only_word(companions) {
         Some(_) => (0, 0),
-        None => Beside::read(companions)?.stamp_at,
+        None => Annotations::read(companions)?.stamp_at,
     };
     out.extend_from_slice(&companions[..from]);
     out.extend_from_slice(&companions[to..]);
@@ -311,7 +311,7 @@ pub fn put_list(list: &[u8], out: &mut Vec<u8>) {
 
 /// The entry of one provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry<'a> {
+pub struct Annotation<'a> {
     /// Id of the provider.
     pub provider: u16,
     /// Format version of its bytes.
@@ -326,11 +326,11 @@ pub struct Entry<'a> {
     pub sum: u32,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Annotation<'a> {
     /// Creates an entry beside a record with this key hash, and computes its CRC unless the seal covers it.
     pub fn new(provider: u16, version: u8, sealed: bool, discardable: bool, bytes: &'a [u8], key_hash: u64) -> Self {
-        let entry = Entry { provider, version, sealed, discardable, bytes, sum: 0 };
-        Entry { sum: if sealed { 0 } else { entry.sum_at(key_hash) }, ..entry }
+        let entry = Annotation { provider, version, sealed, discardable, bytes, sum: 0 };
+        Annotation { sum: if sealed { 0 } else { entry.sum_at(key_hash) }, ..entry }
     }
 
     /// Returns false if the entry's own CRC does not match beside a record with this key hash. For an entry that the
@@ -374,18 +374,18 @@ impl<'a> Entry<'a> {
 
 /// Iterator over a list of entries. Any bytes are accepted; the iterator ends after the first error.
 #[derive(Clone, Debug)]
-pub struct Entries<'a> {
+pub struct AnnotationIter<'a> {
     reader: Reader<'a>,
     before: Option<u16>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> AnnotationIter<'a> {
     /// Iterates over the entries of a list.
-    pub fn of(list: &'a [u8]) -> Entries<'a> {
-        Entries { reader: Reader::new(list), before: None }
+    pub fn of(list: &'a [u8]) -> AnnotationIter<'a> {
+        AnnotationIter { reader: Reader::new(list), before: None }
     }
 
-    fn read(&mut self) -> Result<Entry<'a>> {
+    fn read(&mut self) -> Result<Annotation<'a>> {
         let provider = self.reader.varint()?;
         let provider = u16::try_from(provider).map_err(|_| Error::structural("a provider above 16 bits"))?;
         if self.before.replace(provider).is_some_and(|before| before >= provider) {
@@ -406,12 +406,12 @@ impl<'a> Entries<'a> {
                 (bytes, u32::from_le_bytes(*sum))
             }
         };
-        Ok(Entry { provider, version, sealed, discardable, bytes, sum })
+        Ok(Annotation { provider, version, sealed, discardable, bytes, sum })
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>>;
+impl<'a> Iterator for AnnotationIter<'a> {
+    type Item = Result<Annotation<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {
@@ -437,11 +437,11 @@ mod tests {
         btree_map(any::<u16>(), (any::<u8>(), any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..40)), 0..5)
     }
 
-    fn entries(drawn: &Drawn, key_hash: u64) -> Vec<Entry<'_>> {
-        drawn.iter().map(|(p, (v, s, d, bytes))| Entry::new(*p, *v, *s, *d && !*s, bytes, key_hash)).collect()
+    fn entries(drawn: &Drawn, key_hash: u64) -> Vec<Annotation<'_>> {
+        drawn.iter().map(|(p, (v, s, d, bytes))| Annotation::new(*p, *v, *s, *d && !*s, bytes, key_hash)).collect()
     }
 
-    fn list(entries: &[Entry<'_>]) -> Vec<u8> {
+    fn list(entries: &[Annotation<'_>]) -> Vec<u8> {
         let mut list = Vec::new();
         entries.iter().for_each(|entry| entry.put(&mut list));
         list
@@ -453,14 +453,14 @@ mod tests {
             let entries = entries(&drawn, key_hash);
             let mut companions = [&seal_bytes(word)[..], &ADOPTED_BYTES, &[STAMP, 2, 9, 9]].concat();
             put_list(&list(&entries), &mut companions);
-            let beside = Beside::read(&companions).unwrap();
+            let beside = Annotations::read(&companions).unwrap();
             prop_assert_eq!((beside.seal, beside.is_adopted()), (Some((1, word)), true));
             prop_assert_eq!(&beside.entries().collect::<Result<Vec<_>>>().unwrap(), &entries);
             for entry in &entries {
                 prop_assert!(entry.is_whole(key_hash));
                 prop_assert_eq!(beside.entry(entry.provider).unwrap(), Some(*entry));
             }
-            let attributes: Vec<_> = entries.iter().filter(|entry| entry.sealed).map(Entry::attribute).collect();
+            let attributes: Vec<_> = entries.iter().filter(|entry| entry.sealed).map(Annotation::attribute).collect();
             prop_assert_eq!(beside.attributes().unwrap(), AttributesHash::of(&attributes).unwrap());
             // Replacing the list by itself changes no byte, and an empty list removes only the list.
             let mut again = Vec::new();
@@ -472,7 +472,7 @@ mod tests {
             again.clear();
             put_without_stamp(&companions, &mut again).unwrap();
             prop_assert_eq!(&again[..], [&companions[..SEAL_BYTES + 3], &companions[SEAL_BYTES + 3 + 4..]].concat());
-            prop_assert!(Beside::read(&[&companions[..], &[STAMP, 0]].concat()).is_err());
+            prop_assert!(Annotations::read(&[&companions[..], &[STAMP, 0]].concat()).is_err());
         }
 
         #[test]
@@ -483,13 +483,13 @@ mod tests {
             let mut hit = whole.clone();
             let bit = bit % (hit.len() * 8);
             hit[bit / 8] ^= 1 << (bit % 8);
-            let beside = Beside::of_list(&hit);
+            let beside = Annotations::of_list(&hit);
             let read: Result<Vec<_>> = beside.entries().collect();
             let noticed = match &read {
                 Err(_) => true,
                 Ok(read) => {
                     read.iter().any(|entry| !entry.is_whole(key_hash))
-                        || beside.attributes().unwrap() != Beside::of_list(&whole).attributes().unwrap()
+                        || beside.attributes().unwrap() != Annotations::of_list(&whole).attributes().unwrap()
                 }
             };
             prop_assert!(noticed);
@@ -502,7 +502,7 @@ mod tests {
         fn any_bytes_are_taken_apart_or_refused(bytes: Vec<u8>, first in 0..7usize) {
             let kinds = [companion::WORD8, companion::WORD4, companion::LIST, 0x0F, 0x3C, 0x55, 0];
             for bytes in [bytes.clone(), [&[kinds[first]][..], &bytes].concat()] {
-                if let Ok(beside) = Beside::read(&bytes) {
+                if let Ok(beside) = Annotations::read(&bytes) {
                     let _ = (beside.attributes(), beside.entry(1), beside.entries().count());
                 }
             }
@@ -512,13 +512,13 @@ mod tests {
     #[test]
     fn two_seals_or_two_lists_or_entries_out_of_order_are_refused() {
         let seal = seal_bytes(7);
-        assert!(Beside::read(&[seal, seal].concat()).is_err());
+        assert!(Annotations::read(&[seal, seal].concat()).is_err());
         let empty = [companion::LIST, 0];
-        assert!(Beside::read(&[empty, empty].concat()).is_err());
-        assert!(Beside::read(&[&seal[..], &empty].concat()).is_ok());
-        let (one, two) = (Entry::new(1, 0, true, false, b"", 0), Entry::new(2, 0, true, false, b"", 0));
+        assert!(Annotations::read(&[empty, empty].concat()).is_err());
+        assert!(Annotations::read(&[&seal[..], &empty].concat()).is_ok());
+        let (one, two) = (Annotation::new(1, 0, true, false, b"", 0), Annotation::new(2, 0, true, false, b"", 0));
         for wrong in [[one, one], [two, one]] {
-            assert!(Entries::of(&list(&wrong)).any(|entry| entry.is_err()));
+            assert!(AnnotationIter::of(&list(&wrong)).any(|entry| entry.is_err()));
         }
     }
 }
