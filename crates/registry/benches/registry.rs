@@ -1,6 +1,7 @@
 //! What a write pays for being watched, or for not being.
 //!
-//! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object and condition.
+//! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object
+//! and condition.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::env::ManualClock;
-use waxseal_registry::clock::{Clock, Time};
+use waxseal_registry::clock::{EventClock, Time};
 use waxseal_registry::event::Event;
 use waxseal_registry::key::{LogKey, Query};
-use waxseal_registry::matching::{Families, Matching, Snapshot, bit};
+use waxseal_registry::matching::{Matching, RawFamilies, RegistrySnapshot, bit};
 use waxseal_registry::operation::Operation;
 use waxseal_registry::payload::Payload;
 use waxseal_registry::registration::{Options, Registration, Scope};
@@ -30,8 +31,8 @@ fn key(n: u64) -> [u8; 16] {
     key
 }
 
-fn snapshot(registrations: Vec<Registration>) -> Snapshot {
-    Snapshot::build(1, registrations, &Families(|name: &str| (name == "users").then_some(3)))
+fn snapshot(registrations: Vec<Registration>) -> RegistrySnapshot {
+    RegistrySnapshot::build(1, registrations, &RawFamilies(|name: &str| (name == "users").then_some(3)))
 }
 
 /// `count` keys registered one by one.
@@ -86,7 +87,7 @@ fn matching(criterion: &mut Criterion) {
 
 fn log(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("log");
-    let clock = Clock::new(Arc::new(ManualClock::default()));
+    let clock = EventClock::new(Arc::new(ManualClock::default()));
     group.bench_function("read_the_clock", |bencher| bencher.iter(|| black_box(clock.now())));
     let event = Event {
         key: LogKey {

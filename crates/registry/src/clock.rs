@@ -73,7 +73,7 @@ impl fmt::Debug for Time {
 }
 
 /// The clock. Any thread may read it; no two readings by `now` are equal.
-pub struct Clock {
+pub struct EventClock {
     wall: Arc<dyn env::Clock>,
     /// The last reading or observed time.
     last: AtomicU64,
@@ -81,16 +81,16 @@ pub struct Clock {
     ordered: OnceLock<Arc<AtomicU64>>,
 }
 
-impl Clock {
+impl EventClock {
     /// Creates a clock without previous readings.
-    pub fn new(wall: Arc<dyn env::Clock>) -> Clock {
-        Clock { wall, last: AtomicU64::new(0), ordered: OnceLock::new() }
+    pub fn new(wall: Arc<dyn env::Clock>) -> EventClock {
+        EventClock { wall, last: AtomicU64::new(0), ordered: OnceLock::new() }
     }
 
     /// Creates a clock whose readings are all later than `last`. Errors: `Invalid` for a time so late that hardly any
     /// readings would remain; no clock produces it.
-    pub fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> Result<Clock> {
-        let clock = Clock::new(wall);
+    pub fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> Result<EventClock> {
+        let clock = EventClock::new(wall);
         clock.observe(last)?;
         Ok(clock)
     }
@@ -152,7 +152,7 @@ impl Clock {
     }
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for EventClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Clock").field("last", &self.last()).finish_non_exhaustive()
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn readings_follow_the_wall_and_never_go_back() {
         let wall = Arc::new(Told::default());
-        let clock = Clock::new(wall.clone());
+        let clock = EventClock::new(wall.clone());
         wall.0.store(1000, Relaxed);
         assert_eq!((clock.now(), clock.now()), (Time::from_micros(1000), Time((1000 << 12) + 1)));
         wall.0.store(400, Relaxed);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(clock.now(), Time::from_micros(1001));
         assert_eq!((clock.last().micros(), clock.last().count()), (1001, 0));
         // A restart on a machine whose clock is behind.
-        let again = Clock::starting_after(Arc::new(Told::default()), clock.last()).unwrap();
+        let again = EventClock::starting_after(Arc::new(Told::default()), clock.last()).unwrap();
         assert_eq!(again.now(), Time((1001 << 12) + 1));
     }
 
@@ -197,7 +197,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the other way to ask")]
     fn readings_are_the_systems_microseconds() {
         let std = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64;
-        let ours = Clock::new(Arc::new(env::SystemClock::new())).next().micros();
+        let ours = EventClock::new(Arc::new(env::SystemClock::new())).next().micros();
         let minute = 60_000_000; // far more than a test takes, and far less than a wrong unit makes
         assert!(ours.abs_diff(std) < minute, "{ours} beside {std}");
     }
@@ -206,17 +206,17 @@ mod tests {
     fn a_broken_wall_clock_leaves_numbers_over() {
         let wall = Arc::new(Told::default());
         wall.0.store(u64::MAX, Relaxed);
-        let clock = Clock::new(wall);
+        let clock = EventClock::new(wall);
         assert_eq!(clock.now().micros(), LATEST_MICROS);
         assert!(clock.now() < Time(LATEST_START));
         assert!(clock.observe(Time::LAST).is_err());
-        assert!(Clock::starting_after(Arc::new(Told::default()), Time::LAST).is_err());
+        assert!(EventClock::starting_after(Arc::new(Told::default()), Time::LAST).is_err());
         assert_eq!(Time::from_micros(u64::MAX), Time::LAST);
     }
 
     #[test]
     fn a_million_readings_in_one_instant_are_a_million_times() {
-        let clock = Clock::new(Arc::new(Told::default()));
+        let clock = EventClock::new(Arc::new(Told::default()));
         let read = || (0..125_000).map(|_| clock.now()).collect::<Vec<_>>();
         let mut all: Vec<Time> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn readings_go_on_behind_what_was_ordered() {
         let wall = Arc::new(Told::default());
-        let clock = Clock::new(wall.clone());
+        let clock = EventClock::new(wall.clone());
         let ordered = Arc::new(AtomicU64::new(0));
         clock.follow(ordered.clone());
         clock.follow(Arc::new(AtomicU64::new(u64::MAX)));
@@ -253,12 +253,12 @@ mod tests {
             restarts in vec(any::<bool>(), 20),
         ) {
             let wall = Arc::new(Told::default());
-            let mut clock = Clock::new(wall.clone());
+            let mut clock = EventClock::new(wall.clone());
             let mut last = Time::FIRST;
             for (micros, restart) in steps.into_iter().zip(restarts) {
                 wall.0.store(micros, Relaxed);
                 if restart {
-                    clock = Clock::starting_after(wall.clone(), last).unwrap();
+                    clock = EventClock::starting_after(wall.clone(), last).unwrap();
                 }
                 let now = clock.now();
                 prop_assert!(now > last);

@@ -21,7 +21,7 @@ use crate::clock::Time;
 use crate::event::LEVEL;
 use crate::key::put_log_key;
 use crate::operation::Operation;
-use crate::payload::{AUTHENTICATED, Field, Image, Shown, VIA, put_field};
+use crate::payload::{AUTHENTICATED, Field, Image, VIA, ValueImage, put_field};
 use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
 use crate::target::{MAX_PATH_BYTES, Target, family_path_bytes, put_family_path};
@@ -44,7 +44,7 @@ pub(crate) fn operation_of(verb: StampVerb) -> Operation {
 
 /// The effect of a registration on a write, precomputed.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct EmissionPlan {
     pub(crate) mode: Mode,
     /// The family of the registration's target; `None` if it covers all families.
     pub(crate) family: Option<Arc<str>>,
@@ -55,7 +55,7 @@ pub(crate) struct Plan {
 }
 
 /// Precomputes the effect of a registration on the writes that it covers.
-pub(crate) fn plan_of(registration: &Registration) -> Plan {
+pub(crate) fn plan_of(registration: &Registration) -> EmissionPlan {
     let Options { mode, values, retention, history, .. } = registration.options;
     let stamp = Stamp {
         values: match values {
@@ -78,7 +78,7 @@ pub(crate) fn plan_of(registration: &Registration) -> Plan {
         Target::Family(name) | Target::Key { family: name, .. } => Some(name.as_str().into()),
         _ => None,
     };
-    Plan { mode, family, reads: reads_before(&registration.options), stamp }
+    EmissionPlan { mode, family, reads: reads_before(&registration.options), stamp }
 }
 
 fn micros(retention: Duration) -> u64 {
@@ -153,9 +153,9 @@ pub(crate) fn put_event(
         Field::Ttl(left.div_ceil(MICROS_IN_SECOND)).put(out);
     }
     let new = match kind {
-        Kind::Put if stamp.values == stamp::StampValues::Hash => Shown::Seal(Seal::of(key, value)),
-        Kind::Put => Shown::of(key, value),
-        _ => Shown::Absent,
+        Kind::Put if stamp.values == stamp::StampValues::Hash => ValueImage::Seal(Seal::of(key, value)),
+        Kind::Put => ValueImage::of(key, value),
+        _ => ValueImage::Absent,
     };
     match stamp.values {
         stamp::StampValues::None => {}

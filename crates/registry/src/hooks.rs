@@ -36,15 +36,15 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{Stamp, StampVerb};
 
 use crate::clock::Time;
-use crate::emission::{Done, OLD_VALUE, Plan, check_key, expires, old_image, operation_of, put_event};
+use crate::commit_gate::CommitGate;
+use crate::emission::{Done, EmissionPlan, OLD_VALUE, check_key, expires, old_image, operation_of, put_event};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
-use crate::matching::{Matching, Snapshot, bit};
-use crate::modes::{Claim, Queue, Rows};
+use crate::matching::{Matching, RegistrySnapshot, bit};
+use crate::modes::{Claim, RowBuffer, RowQueue};
 use crate::payload::Image;
 use crate::registration::Mode;
 use crate::sessions::Session;
-use crate::turns::Turns;
 use crate::witness::Witness;
 
 /// Largest buffer that a thread keeps between commits, in bytes.
@@ -62,10 +62,10 @@ pub(crate) struct Hooks {
     pub(crate) witness: Arc<Witness>,
     pub(crate) matching: Matching,
     /// The commit gate, for registered commits that need exclusion.
-    pub(crate) turns: Turns,
+    pub(crate) turns: CommitGate,
     /// Held while the registrations change, until the change is in force.
     pub(crate) change: Mutex<()>,
-    pub(crate) queue: Arc<Queue>,
+    pub(crate) queue: Arc<RowQueue>,
     pub(crate) work: Work,
     /// Number of commits that were retried because the registrations changed or a later time was ordered.
     pub(crate) again: AtomicU64,
@@ -78,7 +78,7 @@ pub(crate) fn next_number() -> u64 {
 }
 
 /// Returns the lower half of the rules word (the configuration epoch) for a snapshot of the registry.
-pub(crate) fn rules_of(snapshot: &Snapshot) -> u32 {
+pub(crate) fn rules_of(snapshot: &RegistrySnapshot) -> u32 {
     (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
 }
 
@@ -89,7 +89,7 @@ pub fn is_watched(epoch: u64) -> bool {
 }
 
 /// A registered operation of a batch.
-struct Found {
+struct WatchedOperation {
     /// Its index in the batch.
     at: u64,
     /// Its stamp, without the time.
@@ -106,17 +106,17 @@ struct Found {
 #[derive(Default)]
 pub(crate) struct Room {
     out: Batch,
-    found: Vec<Found>,
+    found: Vec<WatchedOperation>,
     /// The key and value of one row.
     pub(crate) row: Vec<u8>,
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<CachedSnapshot>,
 }
 
 /// The registry snapshot that the thread used last. It is reused while the store's rules word names it.
-pub(crate) struct Seen {
+pub(crate) struct CachedSnapshot {
     /// `Hooks::number`.
     pub(crate) store: u64,
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: Arc<RegistrySnapshot>,
 }
 
 thread_local! {
@@ -151,7 +151,7 @@ impl Hooks {
 
     /// Returns true if the rules word names this snapshot. Otherwise a change is being published, and the call waits
     /// until publication ends.
-    pub(crate) fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
+    pub(crate) fn is_in_force(&self, snapshot: &RegistrySnapshot, rules: u64) -> bool {
         let holds = planted!(RegistrationSeenLate, true, rules as u32 == rules_of(snapshot));
         if !holds {
             drop(lock(&self.change));
@@ -198,7 +198,7 @@ impl Hooks {
     }
 
     /// Reserves ring space for the events of a batch. Without space, the events may be written with their operations.
-    fn claim(&self, found: &mut [Found]) -> Result<Claim<'_>> {
+    fn claim(&self, found: &mut [WatchedOperation]) -> Result<Claim<'_>> {
         let events = found.iter().filter(|found| found.mode == Mode::Async).count();
         let claim = self.claim_room(events)?;
         if matches!(claim, Claim::WithOperation(_)) {
@@ -303,7 +303,7 @@ impl Hooks {
         claim: Claim<'_>,
     ) -> Result<()> {
         let Room { found, row, .. } = room;
-        let waits = |found: &Found| found.mode == Mode::Async;
+        let waits = |found: &WatchedOperation| found.mode == Mode::Async;
         let Claim::Room(claimed) = claim else {
             self.queue.count(&claim);
             return Ok(());
@@ -311,7 +311,7 @@ impl Hooks {
         if !found.iter().any(waits) {
             return Ok(());
         }
-        let mut rows = Rows::default();
+        let mut rows = RowBuffer::default();
         for_each(batch, found, |found, operation| {
             if waits(found) {
                 let key_end = found.row(operation, who, first + found.at, row)?;
@@ -326,7 +326,7 @@ impl Hooks {
     /// Reads the values that are about to be overwritten: those of earlier operations in the batch, else those of the
     /// store. The store already contains every commit ordered before, because each of them holds the gate until it is
     /// applied.
-    fn read_old(&self, found: &mut [Found], batch: &Batch, time: Time) -> Result<()> {
+    fn read_old(&self, found: &mut [WatchedOperation], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
         let mut found = found.iter_mut().peekable();
         for (at, operation) in (0..).zip(batch.operations()) {
@@ -411,7 +411,13 @@ impl Hooks {
 }
 
 /// Finds the registered operations of a batch.
-fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[StampVerb], found: &mut Vec<Found>) -> Result<()> {
+fn look(
+    batch: &Batch,
+    snapshot: &RegistrySnapshot,
+    db: &Db,
+    verbs: &[StampVerb],
+    found: &mut Vec<WatchedOperation>,
+) -> Result<()> {
     found.clear();
     let (mut last, mut mask) = (None, 0);
     for (at, operation) in (0u64..).zip(batch.operations()) {
@@ -429,26 +435,26 @@ fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[StampVerb], found:
 }
 
 /// Returns the mask of registered operations in a family; 0 for system families.
-fn mask_of(snapshot: &Snapshot, family: u32) -> u32 {
+fn mask_of(snapshot: &RegistrySnapshot, family: u32) -> u32 {
     if system_number(family).is_some() { 0 } else { snapshot.mask(family) }
 }
 
 /// Looks up the registration of one operation on a key, after the mask of its family has not excluded it.
 fn look_at(
     (family, key, key_hash): (u32, &[u8], u64),
-    snapshot: &Snapshot,
+    snapshot: &RegistrySnapshot,
     db: &Db,
     verb: StampVerb,
     at: u64,
-) -> Result<Option<Found>> {
+) -> Result<Option<WatchedOperation>> {
     let Some(plan) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
-    let Plan { mode, reads, stamp, .. } = *plan;
+    let EmissionPlan { mode, reads, stamp, .. } = *plan;
     let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
     let name = if named { Some(name_of(plan, family, db)?.into_owned()) } else { None };
     if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
         check_key(name, key)?;
     }
-    Ok(Some(Found { at, stamp: Stamp { verb, ..stamp }, mode, reads, old: None, family: name }))
+    Ok(Some(WatchedOperation { at, stamp: Stamp { verb, ..stamp }, mode, reads, old: None, family: name }))
 }
 
 /// Returns the log name of an operation. Deletes are deletes; puts are updates, unless the caller marks them as
@@ -462,7 +468,7 @@ pub(crate) fn verb_of(kind: Kind, said: Option<StampVerb>) -> StampVerb {
 }
 
 /// Returns the name of the family in which a registration covers an operation.
-pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a, Arc<str>>> {
+pub(crate) fn name_of<'a>(plan: &'a EmissionPlan, family: u32, db: &Db) -> Result<Cow<'a, Arc<str>>> {
     if let Some(name) = &plan.family {
         return Ok(Cow::Borrowed(name));
     }
@@ -470,7 +476,7 @@ pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a
     found.ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
 }
 
-impl Found {
+impl WatchedOperation {
     /// Replaces the content of `out` by the row; returns the end of its key.
     fn row(&self, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno, out: &mut Vec<u8>) -> Result<usize> {
         let family = self.family.as_deref().unwrap_or_default();
@@ -493,7 +499,11 @@ pub(crate) fn row_of(
 }
 
 /// Visits each registered operation.
-fn for_each(batch: &Batch, found: &[Found], mut see: impl FnMut(&Found, &Written<'_>) -> Result<()>) -> Result<()> {
+fn for_each(
+    batch: &Batch,
+    found: &[WatchedOperation],
+    mut see: impl FnMut(&WatchedOperation, &Written<'_>) -> Result<()>,
+) -> Result<()> {
     let mut found = found.iter().peekable();
     for (at, operation) in (0..).zip(batch.operations()) {
         let operation = operation?;

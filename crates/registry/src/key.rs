@@ -7,9 +7,9 @@
 //!
 //! All events of a target are adjacent, ordered by operation, then time. A target, one of its operations, a time span
 //! of that operation, and everything below a target are therefore one range each, and the latest event is the last of a
-//! range. A time span over *all* operations is not one range: `Plan` scans it with one seek for each pair of target and
-//! operation that has rows outside the span. Plans do no I/O: they receive keys and return the next position, and the
-//! caller moves the cursor.
+//! range. A time span over *all* operations is not one range: `ScanPlan` scans it with one seek for each pair of target
+//! and operation that has rows outside the span. Plans do no I/O: they receive keys and return the next position, and
+//! the caller moves the cursor.
 //!
 //! The commit's seqno ends the key, so two events never have the same key, whatever the clock does. A row that is
 //! encoded before its seqno is known gets it by `bind`, as record metadata does.
@@ -194,8 +194,8 @@ impl Query {
 
     /// Returns the plan of a scan, oldest first within each target and operation. Errors: `Invalid` for a malformed
     /// target.
-    pub fn plan(&self) -> Result<Plan> {
-        let own = Place::of(&self.target)?;
+    pub fn plan(&self) -> Result<ScanPlan> {
+        let own = LogKeyPrefix::of(&self.target)?;
         let wanted = self.operation.map(Operation::covered);
         let start = match ends_of(&wanted) {
             Some((first, _)) => own.at(first, self.from),
@@ -208,13 +208,13 @@ impl Query {
             None => own.with(PAST),
         };
         let end = if self.from > self.to { start.clone() } else { end };
-        Ok(Plan { start, end, wanted, from: self.from, to: self.to, client: self.client() })
+        Ok(ScanPlan { start, end, wanted, from: self.from, to: self.to, client: self.client() })
     }
 
     /// Returns the plan that finds the latest event. Targets below the query's own are not searched. Errors: `Invalid`
     /// for a malformed target.
     pub fn latest(&self) -> Result<Latest> {
-        let own = Place::of(&self.target)?;
+        let own = LogKeyPrefix::of(&self.target)?;
         let wanted = self.operation.map(Operation::covered);
         let (start, end) = match ends_of(&wanted) {
             Some((first, last)) => (own.at(first, self.from), own.after(last, self.to)),
@@ -235,7 +235,7 @@ impl Query {
 
 /// Returns the common prefix of the log keys of a family and of its keys. Errors: `Invalid` for a malformed name.
 pub(crate) fn family_keys(family: &str) -> Result<Vec<u8>> {
-    Place::of(&Target::family(family)).map(|place| place.0)
+    LogKeyPrefix::of(&Target::family(family)).map(|place| place.0)
 }
 
 /// Returns the log key ranges (start inclusive, end exclusive) of table files and of engine parts.
@@ -247,17 +247,17 @@ pub(crate) fn engine_keys() -> [(Vec<u8>, Vec<u8>); 2] {
 pub(crate) const KEY_MARK: u8 = 0x52;
 
 /// The common prefix of the log keys of a target and of all targets below it.
-struct Place(Vec<u8>);
+struct LogKeyPrefix(Vec<u8>);
 
-impl Place {
-    fn of(target: &Target) -> Result<Place> {
+impl LogKeyPrefix {
+    fn of(target: &Target) -> Result<LogKeyPrefix> {
         let mut start = vec![LOG];
         target.put_path(&mut start)?;
-        Ok(Place(start))
+        Ok(LogKeyPrefix(start))
     }
 
-    fn of_path(path: &[u8]) -> Place {
-        Place([&[LOG], path].concat())
+    fn of_path(path: &[u8]) -> LogKeyPrefix {
+        LogKeyPrefix([&[LOG], path].concat())
     }
 
     fn with(&self, byte: u8) -> Vec<u8> {
@@ -295,7 +295,7 @@ impl Place {
 
 /// How to continue after the cursor's current key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum ScanStep {
     /// The event matches; continue with the next key.
     Take,
     /// The event does not match; continue with the next key.
@@ -325,7 +325,7 @@ fn next_wanted(wanted: &Wanted, number: u16) -> Option<u16> {
 /// The plan of a scan over the events of a query: seek to `start`, then follow `step` until the cursor or the plan
 /// ends.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ScanPlan {
     start: Vec<u8>,
     end: Vec<u8>,
     wanted: Wanted,
@@ -334,7 +334,7 @@ pub struct Plan {
     client: Option<Vec<u8>>,
 }
 
-impl Plan {
+impl ScanPlan {
     /// Returns the start key.
     pub fn start(&self) -> &[u8] {
         &self.start
@@ -346,7 +346,7 @@ impl Plan {
     }
 
     /// Restricts the plan to a key range, start inclusive.
-    pub(crate) fn within(mut self, start: Option<Vec<u8>>, end: Option<Vec<u8>>) -> Plan {
+    pub(crate) fn within(mut self, start: Option<Vec<u8>>, end: Option<Vec<u8>>) -> ScanPlan {
         self.start = start.map_or_else(|| self.start.clone(), |start| start.max(self.start.clone()));
         self.end = end.map_or_else(|| self.end.clone(), |end| end.min(self.end.clone()));
         self
@@ -354,7 +354,7 @@ impl Plan {
 
     /// Continues after `key`, the last key of an earlier page. Errors: `Invalid` for a key that cannot come from this
     /// query.
-    pub fn resume(mut self, key: &[u8]) -> Result<Plan> {
+    pub fn resume(mut self, key: &[u8]) -> Result<ScanPlan> {
         if key < &self.start[..] || key >= &self.end[..] || Split::of(key).is_err() {
             return Err(Error::invalid("this place is not one where a walk of this query ended"));
         }
@@ -363,12 +363,12 @@ impl Plan {
     }
 
     /// Decides how to continue after a key. Bytes that are not an event's key are refused.
-    pub fn step(&self, key: &[u8]) -> Result<Step> {
+    pub fn step(&self, key: &[u8]) -> Result<ScanStep> {
         if key >= &self.end[..] {
-            return Ok(Step::Done);
+            return Ok(ScanStep::Done);
         }
         let found = Split::of(key)?;
-        let place = Place::of_path(found.path);
+        let place = LogKeyPrefix::of_path(found.path);
         let behind = |number: Option<u16>| match number.and_then(|number| next_wanted(&self.wanted, number)) {
             Some(next) => place.at(next, self.from),
             None => place.with(PAST),
@@ -379,10 +379,10 @@ impl Plan {
             _ if found.time > self.to => behind(found.operation.checked_add(1)),
             _ => {
                 let asked = self.client.as_ref().is_none_or(|client| found.client == client);
-                return Ok(if asked { Step::Take } else { Step::Skip });
+                return Ok(if asked { ScanStep::Take } else { ScanStep::Skip });
             }
         };
-        Ok(if next < self.end { Step::Seek(next) } else { Step::Done })
+        Ok(if next < self.end { ScanStep::Seek(next) } else { ScanStep::Done })
     }
 }
 
@@ -431,7 +431,7 @@ impl Latest {
             return Ok(Back::Done);
         };
         let found = Split::of(key)?;
-        let place = Place::of_path(found.path);
+        let place = LogKeyPrefix::of_path(found.path);
         if next_wanted(&self.wanted, found.operation) != Some(found.operation) {
             return Ok(Back::Seek(place.operation(found.operation)));
         }
@@ -516,14 +516,14 @@ mod tests {
     }
 
     /// Runs a plan over sorted keys; returns the keys taken and the number of seeks.
-    fn walk(plan: &Plan, keys: &BTreeMap<Vec<u8>, LogKey>) -> (Vec<Vec<u8>>, usize) {
+    fn walk(plan: &ScanPlan, keys: &BTreeMap<Vec<u8>, LogKey>) -> (Vec<Vec<u8>>, usize) {
         let (mut taken, mut seeks, mut from) = (Vec::new(), 1, plan.start().to_vec());
         while let Some((key, _)) = keys.range(from.clone()..).next() {
             match plan.step(key).unwrap() {
-                Step::Take => taken.push(key.clone()),
-                Step::Skip => {}
-                Step::Done => break,
-                Step::Seek(to) => {
+                ScanStep::Take => taken.push(key.clone()),
+                ScanStep::Skip => {}
+                ScanStep::Done => break,
+                ScanStep::Seek(to) => {
                     assert!(to > *key && to < plan.end, "a plan goes forward, within its range");
                     seeks += 1;
                     from = to;

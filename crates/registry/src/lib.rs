@@ -13,10 +13,10 @@
 //! log                                  queries and deletion of events
 //! pending                              events that are not rows yet
 //! witness, sources                     callbacks of the engine; the sources of events, and their merge
-//! matching, rights, turns              registration lookup for writes; authorization; the commit gate
+//! matching, rights, commit_gate        registration lookup for writes; authorization; the commit gate
 //! emission                             conversion of an operation to an event
 //! quarantine, retention                quarantined tables and lost ranges; retention of the engine's events
-//! sessions, chronicle, modes, families    sessions; the engine event log; mode async; the system families
+//! sessions, engine_log, modes, families   sessions; the engine event log; mode async; the system families
 //! occurrence                           the targets on which an operation can occur
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         event payloads; keys of rows, and query plans over them
@@ -26,9 +26,10 @@
 //!
 //! The engine does not depend on this crate. docs/format.md, section 9, describes every byte.
 
-pub mod chronicle;
 pub mod clock;
+mod commit_gate;
 mod emission;
+pub mod engine_log;
 pub mod event;
 pub mod families;
 mod hooks;
@@ -52,10 +53,9 @@ pub mod sessions;
 mod single;
 mod sources;
 pub mod target;
-mod turns;
 mod witness;
 
-pub use clock::{Clock, Time};
+pub use clock::{EventClock, Time};
 pub use event::Event;
 pub use hooks::is_watched;
 pub use key::Query;

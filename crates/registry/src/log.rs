@@ -26,14 +26,14 @@ use waxseal_meta::annotations::Annotations;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
-use crate::chronicle::Line;
 use crate::emission::old_image;
+use crate::engine_log::EngineLine;
 use crate::event::Event;
 use crate::families::{LOG, LOG_ID, granted};
-use crate::key::{KEY_MARK, LogKey, Plan, Query, Step};
+use crate::key::{KEY_MARK, LogKey, Query, ScanPlan, ScanStep};
 use crate::payload::{Field, Image};
-use crate::pending::{self, Making, Pending};
-use crate::sources::{Merged, Rows, Sorted, Stored};
+use crate::pending::{self, Making, PendingRows};
+use crate::sources::{LogRows, Merged, Sorted, StoredRows};
 use crate::target::Target;
 
 /// The position and size of a page.
@@ -68,19 +68,19 @@ pub struct Page {
 const AT_ONCE: usize = 1024;
 
 /// A log at a snapshot.
-pub(crate) struct Reading<'a> {
+pub(crate) struct LogReader<'a> {
     db: &'a Db,
     snapshot: Snapshot,
     making: Making<'a>,
 }
 
-impl<'a> Reading<'a> {
-    pub(crate) fn new(db: &'a Db, at: At<'_>, making: Making<'a>) -> Result<Reading<'a>> {
+impl<'a> LogReader<'a> {
+    pub(crate) fn new(db: &'a Db, at: At<'_>, making: Making<'a>) -> Result<LogReader<'a>> {
         let snapshot = match at {
             At::Latest => db.snapshot()?,
             At::Snapshot(snapshot) => snapshot.clone(),
         };
-        Ok(Reading { db, snapshot, making })
+        Ok(LogReader { db, snapshot, making })
     }
 
     fn at(&self) -> At<'_> {
@@ -88,7 +88,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns a page of a plan's events, all of them at or below `target`.
-    pub(crate) fn page(&self, target: &Target, plan: Plan, paging: &Paging) -> Result<Page> {
+    pub(crate) fn page(&self, target: &Target, plan: ScanPlan, paging: &Paging) -> Result<Page> {
         self.page_of(target, plan, paging, &|_| true)
     }
 
@@ -107,7 +107,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns a page of a plan's events whose target satisfies `wanted`.
-    fn page_of(&self, target: &Target, plan: Plan, paging: &Paging, wanted: &dyn Fn(&Target) -> bool) -> Result<Page> {
+    fn page_of(
+        &self,
+        target: &Target,
+        plan: ScanPlan,
+        paging: &Paging,
+        wanted: &dyn Fn(&Target) -> bool,
+    ) -> Result<Page> {
         if paging.limit == 0 {
             return Err(Error::invalid("a page of no events could not say where the next one begins"));
         }
@@ -203,15 +209,15 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the log family; `None` in a read-only store whose files contain no log family.
-    fn stored(&self) -> Result<Option<Stored>> {
+    fn stored(&self) -> Result<Option<StoredRows>> {
         let Some(log) = self.db.family(LOG) else { return Ok(None) };
         self.db
             .cursor_checked(&log, self.at(), (Unbounded, Unbounded), Verify::Always)
-            .map(|cursor| Some(Stored(cursor)))
+            .map(|cursor| Some(StoredRows(cursor)))
     }
 
     /// Returns the sources of events that are not in the log family, for a target and all targets below it.
-    fn unstored(&self, target: &Target) -> Result<Vec<Box<dyn Rows + 'a>>> {
+    fn unstored(&self, target: &Target) -> Result<Vec<Box<dyn LogRows + 'a>>> {
         let mut sources = self.pending(target)?;
         match target {
             Target::Cluster => sources.push(Box::new(self.chronicle(None)?)),
@@ -221,8 +227,8 @@ impl<'a> Reading<'a> {
         Ok(sources)
     }
 
-    fn pending(&self, target: &Target) -> Result<Vec<Box<dyn Rows + 'a>>> {
-        let mut sources: Vec<Box<dyn Rows + 'a>> = Vec::new();
+    fn pending(&self, target: &Target) -> Result<Vec<Box<dyn LogRows + 'a>>> {
+        let mut sources: Vec<Box<dyn LogRows + 'a>> = Vec::new();
         let (db, making) = (self.db, self.making);
         match target {
             Target::Key { family, key } => {
@@ -240,7 +246,7 @@ impl<'a> Reading<'a> {
                         continue;
                     }
                     match family.order().is_bytewise() {
-                        true => sources.push(Box::new(Pending::new(db, &family, self.at(), making)?)),
+                        true => sources.push(Box::new(PendingRows::new(db, &family, self.at(), making)?)),
                         false => sources.push(Box::new(pending::of_family(db, &family, self.at(), making)?)),
                     }
                 }
@@ -251,10 +257,10 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the lines of the engine event log with their numbers.
-    pub(crate) fn lines(&self) -> Result<Vec<(u64, Line)>> {
+    pub(crate) fn lines(&self) -> Result<Vec<(u64, EngineLine)>> {
         let mut lines = Vec::new();
         for (number, bytes) in self.db.chronicle() {
-            let line = Line::decode(&bytes)?;
+            let line = EngineLine::decode(&bytes)?;
             if line.seqno <= self.snapshot.seqno() {
                 lines.push((number, line));
             }
@@ -263,7 +269,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns a plan's events from the log family only.
-    pub(crate) fn stored_page(&self, plan: Plan) -> Result<Vec<Event>> {
+    pub(crate) fn stored_page(&self, plan: ScanPlan) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         if let Some(mut stored) = self.stored()? {
             walk(&mut stored, &plan, |key, value| {
@@ -358,17 +364,17 @@ fn old_kept(event: &Event) -> Option<u64> {
 }
 
 /// Visits the rows that a plan selects, until `take` returns false.
-fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
+fn walk(rows: &mut dyn LogRows, plan: &ScanPlan, mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
     rows.seek(plan.start())?;
     while let Some((key, value)) = rows.row() {
         match plan.step(key)? {
-            Step::Take => match take(key, value)? {
+            ScanStep::Take => match take(key, value)? {
                 true => rows.next()?,
                 false => break,
             },
-            Step::Skip => rows.next()?,
-            Step::Seek(to) => rows.seek(&to)?,
-            Step::Done => break,
+            ScanStep::Skip => rows.next()?,
+            ScanStep::Seek(to) => rows.seek(&to)?,
+            ScanStep::Done => break,
         }
     }
     Ok(())
@@ -390,7 +396,7 @@ fn is_within(order: &Order, bounds: &CursorBounds, key: &[u8]) -> bool {
 }
 
 /// Returns the plan of all events of a family's keys within bounds in byte order.
-fn plan_of_range(family: &str, bounds: &CursorBounds) -> Result<Plan> {
+fn plan_of_range(family: &str, bounds: &CursorBounds) -> Result<ScanPlan> {
     let of = |key: &Vec<u8>| Query { below: true, ..Query::of(Target::key(family, key.clone())) }.plan();
     let whole = Query { below: true, ..Query::of(Target::family(family)) }.plan()?;
     let start = match &bounds.0 {

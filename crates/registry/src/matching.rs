@@ -25,7 +25,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Guard};
 use waxseal_lsm::checksum::hash_key;
 
-use crate::emission::{Plan, plan_of};
+use crate::emission::{EmissionPlan, plan_of};
 use crate::operation::Operation;
 use crate::registration::{Registration, Scope};
 use crate::target::Target;
@@ -70,7 +70,7 @@ fn watched_bits(registration: &Registration) -> u32 {
 
 /// The families and keys that a target covers in the engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum TargetPlace {
     /// All families.
     Everywhere,
     /// One whole family.
@@ -82,47 +82,47 @@ pub enum Place {
 }
 
 /// Maps targets to families and keys.
-pub trait Places {
+pub trait TargetPlaces {
     /// Returns the place of a target.
-    fn place(&self, target: &Target) -> Place;
+    fn place(&self, target: &Target) -> TargetPlace;
 }
 
 /// The places of a store of raw families, by a function from name to id.
-pub struct Families<F>(pub F);
+pub struct RawFamilies<F>(pub F);
 
-impl<F: Fn(&str) -> Option<u32>> Places for Families<F> {
-    fn place(&self, target: &Target) -> Place {
+impl<F: Fn(&str) -> Option<u32>> TargetPlaces for RawFamilies<F> {
+    fn place(&self, target: &Target) -> TargetPlace {
         let (family, key) = match target {
-            Target::Cluster => return Place::Everywhere,
+            Target::Cluster => return TargetPlace::Everywhere,
             Target::Family(family) => (family, None),
             Target::Key { family, key } => (family, Some(key)),
-            _ => return Place::Elsewhere,
+            _ => return TargetPlace::Elsewhere,
         };
         match ((self.0)(family), key) {
-            (None, _) => Place::Elsewhere,
-            (Some(id), None) => Place::Family(id),
-            (Some(id), Some(key)) => Place::Key(id, key.clone()),
+            (None, _) => TargetPlace::Elsewhere,
+            (Some(id), None) => TargetPlace::Family(id),
+            (Some(id), Some(key)) => TargetPlace::Key(id, key.clone()),
         }
     }
 }
 
 /// The current snapshot.
-pub struct Matching(ArcSwap<Snapshot>);
+pub struct Matching(ArcSwap<RegistrySnapshot>);
 
 impl Matching {
     /// Creates it with an initial snapshot.
-    pub fn new(snapshot: Snapshot) -> Matching {
+    pub fn new(snapshot: RegistrySnapshot) -> Matching {
         Matching(ArcSwap::from_pointee(snapshot))
     }
 
     /// Returns the current snapshot.
     #[inline]
-    pub fn load(&self) -> Guard<Arc<Snapshot>> {
+    pub fn load(&self) -> Guard<Arc<RegistrySnapshot>> {
         self.0.load()
     }
 
     /// Replaces the current snapshot.
-    pub fn replace(&self, next: Snapshot) {
+    pub fn replace(&self, next: RegistrySnapshot) {
         self.0.store(Arc::new(next));
     }
 }
@@ -137,12 +137,12 @@ impl fmt::Debug for Matching {
 type KeyNumbers = Vec<(Vec<u8>, u32)>;
 
 /// All registrations at one registry version.
-pub struct Snapshot {
+pub struct RegistrySnapshot {
     version: u64,
     /// The most specific ones first.
     registrations: Vec<Registration>,
     /// The effect of each registration on a write.
-    plans: Vec<Plan>,
+    plans: Vec<EmissionPlan>,
     /// The operations that each registration covers, as bits.
     masks: Vec<u32>,
     /// Family ids, ascending, for `families`.
@@ -162,12 +162,12 @@ struct Watched {
     wide: [Option<u32>; MASKED.len()],
     /// All registrations that cover every row, for any operation.
     wide_all: Vec<u32>,
-    rows: Rows,
+    rows: RegisteredKeys,
 }
 
-impl Snapshot {
+impl RegistrySnapshot {
     /// Builds a snapshot of these registrations. One with a malformed target is left out, because it cannot match.
-    pub fn build(version: u64, mut registrations: Vec<Registration>, places: &dyn Places) -> Snapshot {
+    pub fn build(version: u64, mut registrations: Vec<Registration>, places: &dyn TargetPlaces) -> RegistrySnapshot {
         registrations.sort_by_key(|registration| Reverse(registration.rank()));
         let mut paths: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
         let mut everywhere = Watched::default();
@@ -176,14 +176,14 @@ impl Snapshot {
             let Ok(path) = registration.target.to_path() else { continue };
             paths.entry(path).or_default().push(number);
             match places.place(&registration.target) {
-                Place::Everywhere => everywhere.watch(number, registration),
-                Place::Family(id) => by_family.entry(id).or_default().0.watch(number, registration),
-                Place::Key(id, key) => {
+                TargetPlace::Everywhere => everywhere.watch(number, registration),
+                TargetPlace::Family(id) => by_family.entry(id).or_default().0.watch(number, registration),
+                TargetPlace::Key(id, key) => {
                     let (watched, keys) = by_family.entry(id).or_default();
                     watched.open(registration);
                     keys.push((key, number));
                 }
-                Place::Elsewhere => {}
+                TargetPlace::Elsewhere => {}
             }
         }
         everywhere.settle(&registrations);
@@ -192,19 +192,19 @@ impl Snapshot {
             watched.mask |= everywhere.mask;
             watched.wide_all.extend(&everywhere.wide_all); // less specific than those of the family, so they come last
             watched.settle(&registrations);
-            watched.rows = Rows::build(keys);
+            watched.rows = RegisteredKeys::build(keys);
             ids.push(id);
             families.push(watched);
         }
-        let plans: Vec<Plan> = registrations.iter().map(plan_of).collect();
+        let plans: Vec<EmissionPlan> = registrations.iter().map(plan_of).collect();
         let reads_before = plans.iter().any(|plan| plan.reads);
         let masks = registrations.iter().map(watched_bits).collect();
-        Snapshot { version, registrations, plans, masks, ids, families, everywhere, reads_before, paths }
+        RegistrySnapshot { version, registrations, plans, masks, ids, families, everywhere, reads_before, paths }
     }
 
     /// Returns a snapshot without registrations.
-    pub fn empty() -> Snapshot {
-        Snapshot::build(0, Vec::new(), &Families(|_: &str| None))
+    pub fn empty() -> RegistrySnapshot {
+        RegistrySnapshot::build(0, Vec::new(), &RawFamilies(|_: &str| None))
     }
 
     /// Returns the version of the registry that it shows.
@@ -241,7 +241,7 @@ impl Snapshot {
 
     /// Returns the effect of that registration on the write.
     #[inline]
-    pub(crate) fn plan(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Plan> {
+    pub(crate) fn plan(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&EmissionPlan> {
         self.plans.get(self.number(family, key, key_hash, operation)?)
     }
 
@@ -286,7 +286,7 @@ impl Snapshot {
     }
 }
 
-impl fmt::Debug for Snapshot {
+impl fmt::Debug for RegistrySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Snapshot({} registrations, version {})", self.registrations.len(), self.version)
     }
@@ -318,7 +318,7 @@ impl Watched {
     }
 
     #[inline]
-    fn wide(&self, operation: Operation, snapshot: &Snapshot) -> Option<u32> {
+    fn wide(&self, operation: Operation, snapshot: &RegistrySnapshot) -> Option<u32> {
         match self.wide.get(bit(operation).trailing_zeros() as usize) {
             Some(number) => *number,
             None => self.wide_all.iter().find(|number| snapshot.names(**number, operation)).copied(),
@@ -328,7 +328,7 @@ impl Watched {
 
 /// The keys with own registrations: a filter, an open-addressing table, and the keys.
 #[derive(Clone, Default)]
-struct Rows {
+struct RegisteredKeys {
     /// One word per lookup; each key sets four of its bits. The length is a power of two.
     filter: Box<[u64]>,
     /// The high half of the hash, and the index of the row plus one; 0 if free. The length is a power of two, and at
@@ -343,17 +343,17 @@ struct Rows {
 /// Filter bits per key.
 const FILTER_BITS: usize = 16;
 
-impl Rows {
+impl RegisteredKeys {
     /// Builds the table from keys and their registrations; the most specific registration of a key comes first.
-    fn build(mut keys: KeyNumbers) -> Rows {
+    fn build(mut keys: KeyNumbers) -> RegisteredKeys {
         if keys.is_empty() {
-            return Rows::default();
+            return RegisteredKeys::default();
         }
         keys.sort(); // also sorts each key's registrations by specificity
-        let mut rows = Rows {
+        let mut rows = RegisteredKeys {
             filter: vec![0; (keys.len() * FILTER_BITS).div_ceil(64).next_power_of_two()].into(),
             slots: vec![0; (2 * keys.len()).next_power_of_two()].into(),
-            ..Rows::default()
+            ..RegisteredKeys::default()
         };
         for same in keys.chunk_by(|a, b| a.0 == b.0) {
             let key = &same[0].0;
@@ -431,7 +431,7 @@ mod tests {
     use proptest::prelude::*;
     use waxseal_lsm::checksum::hash;
 
-    const FAMILIES: Families<fn(&str) -> Option<u32>> = Families(|name| match name {
+    const FAMILIES: RawFamilies<fn(&str) -> Option<u32>> = RawFamilies(|name| match name {
         "f" => Some(4),
         "g" => Some(9),
         _ => None,
@@ -471,17 +471,21 @@ mod tests {
 
     #[test]
     fn masks_follow_the_snapshot() {
-        let matching = Matching::new(Snapshot::empty());
+        let matching = Matching::new(RegistrySnapshot::empty());
         let masks = || [4, 9, 77].map(|family| matching.load().mask(family));
         let update = bit(Operation::ROW_UPDATE);
         assert_eq!(masks(), [0; 3]);
         let one = watch(Target::key("f", *b"k"), Some(Operation::ROW_UPDATE));
-        matching.replace(Snapshot::build(1, vec![one.clone()], &FAMILIES));
+        matching.replace(RegistrySnapshot::build(1, vec![one.clone()], &FAMILIES));
         assert_eq!(masks(), [update, 0, 0]);
         assert_eq!((matching.load().version(), matching.load().registrations().len()), (1, 1));
-        matching.replace(Snapshot::build(2, vec![watch(Target::Cluster, Some(Operation::ROW_UPDATE))], &FAMILIES));
+        matching.replace(RegistrySnapshot::build(
+            2,
+            vec![watch(Target::Cluster, Some(Operation::ROW_UPDATE))],
+            &FAMILIES,
+        ));
         assert_eq!(masks(), [update; 3]);
-        matching.replace(Snapshot::empty());
+        matching.replace(RegistrySnapshot::empty());
         assert_eq!(masks(), [0; 3]);
     }
 
@@ -493,7 +497,7 @@ mod tests {
             watch(Target::family("f"), Some(Operation::ROW_UPDATE)).with(Options { mode: Mode::Async, ..all }),
             watch(Target::key("f", *b"k"), None).with(Options { mode: Mode::Deferred, ..all }),
         ];
-        let snapshot = Snapshot::build(1, registrations, &FAMILIES);
+        let snapshot = RegistrySnapshot::build(1, registrations, &FAMILIES);
         let mode = |key: &[u8], operation| snapshot.row(4, key, hash(key), operation).unwrap().options.mode;
         assert_eq!(mode(b"k", Operation::ROW_UPDATE), Mode::Deferred);
         assert_eq!(mode(b"l", Operation::ROW_UPDATE), Mode::Async);
@@ -504,7 +508,7 @@ mod tests {
     #[test]
     fn a_key_is_found_by_itself_and_not_by_its_hash() {
         let keys = (0..1000u32).map(|n| (n.to_string().into_bytes(), n)).collect();
-        let rows = Rows::build(keys);
+        let rows = RegisteredKeys::build(keys);
         for n in 0..1000u32 {
             let key = n.to_string().into_bytes();
             assert_eq!(rows.get(&key, hash(&key)), [n]);
@@ -529,7 +533,7 @@ mod tests {
                 .into_iter()
                 .map(|((target, operation), options)| Registration { target, operation, options })
                 .collect();
-            let snapshot = Snapshot::build(1, all.clone(), &FAMILIES);
+            let snapshot = RegistrySnapshot::build(1, all.clone(), &FAMILIES);
             let (insert, update) = (Operation::ROW_INSERT, Operation::ROW_UPDATE);
             let rest = [Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, Operation::ROW_WRITE];
             let defined = Operation::from_number(0x8001).unwrap();
@@ -537,11 +541,11 @@ mod tests {
                 for operation in rest.into_iter().chain([insert, update, defined]) {
                     let expected = naive(&all, target, operation);
                     prop_assert_eq!(snapshot.find(target, operation), expected);
-                    if let Place::Key(family, key) = FAMILIES.place(target) {
+                    if let TargetPlace::Key(family, key) = FAMILIES.place(target) {
                         prop_assert_eq!(snapshot.row(family, &key, hash(&key), operation), expected);
                         prop_assert!(expected.is_none() || snapshot.mask(family) & bit(operation) != 0);
                     }
-                    if let Place::Family(family) = FAMILIES.place(target) {
+                    if let TargetPlace::Family(family) = FAMILIES.place(target) {
                         prop_assert!(expected.is_none() || snapshot.mask(family) & bit(operation) != 0);
                     }
                 }

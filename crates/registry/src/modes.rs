@@ -69,7 +69,7 @@ pub struct RingStats {
 
 /// A waiting row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingRow<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     /// When the row may be dropped, in microseconds since 1970.
@@ -78,32 +78,32 @@ pub(crate) struct Waiting<'a> {
 
 /// Waiting rows in one buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
-    ends: Vec<End>,
+    ends: Vec<RowEnds>,
 }
 
 /// The ends of a row's key and value in the buffer, and the row's expiry.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct RowEnds {
     key: usize,
     value: usize,
     expires: Option<u64>,
 }
 
-impl Rows {
+impl RowBuffer {
     /// Adds a row whose key is its first `key_end` bytes.
     pub(crate) fn push(&mut self, row: &[u8], key_end: usize, expires: Option<u64>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(row);
-        self.ends.push(End { key: start + key_end.min(row.len()), value: self.bytes.len(), expires });
+        self.ends.push(RowEnds { key: start + key_end.min(row.len()), value: self.bytes.len(), expires });
     }
 
     /// Adds the rows of another buffer.
-    pub(crate) fn append(&mut self, other: &Rows) {
+    pub(crate) fn append(&mut self, other: &RowBuffer) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        let behind = |end: &End| End { key: start + end.key, value: start + end.value, expires: end.expires };
+        let behind = |end: &RowEnds| RowEnds { key: start + end.key, value: start + end.value, expires: end.expires };
         self.ends.extend(other.ends.iter().map(behind));
     }
 
@@ -116,15 +116,15 @@ impl Rows {
         count.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |last| last.value)
     }
 
-    fn get(&self, at: usize) -> Option<Waiting<'_>> {
-        let End { key, value, expires } = *self.ends.get(at)?;
-        Some(Waiting { key: self.bytes.get(self.end(at)..key)?, value: self.bytes.get(key..value)?, expires })
+    fn get(&self, at: usize) -> Option<WaitingRow<'_>> {
+        let RowEnds { key, value, expires } = *self.ends.get(at)?;
+        Some(WaitingRow { key: self.bytes.get(self.end(at)..key)?, value: self.bytes.get(key..value)?, expires })
     }
 
     /// Removes the rows and keeps the buffer, unless it is large.
     fn clear(&mut self) {
         match self.bytes.capacity() > KEPT_BYTES {
-            true => *self = Rows::default(),
+            true => *self = RowBuffer::default(),
             false => {
                 self.bytes.clear();
                 self.ends.clear();
@@ -136,13 +136,13 @@ impl Rows {
 /// Ring space reserved for the events of one commit. Dropping it releases the space.
 #[derive(Debug)]
 pub(crate) struct Claimed<'a> {
-    queue: &'a Queue,
+    queue: &'a RowQueue,
     events: usize,
 }
 
 impl Claimed<'_> {
     /// Adds the rows to the waiting ones.
-    pub(crate) fn push(mut self, add: impl FnOnce(&mut Rows)) {
+    pub(crate) fn push(mut self, add: impl FnOnce(&mut RowBuffer)) {
         self.queue.push(add);
         self.events = 0;
     }
@@ -183,7 +183,7 @@ const LINGER: Duration = Duration::from_millis(10);
 const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct RowQueue {
     ring: Ring,
     /// The number of waiting rows for which the thread is woken.
     many: usize,
@@ -192,7 +192,7 @@ pub(crate) struct Queue {
     taken: AtomicUsize,
     /// Bytes of the rows that wait or are being written.
     bytes: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Signals new rows, and that the thread must hurry or end.
     came: Bell,
     /// Signals free space.
@@ -206,8 +206,8 @@ pub(crate) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    rows: Rows,
+struct QueueState {
+    rows: RowBuffer,
     /// A writer waits for space: rows must not linger.
     hurried: bool,
     stopping: bool,
@@ -216,7 +216,7 @@ struct State {
 /// A group of rows taken together, and how many of them are written.
 #[derive(Debug, Default)]
 struct Writing {
-    rows: Rows,
+    rows: RowBuffer,
     written: usize,
 }
 
@@ -226,9 +226,9 @@ impl Writing {
     }
 }
 
-impl Queue {
-    pub(crate) fn new(ring: Ring) -> Queue {
-        Queue {
+impl RowQueue {
+    pub(crate) fn new(ring: Ring) -> RowQueue {
+        RowQueue {
             ring,
             many: (ring.events / 4).clamp(1, WRITTEN_AT_ONCE),
             taken: AtomicUsize::new(0),
@@ -300,7 +300,7 @@ impl Queue {
         self.ended.wake_all();
     }
 
-    fn push(&self, add: impl FnOnce(&mut Rows)) {
+    fn push(&self, add: impl FnOnce(&mut RowBuffer)) {
         let mut state = lock(&self.state);
         let (before, bytes) = (state.rows.len(), state.rows.bytes.len());
         add(&mut state.rows);
@@ -342,7 +342,7 @@ impl Queue {
     /// waiting, unless the store is closed, halted or read-only and can never write them.
     pub(crate) fn write(
         &self,
-        write: impl FnOnce(&mut dyn Iterator<Item = Waiting<'_>>) -> Result<()>,
+        write: impl FnOnce(&mut dyn Iterator<Item = WaitingRow<'_>>) -> Result<()>,
     ) -> Result<bool> {
         let mut writing = lock(&self.writing);
         if !writing.is_left() {
@@ -405,17 +405,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn claimed(queue: &Queue, events: usize) -> Claimed<'_> {
+    fn claimed(queue: &RowQueue, events: usize) -> Claimed<'_> {
         let Claim::Room(claimed) = queue.claim(events) else { panic!("no room for {events}") };
         claimed
     }
 
-    fn push(queue: &Queue, rows: &[u8]) {
+    fn push(queue: &RowQueue, rows: &[u8]) {
         claimed(queue, rows.len()).push(|all| rows.iter().for_each(|n| all.push(&[*n, 0, 0], 1, None)));
     }
 
-    fn queue(events: usize, when_full: WhenFull) -> Queue {
-        Queue::new(Ring { events, when_full })
+    fn queue(events: usize, when_full: WhenFull) -> RowQueue {
+        RowQueue::new(Ring { events, when_full })
     }
 
     #[test]
@@ -492,7 +492,7 @@ mod tests {
                 });
                 let mut rows = 0;
                 while queue.wait_for_claimed() {
-                    let count = |some: &mut dyn Iterator<Item = Waiting<'_>>| {
+                    let count = |some: &mut dyn Iterator<Item = WaitingRow<'_>>| {
                         rows += some.count();
                         Ok(())
                     };
@@ -540,7 +540,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back_one_by_one_or_appended(rows: Vec<(Vec<u8>, Vec<u8>, Option<u64>)>, cut: prop::sample::Index) {
-            let mut all = [Rows::default(), Rows::default()];
+            let mut all = [RowBuffer::default(), RowBuffer::default()];
             let cut = cut.index(rows.len() + 1);
             for (at, (key, value, expires)) in rows.iter().enumerate() {
                 let row = [&key[..], value].concat();
@@ -550,7 +550,7 @@ mod tests {
             first.append(&second);
             prop_assert_eq!(first.len(), rows.len());
             for (at, (key, value, expires)) in rows.iter().enumerate() {
-                prop_assert_eq!(first.get(at), Some(Waiting { key, value, expires: *expires }));
+                prop_assert_eq!(first.get(at), Some(WaitingRow { key, value, expires: *expires }));
             }
             prop_assert!(first.get(rows.len()).is_none());
         }

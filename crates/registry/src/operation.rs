@@ -23,7 +23,7 @@ pub struct Operation(u16);
 
 /// The kind of target of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Group {
+pub enum OperationGroup {
     /// Keyspaces.
     Schema,
     /// Tables and families.
@@ -64,7 +64,7 @@ pub enum Site {
 use Site::{Anything, Family, Key, Part, TableFile};
 
 /// A built-in operation.
-struct Known {
+struct BuiltinOperation {
     operation: Operation,
     name: &'static str,
     aliases: &'static [&'static str],
@@ -79,7 +79,7 @@ macro_rules! operations {
         }
 
         /// Every operation that the store itself knows, by number.
-        const KNOWN: &[Known] = &[$(Known {
+        const KNOWN: &[BuiltinOperation] = &[$(BuiltinOperation {
             operation: Operation::$constant,
             name: $name,
             aliases: &[$($alias),*],
@@ -190,7 +190,7 @@ impl Operation {
         KNOWN.iter().flat_map(|known| known.sites.iter().filter_map(part)).collect()
     }
 
-    fn entry(self) -> Option<&'static Known> {
+    fn entry(self) -> Option<&'static BuiltinOperation> {
         let at = KNOWN.binary_search_by_key(&self, |known| known.operation).ok()?;
         KNOWN.get(at)
     }
@@ -216,18 +216,18 @@ impl Operation {
     }
 
     /// Returns the kind of target that it happens to.
-    pub fn group(self) -> Group {
+    pub fn group(self) -> OperationGroup {
         match self.0 >> 8 {
-            1 => Group::Schema,
-            2 => Group::Table,
-            3 => Group::Row,
-            4 => Group::Column,
-            5 => Group::Range,
-            6 => Group::Node,
-            7 => Group::Engine,
-            8 => Group::Registry,
-            9 => Group::Session,
-            _ => Group::Defined,
+            1 => OperationGroup::Schema,
+            2 => OperationGroup::Table,
+            3 => OperationGroup::Row,
+            4 => OperationGroup::Column,
+            5 => OperationGroup::Range,
+            6 => OperationGroup::Node,
+            7 => OperationGroup::Engine,
+            8 => OperationGroup::Registry,
+            9 => OperationGroup::Session,
+            _ => OperationGroup::Defined,
         }
     }
 
@@ -357,14 +357,14 @@ mod tests {
     fn every_name_means_one_operation() {
         let operations = Operations::new();
         let mut names = BTreeSet::new();
-        for Known { operation, name, aliases, .. } in KNOWN {
+        for BuiltinOperation { operation, name, aliases, .. } in KNOWN {
             for name in [name].into_iter().chain(*aliases) {
                 assert_eq!(operations.named(name).unwrap(), *operation);
                 assert!(names.insert(*name), "{name} twice");
             }
             assert_eq!(operations.name(*operation), *name);
             assert_eq!(Operation::from_number(operation.number()), Some(*operation));
-            assert!(!operation.is_defined() && operation.group() != Group::Defined);
+            assert!(!operation.is_defined() && operation.group() != OperationGroup::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
         assert_eq!((Operation::known().count(), Operation::reserved().count()), (20, 14));
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(here.define("app.reindex").unwrap(), reindex);
         assert_eq!((here.named("app.reindex").unwrap(), here.name(reindex)), (reindex, "app.reindex".to_owned()));
         assert!(here.contains(reindex) && !Operations::new().contains(reindex));
-        assert_eq!(reindex.group(), Group::Defined);
+        assert_eq!(reindex.group(), OperationGroup::Defined);
         let (key, value) = Operations::row(reindex, "app.reindex");
         let mut loaded = Operations::new();
         assert_eq!(loaded.load(&key, &value).unwrap(), reindex);

@@ -41,18 +41,18 @@ impl Image {
 
 /// A borrowed image of a value.
 #[derive(Clone, Copy)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum ValueImage<'a> {
     Absent,
     Value(&'a [u8]),
     Seal(Seal),
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ValueImage<'a> {
     /// The counterpart of `Image::of`.
-    pub(crate) fn of(key: &[u8], value: &'a [u8]) -> Shown<'a> {
+    pub(crate) fn of(key: &[u8], value: &'a [u8]) -> ValueImage<'a> {
         match value.len() <= MAX_IMAGE_BYTES {
-            true => Shown::Value(value),
-            false => Shown::Seal(Seal::of(key, value)),
+            true => ValueImage::Value(value),
+            false => ValueImage::Seal(Seal::of(key, value)),
         }
     }
 
@@ -64,9 +64,9 @@ impl<'a> Shown<'a> {
     fn put_as(self, number: u64, out: &mut Vec<u8>) {
         let (length, seal);
         let bytes: (u8, &[u8]) = match self {
-            Shown::Absent => (ABSENT, &[]),
-            Shown::Value(value) => (VALUE, value),
-            Shown::Seal(of) => {
+            ValueImage::Absent => (ABSENT, &[]),
+            ValueImage::Value(value) => (VALUE, value),
+            ValueImage::Seal(of) => {
                 seal = of.to_bytes();
                 (SEAL, &seal)
             }
@@ -85,11 +85,11 @@ impl Image {
         self.shown().put_as(OLD_VALUE, out);
     }
 
-    fn shown(&self) -> Shown<'_> {
+    fn shown(&self) -> ValueImage<'_> {
         match self {
-            Image::Absent => Shown::Absent,
-            Image::Value(value) => Shown::Value(value),
-            Image::Seal(seal) => Shown::Seal(*seal),
+            Image::Absent => ValueImage::Absent,
+            Image::Value(value) => ValueImage::Value(value),
+            Image::Seal(seal) => ValueImage::Seal(*seal),
         }
     }
 }

@@ -17,10 +17,10 @@ use crate::clock::Time;
 use crate::emission::{Done, expires, put_event};
 use crate::key::{KEY_MARK, family_keys};
 use crate::sessions::Session;
-use crate::sources::{Rows, Sorted};
+use crate::sources::{LogRows, Sorted};
 
 /// Key and value of a row.
-type Row = (Vec<u8>, Vec<u8>);
+type RowBytes = (Vec<u8>, Vec<u8>);
 
 /// The inputs for making rows.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub(crate) struct Making<'a> {
 }
 
 /// Makes the row that a flush will write for a record, if any.
-fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Option<Row>> {
+fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Option<RowBytes>> {
     let stamp = match Stamp::standing(record.companion, hash_key(record.key))? {
         Some(stamp) if !stamp.elsewhere => stamp,
         _ => return Ok(None),
@@ -71,21 +71,21 @@ pub(crate) fn of_family(db: &Db, family: &Family, at: At<'_>, making: Making<'_>
 }
 
 /// The rows of a family in byte order, one key at a time.
-pub(crate) struct Pending<'a> {
+pub(crate) struct PendingRows<'a> {
     family: String,
     cursor: Box<dyn Cursor + Send>,
     making: Making<'a>,
     /// The common prefix of the log keys of the family's keys.
     start: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Vec<RowBytes>,
     at: usize,
 }
 
-impl<'a> Pending<'a> {
-    pub(crate) fn new(db: &Db, family: &Family, at: At<'_>, making: Making<'a>) -> Result<Pending<'a>> {
+impl<'a> PendingRows<'a> {
+    pub(crate) fn new(db: &Db, family: &Family, at: At<'_>, making: Making<'a>) -> Result<PendingRows<'a>> {
         let start = family_keys(family.name())?;
         let cursor = db.unflushed(family, at)?;
-        Ok(Pending { family: family.name().to_owned(), cursor, making, start, rows: Vec::new(), at: 0 })
+        Ok(PendingRows { family: family.name().to_owned(), cursor, making, start, rows: Vec::new(), at: 0 })
     }
 
     /// Loads the rows of the next key that has any, from the cursor's position on.
@@ -110,7 +110,7 @@ impl<'a> Pending<'a> {
     }
 }
 
-impl Rows for Pending<'_> {
+impl LogRows for PendingRows<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.rows.clear();
         self.at = 0;

@@ -12,12 +12,12 @@ use waxseal_lsm::seam::Check;
 use waxseal_meta::stamp::Stamp;
 use waxseal_meta::{Seal, Sealer};
 
-use crate::chronicle::{Line, is_short, is_whole_look, part_of, written_files};
 use crate::clock::Time;
+use crate::engine_log::{EngineLine, is_short, is_whole_look, part_of, written_files};
 use crate::event::Event;
 use crate::key::{LogKey, Query};
-use crate::log::{Paging, Reading};
-use crate::matching::Snapshot;
+use crate::log::{LogReader, Paging};
+use crate::matching::RegistrySnapshot;
 use crate::operation::Operation;
 use crate::payload::{Field, Payload};
 use crate::registration::{Registration, Scope};
@@ -98,7 +98,7 @@ pub struct Lineage {
 const MOST_STEPS: usize = 10_000;
 
 /// Returns the registrations of any operation that cover a target, and its events.
-pub(crate) fn provenance(reading: &Reading<'_>, snapshot: &Snapshot, target: Target) -> Result<Provenance> {
+pub(crate) fn provenance(reading: &LogReader<'_>, snapshot: &RegistrySnapshot, target: Target) -> Result<Provenance> {
     let watches = |registration: &&Registration| match registration.options.scope {
         Scope::Exact => registration.target == target,
         Scope::Subtree => registration.target.covers(&target),
@@ -112,7 +112,7 @@ pub(crate) fn provenance(reading: &Reading<'_>, snapshot: &Snapshot, target: Tar
 /// Explains a key. Damage is part of the result, not an error.
 pub(crate) fn explain(
     db: &Db,
-    reading: &Reading<'_>,
+    reading: &LogReader<'_>,
     (family, key): (&Family, &[u8]),
     session: &dyn Fn(u64) -> Session,
 ) -> Result<Explanation> {
@@ -168,7 +168,7 @@ fn said(check: Check) -> &'static str {
 }
 
 /// Returns the lineage of a table file.
-pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
+pub(crate) fn lineage(reading: &LogReader<'_>, file: Uid) -> Result<Lineage> {
     let lines = reading.lines()?;
     let mut writes: HashMap<Uid, Vec<usize>> = HashMap::new();
     for (at, (_, line)) in lines.iter().enumerate() {
@@ -184,7 +184,7 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
         let target = Target::TableFile(uid);
         let mut events = reading.stored_page(Query::of(target.clone()).plan()?)?;
         let of_lines = writes.get(&uid).into_iter().flatten().filter_map(|at| lines.get(*at));
-        events.extend(of_lines.flat_map(|(number, line): &(u64, Line)| line.events_of(&target, *number)));
+        events.extend(of_lines.flat_map(|(number, line): &(u64, EngineLine)| line.events_of(&target, *number)));
         events.retain(|event| written_files(&event.payload).any(|output| output == uid));
         for event in events.iter_mut().filter(|event| is_short(event)) {
             if let Some(whole) = of_part(reading, &lines, event)? {
@@ -208,7 +208,7 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
 }
 
 /// Returns the payload of the engine part's event that belongs to the event of a file.
-fn of_part(reading: &Reading<'_>, lines: &[(u64, Line)], event: &Event) -> Result<Option<Payload>> {
+fn of_part(reading: &LogReader<'_>, lines: &[(u64, EngineLine)], event: &Event) -> Result<Option<Payload>> {
     let LogKey { operation, time, seqno, .. } = event.key;
     if let Some((_, line)) = lines.iter().find(|(number, _)| *number == seqno) {
         return Ok(Some(line.payload.clone()));

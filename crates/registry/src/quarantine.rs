@@ -1,12 +1,13 @@
 //! The history of quarantined tables and lost ranges. docs/format.md, section 9.10.
 //!
-//! A table that is barred is left alone by compactions, a span that is fenced is not read. The manifest decides both; here is a row
-//! of each beginning and each end, in the edit that makes it true, and of each table that a repair replaced. Where the engine could not write one, or nobody kept rows while
-//! it happened, the rows that are missing are made up when the store is opened.
+//! A table that is barred is left alone by compactions, a span that is fenced is not read. The manifest decides both;
+//! here is a row of each beginning and each end, in the edit that makes it true, and of each table that a repair
+//! replaced. Where the engine could not write one, or nobody kept rows while it happened, the rows that are missing are
+//! made up when the store is opened.
 //!
-//! Cases that have ended have the retention of the engine's events (`retention.rs`): a device that is healed every night must not make every open
-//! slower. They leave when the store is opened for writing, and after a repair. Deletes are commits of their own: a tombstone in an edit would
-//! stand below rows that were made up and are in memory still.
+//! Cases that have ended have the retention of the engine's events (`retention.rs`): a device that is healed every
+//! night must not make every open slower. They leave when the store is opened for writing, and after a repair. Deletes
+//! are commits of their own: a tombstone in an edit would stand below rows that were made up and are in memory still.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use waxseal_lsm::planted;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Quarantine, TableFact, Withheld};
 
-use crate::clock::{Clock, Time, is_older};
+use crate::clock::{EventClock, Time, is_older};
 use crate::families::{QUARANTINE, QUARANTINE_ID, SESSIONS, granted, readable_rows};
 use crate::ordered::{put_component, put_u64, take_component, take_u64};
 use crate::payload::{Field, FileRef, Payload};
@@ -61,7 +62,7 @@ pub struct Case {
 
 /// One row: the beginning or the end of a quarantine.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Row {
+pub(crate) struct QuarantineRow {
     family: String,
     item: Item,
     time: Time,
@@ -69,15 +70,15 @@ pub(crate) struct Row {
     payload: Payload,
 }
 
-impl Row {
-    pub(crate) fn of(quarantine: &Quarantine<'_>, time: Time) -> Row {
+impl QuarantineRow {
+    pub(crate) fn of(quarantine: &Quarantine<'_>, time: Time) -> QuarantineRow {
         let Quarantine { family, what, begins, how, .. } = *quarantine;
         let payload = Payload::new().with(Field::Method(how.to_owned()));
         let (item, payload) = match what {
             Withheld::Table(fact) => (Item::Table(fact.number), table(payload, &fact)),
             Withheld::Span(number, fence) => (Item::Span(number), span(payload, fence)),
         };
-        Row { family: family.to_owned(), item, time, begins, payload }
+        QuarantineRow { family: family.to_owned(), item, time, begins, payload }
     }
 
     /// Encodes key and value. Errors: `Invalid` for a payload beyond its limits.
@@ -97,7 +98,7 @@ impl Row {
     }
 
     /// Decodes a row. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
-    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Row> {
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<QuarantineRow> {
         let wrong = || Error::structural("a row that is of no quarantine");
         let mut reader = Reader::new(value);
         let level = reader.u8()?;
@@ -120,7 +121,11 @@ impl Row {
             _ => return Err(wrong()),
         };
         let time = Time(take_u64(&mut reader)?);
-        if row == ROW && reader.is_empty() { Ok(Row { family, item, time, begins, payload }) } else { Err(wrong()) }
+        if row == ROW && reader.is_empty() {
+            Ok(QuarantineRow { family, item, time, begins, payload })
+        } else {
+            Err(wrong())
+        }
     }
 }
 
@@ -141,9 +146,9 @@ fn span(payload: Payload, fence: &Fence) -> Payload {
 }
 
 /// Combines rows in key order into cases, each with its end if there is one.
-fn cases(rows: Vec<Row>) -> Vec<Case> {
+fn cases(rows: Vec<QuarantineRow>) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    for Row { family, item, time, begins, payload } in rows {
+    for QuarantineRow { family, item, time, begins, payload } in rows {
         let open = cases.last_mut().filter(|case| case.family == family && case.item == item && case.until.is_none());
         match (begins, open) {
             (true, _) => cases.push(Case { family, item, since: time, until: None, payload }),
@@ -161,9 +166,10 @@ fn cases(rows: Vec<Row>) -> Vec<Case> {
 }
 
 /// Returns the readable rows, and whether others are unreadable.
-fn rows(db: &Db) -> Result<(Vec<Row>, bool)> {
+fn rows(db: &Db) -> Result<(Vec<QuarantineRow>, bool)> {
     let mut rows = Vec::new();
-    let damaged = readable_rows(db, QUARANTINE, &mut |key, value| Row::decode(key, value).map(|row| rows.push(row)))?;
+    let damaged =
+        readable_rows(db, QUARANTINE, &mut |key, value| QuarantineRow::decode(key, value).map(|row| rows.push(row)))?;
     Ok((rows, damaged))
 }
 
@@ -172,9 +178,10 @@ pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
     rows(db).map(|(rows, _)| cases(rows))
 }
 
-/// Makes up rows that are missing, and deletes those of cases that are not kept: nobody writes meanwhile. A store without room for that does it
-/// another time. Gives all cases that stay, and whether there were others that cannot be read.
-pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
+/// Makes up rows that are missing, and deletes those of cases that are not kept: nobody writes meanwhile. A store
+/// without room for that does it another time. Gives all cases that stay, and whether there were others that cannot be
+/// read.
+pub(crate) fn make_up(db: &Db, clock: &EventClock) -> Result<(Vec<Case>, bool)> {
     let (mut rows, damaged) = rows(db)?;
     for row in &rows {
         let _ = clock.observe(row.time); // ignores times that no clock produced
@@ -183,14 +190,14 @@ pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
     known.extend(rows.iter().map(|row| ((row.family.clone(), row.item), row.begins)));
     let mut missing = Vec::new();
     db.quarantines(&mut |quarantine| {
-        let row = Row::of(quarantine, clock.now());
+        let row = QuarantineRow::of(quarantine, clock.now());
         if known.remove(&(row.family.clone(), row.item)) != Some(true) {
             missing.push(row);
         }
     });
     let over = known.into_iter().filter(|(_, begins)| *begins).map(|((family, item), _)| {
         let payload = Payload::new().with(Field::Method("gone".to_owned()));
-        Row { family, item, time: clock.now(), begins: false, payload }
+        QuarantineRow { family, item, time: clock.now(), begins: false, payload }
     });
     missing.extend(over);
     let _ = planted!(QuarantineNotMadeUp, Ok(()), write(db, &missing));
@@ -201,36 +208,38 @@ pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
 }
 
 /// Deletes the rows of cases that have ended and are not kept. Safe beside writers and jobs: no row is written twice.
-pub(crate) fn trim(db: &Db, clock: &Clock) -> Result<()> {
+pub(crate) fn trim(db: &Db, clock: &EventClock) -> Result<()> {
     delete_outdated(db, rows(db)?.0, clock.now());
     Ok(())
 }
 
-/// Deletes the rows of cases that are not kept; returns the others. A delete that fails is tried again at the next open.
-fn delete_outdated(db: &Db, rows: Vec<Row>, now: Time) -> Vec<Row> {
+/// Deletes the rows of cases that are not kept; returns the others. A delete that fails is tried again at the next
+/// open.
+fn delete_outdated(db: &Db, rows: Vec<QuarantineRow>, now: Time) -> Vec<QuarantineRow> {
     let settings = db.settings();
     let gone = outdated(&rows, settings.engine_events, settings.engine_event_age, now);
-    let (gone, stay): (Vec<Row>, Vec<Row>) =
+    let (gone, stay): (Vec<QuarantineRow>, Vec<QuarantineRow>) =
         rows.into_iter().partition(|row| gone.contains(&(row.family.clone(), row.item)));
     let _ = delete(db, &gone);
     stay
 }
 
-/// The items whose case has ended, and that are not kept: the newest `most` are, if they ended within `age`. Of families that tell which sessions
-/// may be unknown, the newest is. `rows` are in the order of their keys.
-fn outdated(rows: &[Row], most: usize, age: Duration, now: Time) -> BTreeSet<(String, Item)> {
+/// The items whose case has ended, and that are not kept: the newest `most` are, if they ended within `age`. Of
+/// families that tell which sessions may be unknown, the newest is. `rows` are in the order of their keys.
+fn outdated(rows: &[QuarantineRow], most: usize, age: Duration, now: Time) -> BTreeSet<(String, Item)> {
     let items = rows.chunk_by(|a, b| (&a.family, a.item) == (&b.family, b.item));
-    let mut ended: Vec<&Row> = items.filter_map(<[Row]>::last).filter(|last| !last.begins).collect();
+    let mut ended: Vec<&QuarantineRow> =
+        items.filter_map(<[QuarantineRow]>::last).filter(|last| !last.begins).collect();
     ended.sort_by_key(|row| Reverse(row.time));
     let mut needed: BTreeSet<&str> = [SESSIONS, QUARANTINE].into();
-    let is_gone = |(at, row): &(usize, &Row)| {
+    let is_gone = |(at, row): &(usize, &QuarantineRow)| {
         let is_needed = needed.remove(&*row.family);
         !is_needed && (*at >= most || is_older(row.time, age, now.micros()))
     };
     ended.into_iter().enumerate().filter(is_gone).map(|(_, row)| (row.family.clone(), row.item)).collect()
 }
 
-fn delete(db: &Db, rows: &[Row]) -> Result<()> {
+fn delete(db: &Db, rows: &[QuarantineRow]) -> Result<()> {
     for rows in rows.chunks(AT_ONCE) {
         let mut batch = granted();
         for row in rows {
@@ -241,7 +250,7 @@ fn delete(db: &Db, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-fn write(db: &Db, rows: &[Row]) -> Result<()> {
+fn write(db: &Db, rows: &[QuarantineRow]) -> Result<()> {
     for rows in rows.chunks(AT_ONCE) {
         let mut batch = granted();
         for row in rows {
@@ -261,14 +270,10 @@ mod tests {
     use waxseal_lsm::checksum::Uid;
     use waxseal_lsm::error::Verdict;
 
-    fn row() -> impl Strategy<Value = Row> {
+    fn row() -> impl Strategy<Value = QuarantineRow> {
         let item = prop_oneof![any::<u64>().prop_map(Item::Table), any::<u64>().prop_map(Item::Span)];
-        (".{0,4}", item, any::<u64>(), any::<bool>(), payload()).prop_map(|(family, item, time, begins, payload)| Row {
-            family,
-            item,
-            time: Time(time),
-            begins,
-            payload,
+        (".{0,4}", item, any::<u64>(), any::<bool>(), payload()).prop_map(|(family, item, time, begins, payload)| {
+            QuarantineRow { family, item, time: Time(time), begins, payload }
         })
     }
 
@@ -277,9 +282,10 @@ mod tests {
         // docs/format.md, section 9.10.
         let fact = TableFact { number: 9, uid: Uid([0xAB; 16]), digest: 7, level: 1, records: 3, bytes: 100 };
         let what = Withheld::Table(fact);
-        let (key, value) = Row::of(&Quarantine { family: "u", what, begins: true, how: "barred", seqno: 5 }, Time(2))
-            .encode()
-            .unwrap();
+        let (key, value) =
+            QuarantineRow::of(&Quarantine { family: "u", what, begins: true, how: "barred", seqno: 5 }, Time(2))
+                .encode()
+                .unwrap();
         assert_eq!(key, b"\x05u\0\x01\x01\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x02");
         let uid = [0xAB; 16];
         let expected = [
@@ -290,21 +296,22 @@ mod tests {
         assert_eq!(value, expected.concat());
         let fence = Fence::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
         let what = Withheld::Span(12, &fence);
-        let (key, value) = Row::of(&Quarantine { family: "u", what, begins: false, how: "lifted", seqno: 5 }, Time(3))
-            .encode()
-            .unwrap();
+        let (key, value) =
+            QuarantineRow::of(&Quarantine { family: "u", what, begins: false, how: "lifted", seqno: 5 }, Time(3))
+                .encode()
+                .unwrap();
         assert_eq!(key, b"\x05u\0\x01\x02\0\0\0\0\0\0\0\x0C\0\0\0\0\0\0\0\x03");
         assert_eq!(
             value,
             b"\x01\x00\x04\x0F\x04file000009.tbl\x04\x08\x06offset0\x0A\x01\x04\x13\x01a\x14\x01c\x1A\x04seal\x1B\x06lifted"
         );
-        assert_eq!(*Row::decode(&key, b"\x02\x01").unwrap_err().kind(), ErrorKind::FormatTooNew);
-        assert!(Row::decode(&key, b"\x00\x01").unwrap_err().is_corruption());
+        assert_eq!(*QuarantineRow::decode(&key, b"\x02\x01").unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert!(QuarantineRow::decode(&key, b"\x00\x01").unwrap_err().is_corruption());
     }
 
     #[test]
     fn an_end_belongs_to_the_beginning_before_it() {
-        let row = |item, time, begins, how: &str| Row {
+        let row = |item, time, begins, how: &str| QuarantineRow {
             family: "u".to_owned(),
             item,
             time: Time(time),
@@ -328,7 +335,7 @@ mod tests {
         #[test]
         fn rows_come_back(row in row()) {
             let (key, value) = row.encode().unwrap();
-            prop_assert_eq!(Row::decode(&key, &value).unwrap(), row);
+            prop_assert_eq!(QuarantineRow::decode(&key, &value).unwrap(), row);
         }
 
         #[test]
@@ -338,9 +345,9 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
             for (key, value) in [(&likely, &bytes), (&key, &whole), (&likely, &value)] {
-                if let Ok(row) = Row::decode(key, value) {
+                if let Ok(row) = QuarantineRow::decode(key, value) {
                     let (key, value) = row.encode().unwrap();
-                    prop_assert_eq!(Row::decode(&key, &value).unwrap(), row);
+                    prop_assert_eq!(QuarantineRow::decode(&key, &value).unwrap(), row);
                 }
             }
         }

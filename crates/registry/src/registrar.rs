@@ -20,8 +20,9 @@ use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Chronicle, Draft};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
-use crate::chronicle::Line;
 use crate::clock::Time;
+use crate::commit_gate::CommitGate;
+use crate::engine_log::EngineLine;
 use crate::event::Event;
 use crate::families::{
     Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, readable_rows, rows_and_losses,
@@ -29,11 +30,11 @@ use crate::families::{
 };
 use crate::hooks::{Hooks, is_forked, is_watched, next_number};
 use crate::key::{Query, read_registry_key};
-use crate::log::{Page, Paging, Reading};
-use crate::matching::{Matching, Snapshot};
-use crate::modes::{Queue, Ring, RingStats};
+use crate::log::{LogReader, Page, Paging};
+use crate::matching::{Matching, RegistrySnapshot};
+use crate::modes::{Ring, RingStats, RowQueue};
 use crate::occurrence::why_never;
-use crate::operation::{Group, Operation, Operations};
+use crate::operation::{Operation, OperationGroup, Operations};
 use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
@@ -44,7 +45,6 @@ use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
 use crate::single::{Single, push_unsealed};
 use crate::target::{NoTables, Schema, Target};
-use crate::turns::Turns;
 use crate::witness::Witness;
 
 pub use waxseal_meta::stamp::StampVerb;
@@ -108,7 +108,7 @@ impl Prepared {
     pub fn attach(self, db: Db, sealer: Arc<Sealer>) -> Result<Registrar> {
         let Prepared { setup, witness, .. } = self;
         for (_, line) in db.chronicle() {
-            Line::decode(&line).map(|line| witness.meet(line.time))?;
+            EngineLine::decode(&line).map(|line| witness.meet(line.time))?;
         }
         witness.clock.follow(db.last_time());
         let operations = operations_of(&db)?;
@@ -119,16 +119,16 @@ impl Prepared {
             db,
             sealer,
             witness,
-            matching: Matching::new(Snapshot::empty()),
-            turns: Turns::default(),
+            matching: Matching::new(RegistrySnapshot::empty()),
+            turns: CommitGate::default(),
             change: Mutex::default(),
-            queue: Arc::new(Queue::new(setup.ring)),
+            queue: Arc::new(RowQueue::new(setup.ring)),
             work: setup.work,
             again: Default::default(),
         };
         let any_async = registrations.iter().any(|registration| registration.options.mode == Mode::Async);
         hooks.begin(registrations)?;
-        let shared = Shared {
+        let shared = RegistrarShared {
             hooks: Arc::new(hooks),
             operations: RwLock::new(operations),
             defining: Mutex::default(),
@@ -211,10 +211,10 @@ fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
 pub struct Registrar {
     /// A copy of the handle in `shared`, so that an unregistered write accesses nothing else.
     db: Db,
-    shared: Arc<Shared>,
+    shared: Arc<RegistrarShared>,
 }
 
-struct Shared {
+struct RegistrarShared {
     hooks: Arc<Hooks>,
     operations: RwLock<Operations>,
     /// Held while an operation is defined, so that no two names get the same number.
@@ -544,12 +544,12 @@ impl Registrar {
     /// Logs work done to the store above the engine: export, scrub, repair, restore, quarantine. Errors: `Invalid` for
     /// any other operation.
     pub fn note(&self, operation: Operation, payload: Payload) -> Result<()> {
-        if operation.group() != Group::Engine {
+        if operation.group() != OperationGroup::Engine {
             return Err(Error::invalid(format!("{operation:?} is nothing that is done to a store")));
         }
         let (db, witness) = (&self.shared.hooks.db, &self.shared.hooks.witness);
         let seqno = db.snapshot()?.seqno();
-        db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)?;
+        db.note(EngineLine { operation, time: witness.clock.now(), seqno, payload }.encode()?)?;
         if operation == Operation::ENGINE_REPAIR {
             let _ = quarantine::trim(db, &witness.clock); // what stays for now leaves at the next open
         }
@@ -614,14 +614,14 @@ impl Registrar {
         allowed(self.shared.authorizer.can_read_log(who, target), who, "read the events of", target)
     }
 
-    fn reading<T>(&self, at: At<'_>, read: impl FnOnce(&Reading<'_>) -> Result<T>) -> Result<T> {
+    fn reading<T>(&self, at: At<'_>, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
         let session = |id| self.shared.session(id);
         let making = Making { session: &session, now: self.shared.clock.wall_micros() };
-        read(&Reading::new(&self.shared.hooks.db, at, making)?)
+        read(&LogReader::new(&self.shared.hooks.db, at, making)?)
     }
 }
 
-impl Shared {
+impl RegistrarShared {
     /// Returns the session with a number from a record.
     fn session(&self, id: u64) -> Session {
         let db = &self.hooks.db;
@@ -634,7 +634,7 @@ impl Shared {
 }
 
 /// Writes events of mode async until the ring is stopped or the registrar is dropped.
-fn write_events(queue: &Queue, hooks: &Weak<Hooks>) {
+fn write_events(queue: &RowQueue, hooks: &Weak<Hooks>) {
     let mut failed = false;
     while queue.wait_for_rows(failed) {
         let Some(hooks) = hooks.upgrade() else { return };

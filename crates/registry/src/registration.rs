@@ -10,7 +10,7 @@ use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 
 use crate::key::{read_registry_key, registry_key};
-use crate::operation::{Group, Operation};
+use crate::operation::{Operation, OperationGroup};
 use crate::target::Target;
 
 /// The format level of a row's value.
@@ -125,7 +125,7 @@ impl Options {
     pub fn suited(target: &Target, operation: Option<Operation>) -> Options {
         let group = operation.map(Operation::group);
         let mode = match group {
-            None | Some(Group::Row | Group::Column | Group::Range) => Mode::Deferred,
+            None | Some(OperationGroup::Row | OperationGroup::Column | OperationGroup::Range) => Mode::Deferred,
             Some(_) => Mode::Sync,
         };
         let scope = if happens_below(target, group) { Scope::Subtree } else { Scope::Exact };
@@ -186,7 +186,7 @@ pub fn check_options(options: &Options) -> Result<()> {
 }
 
 /// Returns true if operations of this group never happen to the target itself, but only below it.
-fn happens_below(target: &Target, group: Option<Group>) -> bool {
+fn happens_below(target: &Target, group: Option<OperationGroup>) -> bool {
     let level = match target {
         Target::Cluster => 0,
         Target::Keyspace(_) => 1,
@@ -195,11 +195,13 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
         Target::Column { .. } | Target::Node(_) | Target::TableFile(_) | Target::Engine(_) => return false,
     };
     match group {
-        Some(Group::Schema | Group::Node | Group::Engine | Group::Session) => level < 1,
-        Some(Group::Table | Group::Range) => level < 2,
-        Some(Group::Row) | None => level < 3, // `None` is any operation; most of them happen to rows
-        Some(Group::Column) => level < 4,
-        Some(Group::Registry | Group::Defined) => false,
+        Some(OperationGroup::Schema | OperationGroup::Node | OperationGroup::Engine | OperationGroup::Session) => {
+            level < 1
+        }
+        Some(OperationGroup::Table | OperationGroup::Range) => level < 2,
+        Some(OperationGroup::Row) | None => level < 3, // `None` is any operation; most of them happen to rows
+        Some(OperationGroup::Column) => level < 4,
+        Some(OperationGroup::Registry | OperationGroup::Defined) => false,
     }
 }
 

@@ -29,8 +29,8 @@ use crate::event::Event;
 use crate::families::{LOG_ID, REGISTRY_ID, granted};
 use crate::hooks::{Hooks, push_event, rules_of};
 use crate::key::LogKey;
-use crate::log::Reading;
-use crate::matching::{Families, Snapshot};
+use crate::log::LogReader;
+use crate::matching::{RawFamilies, RegistrySnapshot};
 use crate::operation::Operation;
 use crate::payload::{Field, Payload};
 use crate::pending::Making;
@@ -44,8 +44,8 @@ fn id_of(db: &Db, name: &str) -> Option<u32> {
 }
 
 /// Builds a snapshot of registrations for the existing families.
-fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
-    Snapshot::build(version, registrations, &Families(|name: &str| id_of(db, name)))
+fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> RegistrySnapshot {
+    RegistrySnapshot::build(version, registrations, &RawFamilies(|name: &str| id_of(db, name)))
 }
 
 /// Returns true if a table file is part of the store.
@@ -169,7 +169,7 @@ impl Hooks {
         }
         self.db.create_family_with(name, options, &mut |id| {
             let of = |other: &str| if other == name { Some(id) } else { id_of(&self.db, other) };
-            let next = Snapshot::build(before.version() + 1, before.registrations().to_vec(), &Families(of));
+            let next = RegistrySnapshot::build(before.version() + 1, before.registrations().to_vec(), &RawFamilies(of));
             let low = rules_of(&next);
             self.matching.replace(next);
             Some(low)
@@ -189,7 +189,7 @@ impl Hooks {
                 Some(family) if planted!(OldValueReadTooEarly, false, true) => self.db.flush_ordered(&family)?,
                 _ => self.db.flush()?,
             }
-            Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
+            LogReader::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
         }
         let target = Target::family(name);
         let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();

@@ -30,8 +30,8 @@ use waxseal_meta::annotations::Annotations;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
-use crate::chronicle::{Line, is_whole_look, part_of, tells_of, written_files};
 use crate::clock::{Time, is_older};
+use crate::engine_log::{EngineLine, is_whole_look, part_of, tells_of, written_files};
 use crate::event::Event;
 use crate::families::LOG_ID;
 use crate::key::{ANONYMOUS, LogKey, engine_keys};
@@ -50,12 +50,12 @@ const MOST_TOMBSTONES: usize = 32_768;
 
 /// Facts about lines and rows, cached to avoid reading them again.
 #[derive(Debug, Default)]
-pub(crate) struct Keeping(Mutex<Known>);
+pub(crate) struct RetentionCache(Mutex<RetentionFacts>);
 
 #[derive(Debug)]
-struct Known {
+struct RetentionFacts {
     /// The lines of the manifest.
-    lines: VecDeque<Counted>,
+    lines: VecDeque<CountedLine>,
     /// Number of events of all lines.
     events: u64,
     /// Number of events that left the manifest since the last sweep.
@@ -70,22 +70,22 @@ struct Known {
     first: u64,
 }
 
-impl Default for Known {
-    fn default() -> Known {
+impl Default for RetentionFacts {
+    fn default() -> RetentionFacts {
         let (lines, events, left, rows, oldest, first) = (VecDeque::new(), 0, 0, 0, None, 0);
-        Known { lines, events, left, rows, oldest, is_due: true, first }
+        RetentionFacts { lines, events, left, rows, oldest, is_due: true, first }
     }
 }
 
 /// A line with the number of its events and its time.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct CountedLine {
     number: u64,
     events: u64,
     time: Time,
 }
 
-impl Keeping {
+impl RetentionCache {
     /// Returns how many of the oldest lines must leave the manifest although it has room for them.
     pub(crate) fn outdated(
         &self,
@@ -122,7 +122,7 @@ impl Keeping {
     }
 }
 
-impl Known {
+impl RetentionFacts {
     /// Adds new lines and removes those that are gone.
     fn meet(&mut self, lines: &mut dyn Iterator<Item = (u64, &[u8])>) {
         let mut lines = lines.peekable();
@@ -134,8 +134,8 @@ impl Known {
         let last = self.lines.back().map_or(0, |line| line.number);
         for (number, bytes) in lines.skip_while(|(number, _)| *number <= last) {
             // A line of a later version counts as having no events.
-            let (events, time) = Line::decode(bytes).map_or((0, Time::LAST), |line| (line.count(), line.time));
-            self.lines.push_back(Counted { number, events, time });
+            let (events, time) = EngineLine::decode(bytes).map_or((0, Time::LAST), |line| (line.count(), line.time));
+            self.lines.push_back(CountedLine { number, events, time });
             self.events += events;
         }
     }
@@ -145,7 +145,7 @@ impl Known {
         let by_number = match self.events > most.saturating_add((most / PART).max(LEAST)) {
             true => {
                 let mut left = self.events;
-                let stay = |line: &&Counted| {
+                let stay = |line: &&CountedLine| {
                     left -= line.events;
                     left >= most
                 };
@@ -184,7 +184,7 @@ impl Known {
 fn rows_of(lines: &[(u64, Arc<[u8]>)], stay: u64, store: &dyn EventStore) -> (Vec<Emitted>, u64) {
     let (retention, mut newer, mut rows, mut look) = (store.retention(), stay, Vec::new(), None);
     for (number, bytes) in lines.iter().rev() {
-        let Ok(line) = Line::decode(bytes) else { continue };
+        let Ok(line) = EngineLine::decode(bytes) else { continue };
         let is_kept = newer < retention.events as u64 && !is_older(line.time, retention.age, store.now());
         newer += line.count();
         if look.is_none() && is_look(&line.payload, line.operation) {

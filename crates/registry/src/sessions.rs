@@ -187,7 +187,7 @@ impl fmt::Debug for Session {
 /// The sessions of a store, by number and by identity.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    known: RwLock<Known>,
+    known: RwLock<KnownSessions>,
     /// Serializes the assignment of numbers.
     giving: Mutex<()>,
     /// The highest number that must not be assigned any more, whether or not its row exists.
@@ -195,7 +195,7 @@ pub(crate) struct Sessions {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSessions {
     by_id: BTreeMap<u64, Session>,
     by_identity: BTreeMap<Identity, Session>,
 }

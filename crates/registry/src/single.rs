@@ -15,7 +15,7 @@
 //! Costs, in addition to those of an unregistered commit: one reading of the clock, and 15 bytes in the record. Mode
 //! sync adds a row of about 60 bytes and its place in the memtable; mode async copies the row's bytes to the ring. No
 //! lock is taken, nothing is allocated, and the value is copied once. With concurrent registered writes, the operation
-//! may be encoded more than once, or wait at the commit gate (`turns.rs`).
+//! may be encoded more than once, or wait at the commit gate (`commit_gate.rs`).
 //!
 //! Two cases are committed as a batch (`hooks.rs`): an old value that must be read first, and a key that may be too
 //! long to be logged.
@@ -36,19 +36,19 @@ use waxseal_meta::Seal;
 use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
 use crate::clock::Time;
-use crate::emission::{Plan, expires, operation_of};
-use crate::hooks::{Hooks, Room, SHORT_KEY, Seen, is_watched, name_of, row_of, rules_of, verb_of};
-use crate::matching::Snapshot;
+use crate::emission::{EmissionPlan, expires, operation_of};
+use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, is_watched, name_of, row_of, rules_of, verb_of};
+use crate::matching::RegistrySnapshot;
 use crate::modes::Claim;
 use crate::registration::Mode;
 use crate::sessions::Session;
 
 /// How one operation is to be written.
-enum Answer<'a> {
+enum StampPlan<'a> {
     /// Without a stamp.
     Plain,
     /// With a stamp, once its time and its session are known.
-    Watched(&'a Plan),
+    Watched(&'a EmissionPlan),
     /// As a batch of one operation.
     Whole,
     /// Ask again: a new epoch is about to take effect.
@@ -158,12 +158,12 @@ impl Hooks {
         loop {
             let rules = self.db.epoch();
             let committed = match self.ask(&mut room.seen, rules, single) {
-                Answer::Again => continue,
-                Answer::Plain => {
+                StampPlan::Again => continue,
+                StampPlan::Plain => {
                     self.push_one(batch, draft, seal)?;
                     self.db.commit_if(batch, durability, Precondition::epoch(rules))?
                 }
-                Answer::Watched(plan) => {
+                StampPlan::Watched(plan) => {
                     let plan = (plan, self.number(who)?);
                     let _turn = self.turns.enter(false, handed_back);
                     let committed = match plan.0.mode {
@@ -176,7 +176,7 @@ impl Hooks {
                     }
                     committed
                 }
-                Answer::Whole => {
+                StampPlan::Whole => {
                     self.push_one(batch, draft, seal)?;
                     return self.commit_in(room, batch, durability, (who, &[verb]));
                 }
@@ -197,36 +197,36 @@ impl Hooks {
 
     /// Decides how one operation is written under these rules.
     #[inline]
-    fn ask<'a>(&self, seen: &'a mut Option<Seen>, rules: u64, single: &Single<'_>) -> Answer<'a> {
+    fn ask<'a>(&self, seen: &'a mut Option<CachedSnapshot>, rules: u64, single: &Single<'_>) -> StampPlan<'a> {
         let (draft, verb) = (&single.draft, single.verb());
         if !is_watched(rules) || system_number(draft.family).is_some() {
-            return Answer::Plain; // never logged: the engine refuses writes to system families
+            return StampPlan::Plain; // never logged: the engine refuses writes to system families
         }
-        let is_known = |seen: &Seen| seen.store == self.number && rules_of(&seen.snapshot) == rules as u32;
+        let is_known = |seen: &CachedSnapshot| seen.store == self.number && rules_of(&seen.snapshot) == rules as u32;
         if !seen.as_ref().is_some_and(is_known) {
-            let Some(snapshot) = self.look_for(rules) else { return Answer::Again };
-            *seen = Some(Seen { store: self.number, snapshot });
+            let Some(snapshot) = self.look_for(rules) else { return StampPlan::Again };
+            *seen = Some(CachedSnapshot { store: self.number, snapshot });
         }
-        let Some(Seen { snapshot, .. }) = seen else { return Answer::Again };
+        let Some(CachedSnapshot { snapshot, .. }) = seen else { return StampPlan::Again };
         if snapshot.reads_before() {
-            return Answer::Whole;
+            return StampPlan::Whole;
         }
         match snapshot.plan(draft.family, draft.key, draft.hashed_key(), operation_of(verb)) {
-            None => Answer::Plain,
-            Some(_) if draft.key.len() > SHORT_KEY => Answer::Whole,
+            None => StampPlan::Plain,
+            Some(_) if draft.key.len() > SHORT_KEY => StampPlan::Whole,
             Some(plan) => {
                 if plan.mode == Mode::Deferred && snapshot.is_alike(draft.family) {
                     let stamp = Stamp { verb, ..plan.stamp }.blank();
                     USUAL.with(|usual| usual.set(single, (self.number, rules), stamp));
                 }
-                Answer::Watched(plan)
+                StampPlan::Watched(plan)
             }
         }
     }
 
     /// Returns the current snapshot, if the rules word names it.
     #[cold]
-    fn look_for(&self, rules: u64) -> Option<Arc<Snapshot>> {
+    fn look_for(&self, rules: u64) -> Option<Arc<RegistrySnapshot>> {
         let snapshot = self.matching.load();
         self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
     }
@@ -237,7 +237,7 @@ impl Hooks {
         &self,
         batch: &mut Batch,
         single: &Single<'_>,
-        (plan, session): (&Plan, u64),
+        (plan, session): (&EmissionPlan, u64),
         rules: u64,
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
@@ -268,7 +268,7 @@ impl Hooks {
         &self,
         batch: &mut Batch,
         single: &Single<'_>,
-        (plan, session): (&Plan, u64),
+        (plan, session): (&EmissionPlan, u64),
         rules: u64,
         beside: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {

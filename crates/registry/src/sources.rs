@@ -16,7 +16,7 @@ use waxseal_lsm::read::UserCursor;
 use crate::key::{Back, Latest};
 
 /// A forward iterator over log rows in key order.
-pub(crate) trait Rows {
+pub(crate) trait LogRows {
     /// Moves to the first row at or after a key.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
     /// Moves to the next row; must be on a row.
@@ -26,9 +26,9 @@ pub(crate) trait Rows {
 }
 
 /// Rows of the log family.
-pub(crate) struct Stored(pub(crate) UserCursor);
+pub(crate) struct StoredRows(pub(crate) UserCursor);
 
-impl Rows for Stored {
+impl LogRows for StoredRows {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.0.seek(key)
     }
@@ -40,7 +40,7 @@ impl Rows for Stored {
     }
 }
 
-impl Stored {
+impl StoredRows {
     /// Returns the row of the latest event of a `Latest` search.
     pub(crate) fn latest(&mut self, mut walk: Latest) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.0.seek_for_prev(walk.end())?;
@@ -90,7 +90,7 @@ impl Sorted {
     }
 }
 
-impl Rows for Sorted {
+impl LogRows for Sorted {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.at = self.rows.partition_point(|(own, _)| own.as_slice() < key);
         Ok(())
@@ -106,12 +106,12 @@ impl Rows for Sorted {
 
 /// The merge of several sources.
 pub(crate) struct Merged<'a> {
-    sources: Vec<Box<dyn Rows + 'a>>,
+    sources: Vec<Box<dyn LogRows + 'a>>,
     least: Option<usize>,
 }
 
 impl<'a> Merged<'a> {
-    pub(crate) fn of(sources: Vec<Box<dyn Rows + 'a>>) -> Merged<'a> {
+    pub(crate) fn of(sources: Vec<Box<dyn LogRows + 'a>>) -> Merged<'a> {
         Merged { sources, least: None }
     }
 
@@ -121,7 +121,7 @@ impl<'a> Merged<'a> {
     }
 }
 
-impl Rows for Merged<'_> {
+impl LogRows for Merged<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.sources.iter_mut().try_for_each(|source| source.seek(key))?;
         self.find();
@@ -149,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn walk(rows: &mut dyn Rows, from: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn walk(rows: &mut dyn LogRows, from: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         rows.seek(from).unwrap();
         let mut found = Vec::new();
         while let Some((key, value)) = rows.row() {
@@ -164,7 +164,7 @@ mod tests {
         fn many_are_as_one(parts in vec(vec((0..9u8, Just(7u8)), 0..8), 0..4), from in 0..9u8) {
             let row = |(key, value): &(u8, u8)| (vec![*key], vec![*value]);
             let all: BTreeMap<Vec<u8>, Vec<u8>> = parts.iter().flatten().map(row).collect();
-            let sorted = |part: &Vec<(u8, u8)>| -> Box<dyn Rows> { Box::new(Sorted::of(part.iter().map(row).collect())) };
+            let sorted = |part: &Vec<(u8, u8)>| -> Box<dyn LogRows> { Box::new(Sorted::of(part.iter().map(row).collect())) };
             let mut merged = Merged::of(parts.iter().map(sorted).collect());
             let expected: Vec<_> = all.range(vec![from]..).map(|(key, value)| (key.clone(), value.clone())).collect();
             prop_assert_eq!(walk(&mut merged, &[from]), expected);

@@ -25,13 +25,13 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 use waxseal_meta::{Emitter, Sealer};
 
-use crate::chronicle::Line;
-use crate::clock::{Clock, Time};
+use crate::clock::{EventClock, Time};
 use crate::emission::{Done, expires, put_event};
+use crate::engine_log::EngineLine;
 use crate::event::Event;
 use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
-use crate::quarantine::Row;
-use crate::retention::Keeping;
+use crate::quarantine::QuarantineRow;
+use crate::retention::RetentionCache;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
 /// Initial capacity: enough for a row with a short key and without a value.
@@ -44,21 +44,21 @@ const PATIENCE: u32 = 64;
 /// Clock and sessions of one store, and the engine's callbacks.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    pub(crate) clock: Clock,
+    pub(crate) clock: EventClock,
     pub(crate) sessions: Sessions,
     /// Seals rows that have an expiry.
     sealer: Sealer,
     /// Consecutive failures of flushes to read a session's row.
     refusals: AtomicU32,
     /// Retention of the engine's own events.
-    keeping: Keeping,
+    keeping: RetentionCache,
 }
 
 impl Witness {
     pub(crate) fn new(wall: Arc<dyn env::Clock>) -> Witness {
         let sealer = Sealer::new().with(standard());
-        let (clock, sessions, refusals) = (Clock::new(wall), Sessions::default(), AtomicU32::new(0));
-        Witness { clock, sessions, sealer, refusals, keeping: Keeping::default() }
+        let (clock, sessions, refusals) = (EventClock::new(wall), Sessions::default(), AtomicU32::new(0));
+        Witness { clock, sessions, sealer, refusals, keeping: RetentionCache::default() }
     }
 
     /// Makes later times follow this one. A time that no clock produced is ignored: damage must not stop the clock.
@@ -148,11 +148,11 @@ impl Emitter for Witness {
 
 impl Chronicle for Witness {
     fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
-        lines.filter_map(|line| Line::decode(line).ok()).for_each(|line| self.meet(line.time));
+        lines.filter_map(|line| EngineLine::decode(line).ok()).for_each(|line| self.meet(line.time));
     }
 
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
-        Line::of(work, self.clock.now()).encode().ok()
+        EngineLine::of(work, self.clock.now()).encode().ok()
     }
 
     fn outdated(&self, lines: &mut dyn Iterator<Item = (u64, &[u8])>, retention: &EventRetention, now: u64) -> usize {
@@ -164,7 +164,7 @@ impl Chronicle for Witness {
     }
 
     fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {
-        let (key, value) = Row::of(quarantine, self.clock.now()).encode().ok()?;
+        let (key, value) = QuarantineRow::of(quarantine, self.clock.now()).encode().ok()?;
         Some(Emitted::new(QUARANTINE_ID, quarantine.seqno, &key, &value))
     }
 }

@@ -1,11 +1,11 @@
 //! Entry points for fuzzers: input is either refused, or encodes back to the same bytes. Nothing panics.
 
-use waxseal_registry::chronicle::Line;
+use waxseal_registry::engine_log::EngineLine;
 use waxseal_registry::event::Event;
-use waxseal_registry::key::{LogKey, Query, Step, bind, read_registry_key, registry_key};
+use waxseal_registry::key::{LogKey, Query, ScanStep, bind, read_registry_key, registry_key};
 use waxseal_registry::registration::Registration;
 use waxseal_registry::sessions::{Identity, read_session_key};
-use waxseal_registry::target::{NoTables, Schema, Shape, TableName, Target};
+use waxseal_registry::target::{NoTables, Schema, TableColumns, TableName, Target};
 
 /// Decodes bytes as a key of the log and of the registry. The bytes after the first 00 FF 00 FF are the value of the
 /// row.
@@ -18,7 +18,7 @@ pub fn log_key(data: &[u8]) {
         bind(&mut bound, read.time, read.seqno).expect("a key that was read");
         assert_eq!(bound, key);
         let plan = Query::of(read.target.clone()).plan().expect("the target of a key");
-        assert_eq!(plan.step(key).ok(), Some(Step::Take));
+        assert_eq!(plan.step(key).ok(), Some(ScanStep::Take));
         let latest = Query::of(read.target).latest();
         let _ = latest.expect("the target of a key").step(Some(key)).expect("a key that was read");
     }
@@ -29,9 +29,9 @@ pub fn log_key(data: &[u8]) {
         let (key, value) = event.encode().expect("an event that was read");
         assert_eq!(Event::decode(&key, &value).ok().as_ref(), Some(&event));
     }
-    if let Ok(line) = Line::decode(value) {
+    if let Ok(line) = EngineLine::decode(value) {
         let bytes = line.encode().expect("a line that was read");
-        assert_eq!(Line::decode(&bytes).ok(), Some(line));
+        assert_eq!(EngineLine::decode(&bytes).ok(), Some(line));
     }
     let _ = (Identity::read(value), read_session_key(key));
     if let Ok(registration) = Registration::decode(key, value) {
@@ -75,8 +75,9 @@ impl Schema for Lengths {
     fn is_keyspace(&self, name: &str) -> bool {
         name.len() < 3
     }
-    fn shape(&self, table: &TableName) -> Option<Shape> {
-        (table.table.len() < 4).then_some(Shape { partition: table.table.len(), clustering: table.keyspace.len() })
+    fn shape(&self, table: &TableName) -> Option<TableColumns> {
+        (table.table.len() < 4)
+            .then_some(TableColumns { partition: table.table.len(), clustering: table.keyspace.len() })
     }
 }
 

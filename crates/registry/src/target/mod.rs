@@ -30,7 +30,7 @@ use waxseal_lsm::error::{Error, Result};
 
 pub use path::{END, MAX_PATH_BYTES, TargetPath, skip_path};
 pub(crate) use path::{ENGINE, TABLE_FILE, family_path_bytes, put_family_path};
-pub use text::{NoTables, Schema, Shape};
+pub use text::{NoTables, Schema, TableColumns};
 
 /// Longest name of a keyspace, table, column, family, node or part of the engine, in bytes.
 pub const MAX_NAME_BYTES: usize = 255;

@@ -28,7 +28,7 @@ use super::{SYSTEM_KEYSPACE, TableName, Target};
 
 /// The number of key columns of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct TableColumns {
     /// Partitioning columns, at least one.
     pub partition: usize,
     /// Clustering columns.
@@ -40,7 +40,7 @@ pub trait Schema {
     /// Returns true if this is the name of a keyspace. Any other name is a raw family, existing or not.
     fn is_keyspace(&self, name: &str) -> bool;
     /// Returns the key columns of a table; `None` if it is not known.
-    fn shape(&self, table: &TableName) -> Option<Shape>;
+    fn shape(&self, table: &TableName) -> Option<TableColumns>;
 }
 
 /// The schema of a store of raw families: its only keyspace is that of the store's metadata.
@@ -51,7 +51,7 @@ impl Schema for NoTables {
     fn is_keyspace(&self, name: &str) -> bool {
         name == SYSTEM_KEYSPACE
     }
-    fn shape(&self, _: &TableName) -> Option<Shape> {
+    fn shape(&self, _: &TableName) -> Option<TableColumns> {
         None
     }
 }
@@ -63,7 +63,7 @@ impl Schema for Unknown {
     fn is_keyspace(&self, _: &str) -> bool {
         true
     }
-    fn shape(&self, _: &TableName) -> Option<Shape> {
+    fn shape(&self, _: &TableName) -> Option<TableColumns> {
         None
     }
 }
@@ -283,7 +283,7 @@ impl Scanner<'_> {
     }
 
     /// Parses the part after `ks.cf.`, by the number of key columns.
-    fn short(&mut self, table: TableName, shape: Shape) -> Result<Target> {
+    fn short(&mut self, table: TableName, shape: TableColumns) -> Result<Target> {
         let mut partition = vec![self.component(",.#")?];
         while self.take(',') {
             partition.push(self.component(",.#")?);
@@ -421,10 +421,10 @@ mod tests {
         fn is_keyspace(&self, name: &str) -> bool {
             name == "School" || NoTables.is_keyspace(name)
         }
-        fn shape(&self, table: &TableName) -> Option<Shape> {
+        fn shape(&self, table: &TableName) -> Option<TableColumns> {
             match table.table.as_str() {
-                "Teacher" => Some(Shape { partition: 1, clustering: 0 }),
-                "Grade" => Some(Shape { partition: 2, clustering: 2 }),
+                "Teacher" => Some(TableColumns { partition: 1, clustering: 0 }),
+                "Grade" => Some(TableColumns { partition: 2, clustering: 2 }),
                 _ => None,
             }
         }
@@ -437,9 +437,9 @@ mod tests {
         fn is_keyspace(&self, name: &str) -> bool {
             name.chars().count() == 1
         }
-        fn shape(&self, table: &TableName) -> Option<Shape> {
+        fn shape(&self, table: &TableName) -> Option<TableColumns> {
             let length = table.table.chars().count();
-            (length < 3).then_some(Shape { partition: length, clustering: length - 1 })
+            (length < 3).then_some(TableColumns { partition: length, clustering: length - 1 })
         }
     }
 

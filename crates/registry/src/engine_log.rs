@@ -38,7 +38,7 @@ const FILES: [&str; 2] = ["files read", "files written"];
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct EngineLine {
     /// The job's operation.
     pub operation: Operation,
     /// The time of the job.
@@ -49,9 +49,9 @@ pub struct Line {
     pub payload: Payload,
 }
 
-impl Line {
+impl EngineLine {
     /// Creates the line of a job.
-    pub fn of(work: &Work<'_>, time: Time) -> Line {
+    pub fn of(work: &Work<'_>, time: Time) -> EngineLine {
         let (operation, mut payload) = deed(&work.deed);
         for touched in &work.touched {
             payload.push(Field::Setting(("family".to_owned(), touched.name.to_owned())));
@@ -64,7 +64,7 @@ impl Line {
         if work.nanos > 0 {
             payload.push(Field::Nanos(work.nanos));
         }
-        Line { operation, time, seqno: work.seqno, payload }
+        EngineLine { operation, time, seqno: work.seqno, payload }
     }
 
     /// Encodes the line. Errors: `Invalid` for a payload beyond its limits.
@@ -78,7 +78,7 @@ impl Line {
     }
 
     /// Decodes a line. Fails with `Corruption` for malformed bytes, and with `FormatTooNew` for a later level.
-    pub fn decode(bytes: &[u8]) -> Result<Line> {
+    pub fn decode(bytes: &[u8]) -> Result<EngineLine> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
             0 => return Err(Error::structural("a line of level 0")),
@@ -94,7 +94,7 @@ impl Line {
         if seqno > MAX_SEQNO {
             return Err(Error::structural("a line with a seqno above the greatest"));
         }
-        Ok(Line { operation, time, seqno, payload: Payload::decode(&mut reader)? })
+        Ok(EngineLine { operation, time, seqno, payload: Payload::decode(&mut reader)? })
     }
 
     /// Returns the events that the line is shown as: one for the engine part, and one for each file it names. `number`
@@ -134,7 +134,7 @@ impl Line {
     }
 
     fn event(&self, target: Target, payload: Payload, number: u64) -> Event {
-        let Line { operation, time, .. } = *self;
+        let EngineLine { operation, time, .. } = *self;
         let (client, seqno) = (ANONYMOUS.to_owned(), number.min(MAX_SEQNO));
         Event { key: LogKey { target, operation, time, client, seqno }, payload }
     }
@@ -268,7 +268,7 @@ mod tests {
         // docs/format.md, section 9.9.
         let touched = Touched { family: 1, name: "u", read: Vec::new(), written: vec![fact(0xAB)] };
         let work = Work { deed: Deed::Flushed, touched: vec![touched], log: None, seqno: 5, nanos: 0 };
-        let line = Line::of(&work, Time(2)).encode().unwrap();
+        let line = EngineLine::of(&work, Time(2)).encode().unwrap();
         let uid = [0xAB; 16];
         let expected =
             [&b"\x01\x03\x07\x02\0\0\0\0\0\0\0\x05\x04\x08\x06familyu\x17\x19"[..], &uid, b"\x07\0\0\0\0\0\0\0\x03"];
@@ -279,7 +279,7 @@ mod tests {
     fn a_line_is_an_event_of_its_part_and_of_every_file() {
         let touched = Touched { family: 1, name: "u", read: vec![fact(1), fact(2)], written: vec![fact(3), fact(2)] };
         let deed = Deed::Compacted { level: 1, moved: false, reason: "score" };
-        let line = Line::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let line = EngineLine::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
         let targets: Vec<String> = line.events(1).iter().map(|event| event.key.target.to_string()).collect();
         assert_eq!(targets.len(), 4);
         assert_eq!(targets[0], "engine:compaction");
@@ -295,7 +295,7 @@ mod tests {
         let line = |read: u8, written: u8| {
             let touched = Touched { family: 1, name: "u", read: facts(1, read), written: facts(read, written) };
             let deed = Deed::Compacted { level: 1, moved: false, reason: "score" };
-            Line::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
+            EngineLine::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
         };
         let few = line(8, 8).events(1);
         assert!(few.iter().all(|event| event.payload == few[0].payload && !is_short(event)));
@@ -330,8 +330,10 @@ mod tests {
         let uid = |n: u32| Uid(std::array::from_fn(|at| n.to_le_bytes()[at % 4]));
         let read: Vec<TableFact> = (0..5000).map(|n| TableFact { uid: uid(n), ..fact(1) }).collect();
         let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
-        let line =
-            Line::of(&Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let line = EngineLine::of(
+            &Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
+            Time(2),
+        );
         let events = line.events(1);
         let bytes: usize = events.iter().map(|event| event.encode().unwrap().1.len()).sum();
         assert_eq!(events.len(), 1 + MOST_FILES);
@@ -344,8 +346,10 @@ mod tests {
     fn of_very_many_files_the_number_is_kept() {
         let read: Vec<TableFact> = (0..5000).map(|_| fact(1)).collect();
         let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
-        let line =
-            Line::of(&Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let line = EngineLine::of(
+            &Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
+            Time(2),
+        );
         assert!(line.encode().unwrap().len() < waxseal_lsm::seam::MAX_LINE_BYTES);
         assert!(line.payload.fields().contains(&Field::Setting(("files read".to_owned(), "5000".to_owned()))));
     }
@@ -354,19 +358,19 @@ mod tests {
         #[test]
         fn lines_come_back(number in 1..=u16::MAX, time: u64, seqno in 0..=MAX_SEQNO, payload in payload()) {
             let operation = Operation::from_number(number).unwrap();
-            let line = Line { operation, time: Time(time), seqno, payload };
-            prop_assert_eq!(Line::decode(&line.encode().unwrap()).unwrap(), line);
+            let line = EngineLine { operation, time: Time(time), seqno, payload };
+            prop_assert_eq!(EngineLine::decode(&line.encode().unwrap()).unwrap(), line);
         }
 
         #[test]
         fn any_bytes_are_a_line_or_refused(bytes: Vec<u8>, payload in payload(), at: prop::sample::Index, flip: u8) {
-            let line = Line { operation: Operation::ENGINE_FLUSH, time: Time(1), seqno: 1, payload };
+            let line = EngineLine { operation: Operation::ENGINE_FLUSH, time: Time(1), seqno: 1, payload };
             let mut likely = line.encode().unwrap();
             let at = at.index(likely.len());
             likely[at] ^= flip;
             for bytes in [bytes, likely] {
-                if let Ok(line) = Line::decode(&bytes) {
-                    prop_assert_eq!(Line::decode(&line.encode().unwrap()).unwrap(), line);
+                if let Ok(line) = EngineLine::decode(&bytes) {
+                    prop_assert_eq!(EngineLine::decode(&line.encode().unwrap()).unwrap(), line);
                 }
             }
         }

@@ -23,7 +23,7 @@ const PATIENCE: u32 = 2;
 
 /// The commit gate of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct CommitGate {
     one: Mutex<()>,
     /// Number of threads that hold the gate or wait to take it.
     wanted: AtomicUsize,
@@ -31,13 +31,13 @@ pub(crate) struct Turns {
 
 /// The gate itself, or a pass obtained while no thread held it; valid until dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    turns: &'a Turns,
+pub(crate) struct GatePass<'a> {
+    turns: &'a CommitGate,
     taken: bool,
     _one: MutexGuard<'a, ()>,
 }
 
-impl Turns {
+impl CommitGate {
     /// Returns true if a thread holds the gate or waits for it. Call it after reading the rules word.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
@@ -45,19 +45,19 @@ impl Turns {
     }
 
     /// Takes the gate: until it is dropped, all others wait in `give_way`.
-    pub(crate) fn take(&self) -> Turn<'_> {
+    pub(crate) fn take(&self) -> GatePass<'_> {
         self.wanted.fetch_add(1, SeqCst);
-        Turn { turns: self, taken: true, _one: lock(&self.one) }
+        GatePass { turns: self, taken: true, _one: lock(&self.one) }
     }
 
     /// Waits while a thread holds the gate; returns `None` if none does. Call it after reading the rules word.
-    pub(crate) fn give_way(&self) -> Option<Turn<'_>> {
-        self.is_wanted().then(|| Turn { turns: self, taken: false, _one: lock(&self.one) })
+    pub(crate) fn give_way(&self) -> Option<GatePass<'_>> {
+        self.is_wanted().then(|| GatePass { turns: self, taken: false, _one: lock(&self.one) })
     }
 
     /// Enters a commit that was rejected `handed_back` times. Takes the gate if the commit must be `alone` or was
     /// rejected too often; otherwise waits for its holder.
-    pub(crate) fn enter(&self, alone: bool, handed_back: u32) -> Option<Turn<'_>> {
+    pub(crate) fn enter(&self, alone: bool, handed_back: u32) -> Option<GatePass<'_>> {
         planted!(TurnNotHeld => return None);
         match alone || handed_back > PATIENCE {
             true => Some(self.take()),
@@ -66,7 +66,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for GatePass<'_> {
     fn drop(&mut self) {
         if self.taken {
             self.turns.wanted.fetch_sub(1, SeqCst);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_turn_is_taken_where_it_must_be_and_others_give_way_meanwhile() {
-        let turns = Turns::default();
+        let turns = CommitGate::default();
         assert!(turns.enter(false, 0).is_none() && turns.enter(false, PATIENCE).is_none());
         for (alone, handed_back) in [(true, 0), (false, PATIENCE + 1)] {
             let turn = turns.enter(alone, handed_back).unwrap();
