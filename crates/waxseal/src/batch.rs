@@ -284,18 +284,18 @@ impl<'a> Write<'a> {
 }
 
 /// The metadata entries that a write's options ask for.
-struct Beside {
+struct WriteEntries {
     given: Vec<(u16, Vec<u8>)>,
     is_lasting: bool,
     is_resolved: bool,
 }
 
-impl Beside {
-    fn of(options: WriteOptions, inner: &Inner) -> Result<Beside> {
+impl WriteEntries {
+    fn of(options: WriteOptions, inner: &Inner) -> Result<WriteEntries> {
         let is_lasting = matches!(options.expires, Some(Expires::Never));
         let is_resolved = matches!(options.expires, Some(Expires::At(_) | Expires::In(_)));
         let given = options.into_entries(|| inner.engine.expiry_micros())?;
-        Ok(Beside { given, is_lasting, is_resolved })
+        Ok(WriteEntries { given, is_lasting, is_resolved })
     }
 
     fn entries(&self) -> Vec<(u16, &[u8])> {
@@ -312,7 +312,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
     let verb = if options.logged_as_insert { StampVerb::Insert } else { StampVerb::Update };
-    let beside = Beside::of(options, &cf.inner)?;
+    let beside = WriteEntries::of(options, &cf.inner)?;
     write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
 }
 
@@ -495,7 +495,7 @@ impl Batch {
             return Err(Error::invalid("a write of a batch has no durability of its own: commit says it"));
         }
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
-        let beside = Beside::of(options, &cf.inner)?;
+        let beside = WriteEntries::of(options, &cf.inner)?;
         self.try_push(cf, beside.of_write(Write::put(key, value), &beside.entries()), verb)
     }
 
@@ -567,7 +567,7 @@ impl Batch {
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
-        let beside = Beside::of(options, &cf.inner)?;
+        let beside = WriteEntries::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
         batch.try_push(cf, beside.of_write(write, &beside.entries()), verb)?;
         Ok((batch, durability))

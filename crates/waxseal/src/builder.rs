@@ -18,7 +18,7 @@ use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
 use crate::attach::{PlainKeeper, attach, may_be_plain};
 use crate::db::{Db, Inner, refuse_system};
-use crate::verify::{Policies, Policy};
+use crate::verify::{Policies, VerifyPolicy};
 
 /// The location and the settings of a store to be opened, created by [`Db::builder`]. Settings that are not set keep
 /// their defaults.
@@ -51,7 +51,7 @@ pub struct Builder {
     /// The options of the template that also replace those that the store recorded for `default`.
     of_default: DefaultChanges,
     /// The verification policy for families whose options do not set one.
-    policy: Policy,
+    policy: VerifyPolicy,
     /// Open without seals.
     plain: bool,
     /// The caller's metadata providers, in addition to Waxseal's own.
@@ -73,7 +73,7 @@ impl Builder {
             memory_bytes: None,
             template: CfOptions::default(),
             of_default: DefaultChanges::default(),
-            policy: Policy::default(),
+            policy: VerifyPolicy::default(),
             plain: false,
             providers: Vec::new(),
             has_registry: true,

@@ -19,7 +19,7 @@ use crate::entries::MetaIter;
 use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;
-use crate::verify::Policy;
+use crate::verify::VerifyPolicy;
 
 /// A handle to one column family. Clones share it and may be used from any thread.
 ///
@@ -49,7 +49,7 @@ use crate::verify::Policy;
 pub struct ColumnFamily {
     pub(crate) inner: Arc<Inner>,
     pub(crate) family: Family,
-    pub(crate) policy: Policy,
+    pub(crate) policy: VerifyPolicy,
     /// The session in whose name the handle writes.
     pub(crate) who: Who,
 }
@@ -212,7 +212,10 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn with_verify(&self, verify: Verify) -> ColumnFamily {
-        ColumnFamily { policy: Policy { reads: Some(verify), scans: Some(verify), ..self.policy }, ..self.clone() }
+        ColumnFamily {
+            policy: VerifyPolicy { reads: Some(verify), scans: Some(verify), ..self.policy },
+            ..self.clone()
+        }
     }
 
     /// Returns a handle to the same family for one-off reads. With `fill` false, blocks that its reads load from files
@@ -230,7 +233,7 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn with_fill_cache(&self, fill: bool) -> ColumnFamily {
-        ColumnFamily { policy: Policy { passing: !fill, ..self.policy }, ..self.clone() }
+        ColumnFamily { policy: VerifyPolicy { passing: !fill, ..self.policy }, ..self.clone() }
     }
 
     /// Replaces the content of `value` with the value of a key. If the key is absent, returns false and leaves `value`

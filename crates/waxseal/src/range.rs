@@ -144,14 +144,14 @@ pub struct Range {
     /// Keys must begin with this prefix. Set only if the key order does not keep such keys adjacent.
     prefix: Option<Vec<u8>>,
     /// The snapshot, the error that prevented it, or the end of the range.
-    at: State,
+    at: RangeView,
     front: Side,
     back: Side,
     /// Only keys are requested: values in blob files are not read.
     keys_only: bool,
 }
 
-enum State {
+enum RangeView {
     Open(Snapshot),
     Failed(Error),
     Ended,
@@ -187,9 +187,9 @@ struct Side {
 impl Range {
     pub(crate) fn new(cf: &ColumnFamily, at: Result<Snapshot>, bounds: Bounds) -> Range {
         let at = match at {
-            Ok(_) if is_inverted(cf.order(), &bounds) => State::Ended,
-            Ok(snapshot) => State::Open(snapshot),
-            Err(error) => State::Failed(error),
+            Ok(_) if is_inverted(cf.order(), &bounds) => RangeView::Ended,
+            Ok(snapshot) => RangeView::Open(snapshot),
+            Err(error) => RangeView::Failed(error),
         };
         Range {
             cf: cf.clone(),
@@ -272,9 +272,9 @@ impl Range {
     /// Moves one end. Returns true if it reached a record of the range that the other end has not returned.
     fn step(&mut self, end: End) -> Result<bool> {
         let snapshot = match &self.at {
-            State::Ended => return Ok(false),
-            State::Failed(error) => return Err(error.clone()),
-            State::Open(snapshot) => snapshot,
+            RangeView::Ended => return Ok(false),
+            RangeView::Failed(error) => return Err(error.clone()),
+            RangeView::Open(snapshot) => snapshot,
         };
         self.cf.inner.check_open()?;
         let (mine, other) = match end {
@@ -314,7 +314,7 @@ impl Range {
 
     /// Ends the range and releases the store's files.
     fn finish(&mut self) {
-        self.at = State::Ended;
+        self.at = RangeView::Ended;
         self.front = Side::default();
         self.back = Side::default();
     }

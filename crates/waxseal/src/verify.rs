@@ -13,7 +13,7 @@ use waxseal_lsm::options::Verify;
 
 /// The verification policy of point reads and of cursors. `None` means that the family's options decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub(crate) struct VerifyPolicy {
     pub(crate) reads: Option<Verify>,
     pub(crate) scans: Option<Verify>,
     /// Blocks that reads load are not inserted into the cache.
@@ -23,12 +23,12 @@ pub(crate) struct Policy {
 /// The builder's policy, and the families with explicit options.
 #[derive(Debug)]
 pub(crate) struct Policies {
-    builders: Policy,
+    builders: VerifyPolicy,
     explicit: Mutex<BTreeSet<String>>,
 }
 
 impl Policies {
-    pub(crate) fn new(builders: Policy, explicit: BTreeSet<String>) -> Policies {
+    pub(crate) fn new(builders: VerifyPolicy, explicit: BTreeSet<String>) -> Policies {
         Policies { builders, explicit: Mutex::new(explicit) }
     }
 
@@ -38,9 +38,9 @@ impl Policies {
     }
 
     /// Returns the initial policy of handles to a family.
-    pub(crate) fn of(&self, family: &str) -> Policy {
-        if self.builders == Policy::default() || lock(&self.explicit).contains(family) {
-            return Policy::default();
+    pub(crate) fn of(&self, family: &str) -> VerifyPolicy {
+        if self.builders == VerifyPolicy::default() || lock(&self.explicit).contains(family) {
+            return VerifyPolicy::default();
         }
         self.builders
     }

@@ -9,11 +9,11 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::Durability;
 use waxseal_meta::Seal;
 
-use super::Shared;
+use super::AsyncShared;
 use super::family::AsyncColumnFamily;
 use crate::batch::{Batch, WriteOptions};
 
-impl Shared {
+impl AsyncShared {
     /// Commits a batch and empties it. On an error the batch keeps its writes and nothing was applied. The exception is
     /// a failed sync: the writes are applied then.
     pub(super) async fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<()> {
@@ -57,11 +57,11 @@ impl Shared {
 /// ```
 pub struct AsyncBatch {
     batch: Batch,
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 impl AsyncBatch {
-    pub(super) fn new(batch: Batch, shared: &Arc<Shared>) -> AsyncBatch {
+    pub(super) fn new(batch: Batch, shared: &Arc<AsyncShared>) -> AsyncBatch {
         AsyncBatch { batch, shared: shared.clone() }
     }
 

@@ -9,7 +9,7 @@ use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
 use waxseal_registry::Session as Who;
 
-use super::Shared;
+use super::AsyncShared;
 use super::rows::RangeStream;
 use crate::batch::{Batch, Write, WriteOptions};
 use crate::family::ColumnFamily;
@@ -38,12 +38,12 @@ use crate::slice::Slice;
 #[derive(Clone)]
 pub struct AsyncColumnFamily {
     cf: ColumnFamily,
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does not
 /// exist.
-pub(super) async fn open(shared: &Arc<Shared>, name: &str, who: &Who) -> Result<AsyncColumnFamily> {
+pub(super) async fn open(shared: &Arc<AsyncShared>, name: &str, who: &Who) -> Result<AsyncColumnFamily> {
     let db = shared.checked()?;
     let cf = match db.inner.engine.family(name) {
         Some(_) => db.inner.column_family(name, who)?,
@@ -56,7 +56,7 @@ pub(super) async fn open(shared: &Arc<Shared>, name: &str, who: &Who) -> Result<
 }
 
 impl AsyncColumnFamily {
-    pub(super) fn new(cf: ColumnFamily, shared: &Arc<Shared>) -> AsyncColumnFamily {
+    pub(super) fn new(cf: ColumnFamily, shared: &Arc<AsyncShared>) -> AsyncColumnFamily {
         AsyncColumnFamily { cf, shared: shared.clone() }
     }
 

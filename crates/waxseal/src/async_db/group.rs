@@ -12,20 +12,20 @@ use waxseal_lsm::db::Db;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 
-use super::lane::Lane;
+use super::lane::JobLane;
 
 /// The tasks that wait for the next sync.
-type Waiting = Vec<oneshot::Sender<Result<()>>>;
+type WaitingTasks = Vec<oneshot::Sender<Result<()>>>;
 
 /// The groups of a store: one group collects tasks, and at most one other group is being synced.
-pub(super) struct Group {
-    lane: Lane,
-    waiting: Arc<Mutex<Waiting>>,
+pub(super) struct TaskGroup {
+    lane: JobLane,
+    waiting: Arc<Mutex<WaitingTasks>>,
 }
 
-impl Group {
-    pub(super) fn new() -> Group {
-        Group { lane: Lane::new("waxseal-synced", 1), waiting: Arc::default() }
+impl TaskGroup {
+    pub(super) fn new() -> TaskGroup {
+        TaskGroup { lane: JobLane::new("waxseal-synced", 1), waiting: Arc::default() }
     }
 
     /// Waits until all commits before the first poll are durable. Errors: as for `Db::sync`.
@@ -50,7 +50,7 @@ impl Group {
 }
 
 /// Syncs the log for all tasks that have joined so far.
-fn sync(waiting: &Mutex<Waiting>, engine: &Db) {
+fn sync(waiting: &Mutex<WaitingTasks>, engine: &Db) {
     let group = std::mem::take(&mut *lock(waiting));
     let outcome = engine.sync_committed();
     for tell in group {

@@ -23,57 +23,57 @@ use waxseal_lsm::env::work::{lock, spawn};
 /// How long an idle thread waits for a job before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-type Job = Box<dyn FnOnce() + Send>;
+type LaneJob = Box<dyn FnOnce() + Send>;
 
 /// Starts a thread with this name and body.
-type Spawn = fn(&str, Job) -> io::Result<()>;
+type Spawn = fn(&str, LaneJob) -> io::Result<()>;
 
 /// A FIFO queue of jobs and the threads that run them.
-pub(super) struct Lane {
-    shared: Arc<Shared>,
+pub(super) struct JobLane {
+    shared: Arc<LaneShared>,
 }
 
-struct Shared {
+struct LaneShared {
     name: &'static str,
     spawn: Spawn,
     /// Maximum number of threads.
     most: usize,
-    queue: Mutex<Queue>,
+    queue: Mutex<JobQueue>,
     work: Condvar,
     /// No more jobs will be added. Kept outside the queue's mutex: in a forked child, that mutex may be locked forever.
     ended: AtomicBool,
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct JobQueue {
+    jobs: VecDeque<LaneJob>,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
 }
 
-impl Lane {
+impl JobLane {
     /// Creates a lane without threads.
-    pub(super) fn new(name: &'static str, most: usize) -> Lane {
-        Lane::of(name, most, |name, life| spawn(name, false, life).map(drop))
+    pub(super) fn new(name: &'static str, most: usize) -> JobLane {
+        JobLane::of(name, most, |name, life| spawn(name, false, life).map(drop))
     }
 
-    fn of(name: &'static str, most: usize, spawn: Spawn) -> Lane {
+    fn of(name: &'static str, most: usize, spawn: Spawn) -> JobLane {
         let (queue, work, ended) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        Lane { shared: Arc::new(Shared { name, spawn, most, queue, work, ended }) }
+        JobLane { shared: Arc::new(LaneShared { name, spawn, most, queue, work, ended }) }
     }
 
-    /// Starts a job. Its result is delivered through `Told`, or discarded if that is dropped.
-    pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Told<T> {
+    /// Starts a job. Its result is delivered through `JobResult`, or discarded if that is dropped.
+    pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JobResult<T> {
         let (tell, told) = oneshot::channel();
         self.shared.start(Box::new(move || {
             let _ = tell.send(catch_unwind(AssertUnwindSafe(work))); // the receiver may have been dropped
         }));
-        Told(told)
+        JobResult(told)
     }
 }
 
-impl Lane {
+impl JobLane {
     /// Lets idle threads end now. A later job starts a thread that ends with it.
     pub(super) fn end(&self) {
         self.shared.ended.store(true, Ordering::Release);
@@ -82,7 +82,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for JobLane {
     /// Takes no lock, because in a forked child the wait for it might never end.
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
@@ -90,8 +90,8 @@ impl Drop for Lane {
     }
 }
 
-impl Shared {
-    fn start(self: &Arc<Shared>, job: Job) {
+impl LaneShared {
+    fn start(self: &Arc<LaneShared>, job: LaneJob) {
         let mut queue = lock(&self.queue);
         queue.jobs.push_back(job);
         if queue.jobs.len() <= queue.idle || queue.threads == self.most {
@@ -148,9 +148,9 @@ impl Shared {
 
 /// The future of a job's result.
 #[must_use = "the work goes on without it, and nobody hears how it ended"]
-pub(super) struct Told<T>(oneshot::Receiver<Result<T, Box<dyn Any + Send>>>);
+pub(super) struct JobResult<T>(oneshot::Receiver<Result<T, Box<dyn Any + Send>>>);
 
-impl<T> Future for Told<T> {
+impl<T> Future for JobResult<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lane_has_as_many_threads_as_it_has_work_for_and_no_more() {
-        let lane = Lane::new("test", 3);
+        let lane = JobLane::new("test", 3);
         assert_eq!(lane.run(|| 1).await, 1);
         while lock(&lane.shared.queue).idle == 0 {
             std::thread::yield_now(); // the job is done, and the thread is about to wait for the next
@@ -200,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_begun_is_done_although_nobody_waits_for_it() {
-        let lane = Lane::new("test", 1);
+        let lane = JobLane::new("test", 1);
         let (tell, told) = oneshot::channel();
         let (open, gate) = mpsc::channel::<()>();
         drop(lane.run(move || gate.recv().unwrap()));
@@ -212,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_goes_on_where_it_is_waited_for_and_the_lane_lives() {
-        let lane = Lane::new("test", 1);
+        let lane = JobLane::new("test", 1);
         let told = lane.run(|| if lane_is_to_panic() { panic!("expected by the test") } else { 0 });
         let outcome = tokio::spawn(told).await;
         assert!(outcome.unwrap_err().is_panic());
@@ -225,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_thread_the_caller_does_the_work() {
-        let lane = Lane::of("test", 1, |_, _| Err(io::ErrorKind::WouldBlock.into()));
+        let lane = JobLane::of("test", 1, |_, _| Err(io::ErrorKind::WouldBlock.into()));
         let caller = std::thread::current().id();
         for _ in 0..3 {
             assert_eq!(lane.run(move || std::thread::current().id()).await, caller);

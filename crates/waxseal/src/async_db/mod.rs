@@ -39,8 +39,8 @@ use crate::db::Db;
 use crate::range::KeyRange;
 use crate::registry::Identity;
 
-use group::Group;
-use lane::{Lane, Told};
+use group::TaskGroup;
+use lane::{JobLane, JobResult};
 
 pub use batch::AsyncBatch;
 pub use family::AsyncColumnFamily;
@@ -109,41 +109,41 @@ const WORKERS: usize = 4;
 /// ```
 #[derive(Clone)]
 pub struct AsyncDb {
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 /// State shared by all async handles of one store. In each handle it is declared after the store's objects, so that it
 /// is dropped last.
-struct Shared {
+struct AsyncShared {
     /// Taken out when the last handle is dropped.
     db: Option<Db>,
     lanes: Lanes,
 }
 
 struct Lanes {
-    read: Lane,
-    write: Lane,
-    work: Lane,
-    group: Group,
+    read: JobLane,
+    write: JobLane,
+    work: JobLane,
+    group: TaskGroup,
 }
 
 impl Lanes {
     fn new() -> Lanes {
         Lanes {
-            read: Lane::new("waxseal-read", READERS),
-            write: Lane::new("waxseal-write", WRITERS),
-            work: Lane::new("waxseal-work", WORKERS),
-            group: Group::new(),
+            read: JobLane::new("waxseal-read", READERS),
+            write: JobLane::new("waxseal-write", WRITERS),
+            work: JobLane::new("waxseal-work", WORKERS),
+            group: TaskGroup::new(),
         }
     }
 
     /// Lets the threads of a closed store end.
     fn end(&self) {
-        [&self.read, &self.write, &self.work].into_iter().for_each(Lane::end);
+        [&self.read, &self.write, &self.work].into_iter().for_each(JobLane::end);
     }
 }
 
-impl Shared {
+impl AsyncShared {
     fn db(&self) -> &Db {
         self.db.as_ref().expect("taken out by `drop` alone")
     }
@@ -164,7 +164,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for AsyncShared {
     /// The last handle may be dropped anywhere, including in a task, so another thread closes the store.
     fn drop(&mut self) {
         if self.checked().is_ok()
@@ -194,7 +194,7 @@ impl AsyncDb {
 
     /// Creates the async handle to an open store. Both handles may be used concurrently.
     pub fn new(db: Db) -> AsyncDb {
-        AsyncDb { shared: Arc::new(Shared { db: Some(db), lanes: Lanes::new() }) }
+        AsyncDb { shared: Arc::new(AsyncShared { db: Some(db), lanes: Lanes::new() }) }
     }
 
     /// Returns the synchronous handle to the same store. Its calls may block.
@@ -366,8 +366,8 @@ impl Builder {
 /// Opens a store in a work lane that becomes the store's own.
 async fn open_by(open: impl FnOnce() -> Result<Db> + Send + 'static) -> Result<AsyncDb> {
     let lanes = Lanes::new();
-    let opening: Told<Result<Db>> = lanes.work.run(open);
-    Ok(AsyncDb { shared: Arc::new(Shared { db: Some(opening.await?), lanes }) })
+    let opening: JobResult<Result<Db>> = lanes.work.run(open);
+    Ok(AsyncDb { shared: Arc::new(AsyncShared { db: Some(opening.await?), lanes }) })
 }
 
 impl fmt::Debug for AsyncDb {

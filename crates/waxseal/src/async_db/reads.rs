@@ -5,7 +5,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Record;
 
-use super::Shared;
+use super::AsyncShared;
 use crate::family::ColumnFamily;
 use crate::sealed::Sealed;
 use crate::slice::Slice;
@@ -19,7 +19,7 @@ fn at<'a>(cf: &ColumnFamily, snapshot: Option<&'a Snapshot>) -> Result<At<'a>> {
     snapshot.map_or(Ok(At::Latest), |snapshot| snapshot.of(cf).map(At::Snapshot))
 }
 
-impl Shared {
+impl AsyncShared {
     /// Applies `take` to the record of a key and returns the result.
     pub(super) async fn read<R: Send + 'static>(
         &self,

@@ -14,8 +14,8 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use waxseal_lsm::error::Result;
 
-use super::Shared;
-use super::lane::Told;
+use super::AsyncShared;
+use super::lane::JobResult;
 use crate::range::{End, Range};
 use crate::slice::Slice;
 
@@ -25,7 +25,7 @@ const ROWS: (usize, usize) = (16, 1024);
 /// A page ends with the row that brings it to this size.
 const PAGE_BYTES: usize = 256 * 1024;
 
-type Row = Result<(Slice, Slice)>;
+type RowResult = Result<(Slice, Slice)>;
 
 /// A stream of the records of a range, as of its creation, usable from both ends: [`Range`](crate::Range), for async
 /// code.
@@ -57,25 +57,25 @@ type Row = Result<(Slice, Slice)>;
 pub struct RangeStream {
     /// The unread part of the range. `None` while a page is being read, and after the last page.
     rest: Option<Range>,
-    reading: Option<(End, Told<Page>)>,
+    reading: Option<(End, JobResult<RowPage>)>,
     /// Rows read from each end, in the order in which they will be returned.
-    front: VecDeque<Row>,
-    back: VecDeque<Row>,
+    front: VecDeque<RowResult>,
+    back: VecDeque<RowResult>,
     /// Number of rows of the next page.
     size: usize,
     keys_only: bool,
     is_turned: bool,
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 /// The result of a lane job: rows, and the unread rest of the range.
-struct Page {
+struct RowPage {
     rest: Option<Range>,
-    rows: VecDeque<Row>,
+    rows: VecDeque<RowResult>,
 }
 
 impl RangeStream {
-    pub(super) fn new(range: Range, shared: &Arc<Shared>) -> RangeStream {
+    pub(super) fn new(range: Range, shared: &Arc<AsyncShared>) -> RangeStream {
         RangeStream {
             rest: Some(range),
             reading: None,
@@ -89,12 +89,12 @@ impl RangeStream {
     }
 
     /// Returns the next row, or `None` at the end.
-    pub async fn next(&mut self) -> Option<Row> {
+    pub async fn next(&mut self) -> Option<RowResult> {
         std::future::poll_fn(|context| self.poll(self.at(End::Front), context)).await
     }
 
     /// Returns the last remaining row, or `None` if there is none.
-    pub async fn next_back(&mut self) -> Option<Row> {
+    pub async fn next_back(&mut self) -> Option<RowResult> {
         std::future::poll_fn(|context| self.poll(self.at(End::Back), context)).await
     }
 
@@ -113,7 +113,7 @@ impl RangeStream {
         if self.is_turned { end.other() } else { end }
     }
 
-    fn poll(&mut self, end: End, context: &mut Context<'_>) -> Poll<Option<Row>> {
+    fn poll(&mut self, end: End, context: &mut Context<'_>) -> Poll<Option<RowResult>> {
         loop {
             if let Some(row) = self.read_from(end).pop_front() {
                 return Poll::Ready(Some(row));
@@ -134,11 +134,11 @@ impl RangeStream {
             }
             let (size, keys_only) = (self.size, self.keys_only);
             self.size = (2 * size).min(ROWS.1);
-            self.reading = Some((end, self.shared.lanes.read.run(move || Page::read(range, end, size, keys_only))));
+            self.reading = Some((end, self.shared.lanes.read.run(move || RowPage::read(range, end, size, keys_only))));
         }
     }
 
-    fn read_from(&mut self, end: End) -> &mut VecDeque<Row> {
+    fn read_from(&mut self, end: End) -> &mut VecDeque<RowResult> {
         match end {
             End::Front => &mut self.front,
             End::Back => &mut self.back,
@@ -146,23 +146,23 @@ impl RangeStream {
     }
 }
 
-impl Page {
+impl RowPage {
     /// Reads up to `size` rows.
-    fn read(mut range: Range, end: End, size: usize, keys_only: bool) -> Page {
+    fn read(mut range: Range, end: End, size: usize, keys_only: bool) -> RowPage {
         let (mut rows, mut bytes) = (VecDeque::with_capacity(size), 0);
         while rows.len() < size && bytes < PAGE_BYTES {
-            let Some(row) = range.row_at(end, keys_only) else { return Page { rest: None, rows } };
+            let Some(row) = range.row_at(end, keys_only) else { return RowPage { rest: None, rows } };
             bytes += row.as_ref().map_or(0, |(key, value)| key.len() + value.len());
             rows.push_back(row);
         }
-        Page { rest: Some(range), rows }
+        RowPage { rest: Some(range), rows }
     }
 }
 
 impl Stream for RangeStream {
-    type Item = Row;
+    type Item = RowResult;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Row>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RowResult>> {
         let end = self.at(End::Front);
         self.poll(end, context)
     }
@@ -204,6 +204,6 @@ impl Stream for KeyStream {
     }
 }
 
-fn key_of(row: Row) -> Result<Slice> {
+fn key_of(row: RowResult) -> Result<Slice> {
     row.map(|(key, _)| key)
 }

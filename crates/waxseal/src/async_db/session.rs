@@ -7,7 +7,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::CfOptions;
 use waxseal_registry::{Event, Options as RegisterOptions, Page, Paging, Query};
 
-use super::Shared;
+use super::AsyncShared;
 use super::batch::AsyncBatch;
 use super::family::{self, AsyncColumnFamily};
 use crate::registry::{ToOperation, ToTarget};
@@ -32,11 +32,11 @@ use crate::session::Session;
 #[derive(Clone)]
 pub struct AsyncSession {
     session: Session,
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 impl AsyncSession {
-    pub(super) fn new(session: Session, shared: &Arc<Shared>) -> AsyncSession {
+    pub(super) fn new(session: Session, shared: &Arc<AsyncShared>) -> AsyncSession {
         AsyncSession { session, shared: shared.clone() }
     }
 

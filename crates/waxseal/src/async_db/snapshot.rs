@@ -7,7 +7,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::reading::Meta;
 
-use super::Shared;
+use super::AsyncShared;
 use super::family::AsyncColumnFamily;
 use super::rows::RangeStream;
 use crate::care::Digest;
@@ -34,11 +34,11 @@ use crate::snapshot::Snapshot;
 #[derive(Clone)]
 pub struct AsyncSnapshot {
     snapshot: Snapshot,
-    shared: Arc<Shared>,
+    shared: Arc<AsyncShared>,
 }
 
 impl AsyncSnapshot {
-    pub(super) fn new(snapshot: Snapshot, shared: &Arc<Shared>) -> AsyncSnapshot {
+    pub(super) fn new(snapshot: Snapshot, shared: &Arc<AsyncShared>) -> AsyncSnapshot {
         AsyncSnapshot { snapshot, shared: shared.clone() }
     }
 
