@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use waxseal::care::StoreUid;
 
-use crate::expiry::Expiry;
+use crate::expiry::ExpiryArgs;
 use crate::failure::Failure;
 
 /// Look into a Waxseal store, change it, move data in and out.
@@ -83,7 +83,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "F")]
         file: Option<PathBuf>,
         #[command(flatten)]
-        expiry: Expiry,
+        expiry: ExpiryArgs,
     },
     /// Print the raw value of a key.
     Get { key: OsString },
@@ -160,8 +160,8 @@ pub(crate) enum Verb {
         /// Do not mark lost ranges: reads of the new store return the records found, possibly older versions.
         #[arg(long)]
         accept_loss: bool,
-        /// Take the files of this store, by the id that the refusal prints; repeat it for several. For a directory without a manifest that
-        /// has files of several stores.
+        /// Take the files of this store, by the id that the refusal prints; repeat it for several. For a directory
+        /// without a manifest that has files of several stores.
         #[arg(long = "store", value_name = "ID", value_parser = store_id)]
         stores: Vec<StoreUid>,
     },
@@ -170,7 +170,7 @@ pub(crate) enum Verb {
     /// Both are equal for equal content in any store.
     Digest(Span),
     /// Export the family, or a range of keys, as table files.
-    Export(Export),
+    Export(ExportArgs),
     /// Import an export; its records replace those with the same keys.
     ///
     /// Creates the store if it does not exist.
@@ -193,7 +193,7 @@ pub(crate) enum Verb {
     /// Print events of the log.
     ///
     /// One line for each event in the order of time, newest last: time, client, operation, target, seqno, payload.
-    Log(Log),
+    Log(LogArgs),
     /// Print the registrations that cover a key, and its events.
     ///
     /// Exit code 2 if there are none.
@@ -206,7 +206,7 @@ pub(crate) enum Verb {
         file: String,
     },
     /// Demonstrate the store: load files, change them, kill a writer, check every answer.
-    Tour(Tour),
+    Tour(TourArgs),
     /// Print a completion script for a shell.
     ///
     /// bash: `waxseal completions bash > /etc/bash_completion.d/waxseal`; zsh: a file `_waxseal` in a folder of
@@ -244,7 +244,7 @@ pub(crate) struct Load {
     #[arg(long)]
     pub(crate) skip_bad: bool,
     #[command(flatten)]
-    pub(crate) expiry: Expiry,
+    pub(crate) expiry: ExpiryArgs,
 }
 
 /// A range of keys.
@@ -259,7 +259,7 @@ pub(crate) struct Span {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Export {
+pub(crate) struct ExportArgs {
     /// A new directory.
     pub(crate) dest: PathBuf,
     #[command(flatten)]
@@ -347,10 +347,10 @@ pub(crate) struct Register {
     pub(crate) subtree: bool,
     /// When events are written. Default: those of rows deferred, others sync.
     #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<ModeArg>,
     /// The values that events keep. Default: none.
     #[arg(long, value_name = "WHICH")]
-    pub(crate) values: Option<Values>,
+    pub(crate) values: Option<ValuesArg>,
     /// Keep the version that each logged write replaces, in its family.
     #[arg(long)]
     pub(crate) history: bool,
@@ -360,7 +360,7 @@ pub(crate) struct Register {
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum ModeArg {
     /// In the same commit
     Sync,
     /// A little later; a crash may lose some
@@ -370,7 +370,7 @@ pub(crate) enum Mode {
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Values {
+pub(crate) enum ValuesArg {
     /// Nothing
     None,
     /// The new one
@@ -383,7 +383,7 @@ pub(crate) enum Values {
 
 /// A selection of events.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Log {
+pub(crate) struct LogArgs {
     /// The target of the events. Default: all except the engine.
     pub(crate) target: Option<String>,
     /// The operation. Default: any.
@@ -416,7 +416,7 @@ pub(crate) struct Log {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Tour {
+pub(crate) struct TourArgs {
     /// The tree to store. Default: the cargo workspace around the current directory and Cargo's local package cache,
     /// up to 512 MB.
     pub(crate) path: Option<PathBuf>,

@@ -30,14 +30,14 @@ pub(crate) fn verify(args: &Args, output: &mut Output) -> Result<Exit, Failure> 
         other => other,
     };
     let report = report.map_err(|error| advise(error, dir))?;
-    print(Verb::Verify, &report, dir, output)
+    print(CareVerb::Verify, &report, dir, output)
 }
 
 pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Result<Exit, Failure> {
     let resume = scrub.resume.as_deref().map(token).transpose()?;
     let db = if scrub.repair { open_to_repair(args, false)? } else { open_to_read(args)? };
     let mut watch = progress::watch("scrub");
-    let verb = if scrub.repair { Verb::Repair } else { Verb::Verify };
+    let verb = if scrub.repair { CareVerb::Repair } else { CareVerb::Verify };
     let report = db.scrub(ScrubOptions {
         bytes_per_second: scrub.rate,
         most_bytes: scrub.most,
@@ -54,7 +54,7 @@ pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Res
     let mut watch = progress::watch("repair");
     let report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
     db.close()?;
-    print(Verb::Repair, &report, existing_store(args)?, output)
+    print(CareVerb::Repair, &report, existing_store(args)?, output)
 }
 
 pub(crate) fn salvage(
@@ -68,7 +68,7 @@ pub(crate) fn salvage(
     let mut watch = progress::watch("salvage");
     let options = SalvageOptions { accept_loss, stores: stores.to_vec(), progress: Some(&mut watch) };
     let report = Db::builder(dir).salvage(dest, options)?;
-    print(Verb::Salvage, &report, dest, output)
+    print(CareVerb::Salvage, &report, dest, output)
 }
 
 pub(crate) fn digest(args: &Args, span: &Span, output: &mut Output) -> Result<Exit, Failure> {
@@ -100,19 +100,19 @@ fn advise(error: Error, dir: &Path) -> Failure {
 
 /// The verb that a report belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verb {
+enum CareVerb {
     Verify,
     Repair,
     Salvage,
 }
 
 /// Prints the report and returns the exit code of its outcome. `dir` is the store for the next command.
-fn print(verb: Verb, report: &Report, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
+fn print(verb: CareVerb, report: &Report, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
     or_seen_enough(write_report(verb, report, dir, output))?;
     Ok(exit_of(report))
 }
 
-fn write_report(verb: Verb, report: &Report, dir: &Path, output: &mut Output) -> Result<(), Failure> {
+fn write_report(verb: CareVerb, report: &Report, dir: &Path, output: &mut Output) -> Result<(), Failure> {
     let body = report.to_string();
     output.line(body.strip_suffix(report.outcome()).unwrap_or(&body).trim_end())?;
     output.line(closing_line(verb, report, dir))?;
@@ -120,7 +120,7 @@ fn write_report(verb: Verb, report: &Report, dir: &Path, output: &mut Output) ->
 }
 
 /// Returns the outcome, and the next command if work is left.
-fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
+fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
     let dir = text::shell_word(dir);
     let lost = counted(report.lost, "record is", "records are");
     let accept = format!("restore them from a backup, or give them up: waxseal -d {dir} repair --accept-loss");
@@ -130,28 +130,28 @@ fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
     }
     match (verb, exit_of(report)) {
         (_, Exit::Ok) if report.cancelled => "ended before it was complete".to_owned(),
-        (Verb::Salvage, Exit::Ok) => format!("everything was salvaged; next: waxseal -d {dir} verify"),
+        (CareVerb::Salvage, Exit::Ok) => format!("everything was salvaged; next: waxseal -d {dir} verify"),
         (_, Exit::Ok) if report.damage.is_empty() => "no damage".to_owned(),
         (_, Exit::Ok) if report.lost > 0 => format!("all damage was settled; {lost} given up for good"),
         (_, Exit::Ok) if has(report, Outcome::Accepted) => {
             "all damage was settled; the lost ranges are given up for good".to_owned()
         }
         (_, Exit::Ok) => "all damage was repaired".to_owned(),
-        (Verb::Salvage, Exit::Io) => {
+        (CareVerb::Salvage, Exit::Io) => {
             "incomplete: a file could not be read; next: the same command once the device answers".to_owned()
         }
         (_, Exit::Io) => "not all of it could be read; next: the same command once the device answers".to_owned(),
-        (Verb::Verify, _) if report.unopened => {
+        (CareVerb::Verify, _) if report.unopened => {
             format!("damaged, the store does not open; next: waxseal -d {dir} salvage NEW_DIR")
         }
-        (Verb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
-        (Verb::Repair, _) => format!("damaged: {lost} lost, reads of the lost ranges fail; next: {accept}"),
-        (Verb::Salvage, _) if report.lost == 0 && !has(report, Outcome::Fenced) => {
+        (CareVerb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
+        (CareVerb::Repair, _) => format!("damaged: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+        (CareVerb::Salvage, _) if report.lost == 0 && !has(report, Outcome::Fenced) => {
             format!(
                 "no record that was found is lost, but missing files would not be noticed; next: waxseal -d {dir} verify"
             )
         }
-        (Verb::Salvage, _) => format!("incomplete: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+        (CareVerb::Salvage, _) => format!("incomplete: {lost} lost, reads of the lost ranges fail; next: {accept}"),
     }
 }
 
@@ -204,17 +204,18 @@ mod tests {
     fn the_closing_line_names_the_next_command_of_each_outcome() {
         let line = |verb, report: &Report| (exit_of(report), closing_line(verb, report, Path::new("my store")));
         let clean = Report::default();
-        assert_eq!(line(Verb::Verify, &clean), (Exit::Ok, "no damage".to_owned()));
-        let (exit, text) = line(Verb::Verify, &report(Outcome::Reported, 0));
+        assert_eq!(line(CareVerb::Verify, &clean), (Exit::Ok, "no damage".to_owned()));
+        let (exit, text) = line(CareVerb::Verify, &report(Outcome::Reported, 0));
         assert_eq!((exit, text.as_str()), (Exit::Corruption, "damaged; next: waxseal -d 'my store' repair"));
-        let (exit, text) = line(Verb::Repair, &report(Outcome::Fenced, 2));
+        let (exit, text) = line(CareVerb::Repair, &report(Outcome::Fenced, 2));
         assert!(exit == Exit::Corruption && text.starts_with("damaged: 2 records are lost"), "{text}");
         assert!(text.ends_with("waxseal -d 'my store' repair --accept-loss"), "{text}");
-        let (exit, text) = line(Verb::Salvage, &report(Outcome::Unread, 0));
+        let (exit, text) = line(CareVerb::Salvage, &report(Outcome::Unread, 0));
         assert!(exit == Exit::Io && text.starts_with("incomplete"), "{text}");
-        let (exit, text) = line(Verb::Repair, &report(Outcome::Accepted, 1));
+        let (exit, text) = line(CareVerb::Repair, &report(Outcome::Accepted, 1));
         assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; 1 record is given up for good"));
-        let (exit, text) = line(Verb::Repair, &report(Outcome::Accepted, 0)); // an earlier repair counted the records
+        // an earlier repair counted the records
+        let (exit, text) = line(CareVerb::Repair, &report(Outcome::Accepted, 0));
         assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; the lost ranges are given up for good"));
     }
 
@@ -223,7 +224,7 @@ mod tests {
         let finding = Finding { file: "CURRENT".to_owned(), ..Finding::default() };
         let report = Report { damage: vec![finding], unopened: true, ..Report::default() };
         let line = |verb| closing_line(verb, &report, Path::new("store"));
-        assert!(line(Verb::Verify).ends_with("waxseal -d store salvage NEW_DIR"), "{}", line(Verb::Verify));
-        assert!(line(Verb::Salvage).starts_with("no record that was found is lost"), "{}", line(Verb::Salvage));
+        assert!(line(CareVerb::Verify).ends_with("waxseal -d store salvage NEW_DIR"), "{}", line(CareVerb::Verify));
+        assert!(line(CareVerb::Salvage).starts_with("no record that was found is lost"), "{}", line(CareVerb::Salvage));
     }
 }

@@ -6,14 +6,14 @@ use serde_json::json;
 use waxseal::exchange::{ExportOptions, LeftBehind, Policy, Versions};
 use waxseal::meta::{ETL, EXPIRY, LABELS, PROVENANCE};
 
-use crate::args::{Args, Export, Leaves};
+use crate::args::{Args, ExportArgs, Leaves};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::records::bounds;
 use crate::store::{existing_family, open_to_change, open_to_fill, open_to_read, session};
 use crate::text::counted;
 
-pub(crate) fn export(args: &Args, export: &Export, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn export(args: &Args, export: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     // With `--as` the export is an event of the log, which needs a store that is open for writing.
     let db = if args.name.is_some() { open_to_change(args)? } else { open_to_read(args)? };
     existing_family(&db, &args.cf)?;

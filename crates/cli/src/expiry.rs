@@ -10,7 +10,7 @@ use crate::times;
 
 /// The expiry of written records; never, unless the family has a default time to live.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Expiry {
+pub(crate) struct ExpiryArgs {
     /// Expire this long after the write: `90s`, `15m`, `12h`, `30d`, or seconds
     #[arg(long, value_name = "TIME", conflicts_with = "expires_at")]
     expires_in: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Expiry {
     expires_at: Option<String>,
 }
 
-impl Expiry {
+impl ExpiryArgs {
     pub(crate) fn is_given(&self) -> bool {
         self.expires_in.is_some() || self.expires_at.is_some()
     }

@@ -30,23 +30,24 @@ const TRIES: u32 = 10;
 const LATE_MICROS: u64 = 60_000_000;
 
 /// The position of an event in the order of time.
-type Place = (Time, u64, Vec<u8>);
+type EventPosition = (Time, u64, Vec<u8>);
 
 /// A callback that prints an event.
 type Show<'a> = &'a mut dyn FnMut(&Event) -> Result<(), Failure>;
 
 /// The selection of events.
-struct Asked<'a> {
+struct EventSelection<'a> {
     who: &'a Session,
     query: Query,
     /// Only events of the engine, or only other events; `None`: both.
     engine: Option<bool>,
 }
 
-pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn log(args: &Args, log: &args::LogArgs, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let who = session(args, &db)?;
-    let asked = Asked { who: &who, query: query(&who, log)?, engine: log.target.is_none().then_some(log.engine) };
+    let asked =
+        EventSelection { who: &who, query: query(&who, log)?, engine: log.target.is_none().then_some(log.engine) };
     if log.latest {
         let latest = who.log_latest(&asked.query)?;
         let latest = latest.ok_or_else(|| Failure::not_found("no such event of the target itself"))?;
@@ -70,7 +71,7 @@ pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<E
     Ok(Exit::Ok)
 }
 
-fn query(who: &Session, log: &args::Log) -> Result<Query, Failure> {
+fn query(who: &Session, log: &args::LogArgs) -> Result<Query, Failure> {
     let target = log.target.as_ref().map_or(Ok(Target::Cluster), |target| who.target(target))?;
     let operation = log.operation.as_ref().map_or(Ok(None), |name| operation(who, name))?;
     let never_itself = operation.is_some() && RegisterOptions::suited(&target, operation).scope == Scope::Subtree;
@@ -104,7 +105,7 @@ fn is_engines(event: &Event) -> bool {
     by_engine && matches!(event.key.target, Target::Engine(_) | Target::TableFile(_))
 }
 
-impl Asked<'_> {
+impl EventSelection<'_> {
     /// Returns true if an event must be printed. The engine's work on a table file is printed once, by the event of the
     /// engine part, which names the file.
     fn wants(&self, event: &Event) -> bool {
@@ -120,7 +121,7 @@ impl Asked<'_> {
         &self,
         snapshot: &Snapshot,
         from: Time,
-        mut see: impl FnMut(Place, Event) -> Result<(), Failure>,
+        mut see: impl FnMut(EventPosition, Event) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let query = Query { from: from.max(self.query.from), ..self.query.clone() };
         let mut after = None;
@@ -153,7 +154,7 @@ impl Asked<'_> {
     /// Prints all events of a snapshot and returns their number. Holds at most `most` of them; if there are more, it
     /// reads the log once per `most` events.
     fn all(&self, snapshot: &Snapshot, most: usize, show: Show<'_>) -> Result<usize, Failure> {
-        let (mut count, mut last): (usize, Option<Place>) = (0, None);
+        let (mut count, mut last): (usize, Option<EventPosition>) = (0, None);
         loop {
             let (mut held, mut is_all) = (BTreeMap::new(), true);
             let from = last.as_ref().map_or(Time::FIRST, |(time, ..)| *time);
@@ -179,7 +180,7 @@ impl Asked<'_> {
     /// Prints the events after a snapshot, until printing fails.
     fn follow(&self, db: &Db, shown: Snapshot, output: &mut Output) -> Result<(), Failure> {
         let mut newest = Time::FIRST;
-        let mut seen: BTreeSet<Place> = BTreeSet::new();
+        let mut seen: BTreeSet<EventPosition> = BTreeSet::new();
         self.each(&shown, Time::FIRST, |place, _| {
             newest = newest.max(place.0);
             seen.insert(place);
@@ -210,7 +211,12 @@ impl Asked<'_> {
     }
 
     /// Returns the events from a time on that were not seen yet.
-    fn fresh(&self, db: &Db, from: Time, seen: &BTreeSet<Place>) -> Result<BTreeMap<Place, Event>, Failure> {
+    fn fresh(
+        &self,
+        db: &Db,
+        from: Time,
+        seen: &BTreeSet<EventPosition>,
+    ) -> Result<BTreeMap<EventPosition, Event>, Failure> {
         db.refresh()?;
         let mut fresh = BTreeMap::new();
         self.each(&db.snapshot(), from, |place, event| {
@@ -246,7 +252,7 @@ fn too_late(newest: Time) -> Time {
 }
 
 /// Removes positions that later polls cannot return.
-fn forget(seen: &mut BTreeSet<Place>, newest: Time) {
+fn forget(seen: &mut BTreeSet<EventPosition>, newest: Time) {
     let end = too_late(newest);
     while seen.first().is_some_and(|(time, ..)| *time < end) {
         seen.pop_first();
@@ -269,7 +275,7 @@ mod tests {
         }
         let who = db.nobody();
         let query = Query { below: true, ..Query::of(Target::Cluster) };
-        let asked = Asked { who: &who, query, engine: Some(false) };
+        let asked = EventSelection { who: &who, query, engine: Some(false) };
         let snapshot = db.snapshot();
         let keys = |shown: &[Event]| -> Vec<Target> { shown.iter().map(|event| event.key.target.clone()).collect() };
         let expected: Vec<Target> = (0..20).map(|n: u8| Target::key("users", [b'a' + (n * 7) % 20])).collect();

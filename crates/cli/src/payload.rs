@@ -20,21 +20,21 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     let fields = fields.map(|field| {
         let (name, value) = match (field, &span) {
             (Field::RangeStart(_), Some((start, end))) => {
-                ("range".to_owned(), Shown::Text(RangeText(start, end).to_string()))
+                ("range".to_owned(), FieldText::Text(RangeText(start, end).to_string()))
             }
             _ => shown(field),
         };
         match value {
-            Shown::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
-            Shown::Text(text) => format!("{name}={text}"),
-            Shown::Bytes(bytes) if bytes.len() > LINE_BYTES => {
+            FieldText::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
+            FieldText::Text(text) => format!("{name}={text}"),
+            FieldText::Bytes(bytes) if bytes.len() > LINE_BYTES => {
                 format!("{name}={} ({} bytes)", cut(&bytes, output), bytes.len())
             }
-            Shown::Bytes(bytes) => format!("{name}={}", output.readable(&bytes)),
-            Shown::Key(key) => format!("{name}={}", KeyText(&key)),
-            Shown::Number(number) => format!("{name}={number}"),
-            Shown::Object(object) => format!("{name}={object}"),
-            Shown::Nothing => format!("{name}: none"),
+            FieldText::Bytes(bytes) => format!("{name}={}", output.readable(&bytes)),
+            FieldText::Key(key) => format!("{name}={}", KeyText(&key)),
+            FieldText::Number(number) => format!("{name}={number}"),
+            FieldText::Object(object) => format!("{name}={object}"),
+            FieldText::Nothing => format!("{name}: none"),
         }
     });
     fields.collect::<Vec<_>>().join(" ")
@@ -61,11 +61,11 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
         }
         let (name, value) = shown(field);
         let value = match value {
-            Shown::Text(text) => text.into(),
-            Shown::Bytes(bytes) | Shown::Key(bytes) => output.to_json(&bytes),
-            Shown::Number(number) => number.into(),
-            Shown::Object(object) => object,
-            Shown::Nothing => Value::Null,
+            FieldText::Text(text) => text.into(),
+            FieldText::Bytes(bytes) | FieldText::Key(bytes) => output.to_json(&bytes),
+            FieldText::Number(number) => number.into(),
+            FieldText::Object(object) => object,
+            FieldText::Nothing => Value::Null,
         };
         insert(&mut object, name, value);
     }
@@ -82,7 +82,7 @@ fn insert(object: &mut Map<String, Value>, name: String, value: Value) {
 }
 
 /// The value of a field.
-enum Shown {
+enum FieldText {
     Text(String),
     Bytes(Vec<u8>),
     Key(Vec<u8>),
@@ -91,58 +91,59 @@ enum Shown {
     Nothing,
 }
 
-fn shown(field: &Field) -> (String, Shown) {
+fn shown(field: &Field) -> (String, FieldText) {
     let (name, value) = match field {
-        Field::Text(bytes) => ("text", Shown::Bytes(bytes.clone())),
-        Field::OldName(name) => ("old_name", Shown::Text(name.clone())),
-        Field::NewName(name) => ("new_name", Shown::Text(name.clone())),
-        Field::Setting((name, value)) => return (name.clone(), Shown::Text(value.clone())),
-        Field::Column(name) => ("column", Shown::Text(name.clone())),
-        Field::ColumnType(name) => ("column_type", Shown::Text(name.clone())),
-        Field::ColumnId(number) => ("column_id", Shown::Number(*number)),
-        Field::ColumnState(number) => ("column_state", Shown::Number(*number)),
-        Field::Deadline(number) => ("deadline", Shown::Text(times::text(Time(*number)))),
-        Field::SeqnoBound(number) => ("seqno_bound", Shown::Number(*number)),
-        Field::Certificate(bytes) => ("certificate", Shown::Text(hex(bytes))),
-        Field::Records(number) => ("records", Shown::Number(*number)),
-        Field::Bytes(number) => ("bytes", Shown::Number(*number)),
-        Field::Sum(number) => ("sum", Shown::Text(format!("{number:016x}"))),
-        Field::Ttl(number) => ("ttl_s", Shown::Number(*number)),
-        Field::UserTime(number) => ("user_time", Shown::Number(*number)),
+        Field::Text(bytes) => ("text", FieldText::Bytes(bytes.clone())),
+        Field::OldName(name) => ("old_name", FieldText::Text(name.clone())),
+        Field::NewName(name) => ("new_name", FieldText::Text(name.clone())),
+        Field::Setting((name, value)) => return (name.clone(), FieldText::Text(value.clone())),
+        Field::Column(name) => ("column", FieldText::Text(name.clone())),
+        Field::ColumnType(name) => ("column_type", FieldText::Text(name.clone())),
+        Field::ColumnId(number) => ("column_id", FieldText::Number(*number)),
+        Field::ColumnState(number) => ("column_state", FieldText::Number(*number)),
+        Field::Deadline(number) => ("deadline", FieldText::Text(times::text(Time(*number)))),
+        Field::SeqnoBound(number) => ("seqno_bound", FieldText::Number(*number)),
+        Field::Certificate(bytes) => ("certificate", FieldText::Text(hex(bytes))),
+        Field::Records(number) => ("records", FieldText::Number(*number)),
+        Field::Bytes(number) => ("bytes", FieldText::Number(*number)),
+        Field::Sum(number) => ("sum", FieldText::Text(format!("{number:016x}"))),
+        Field::Ttl(number) => ("ttl_s", FieldText::Number(*number)),
+        Field::UserTime(number) => ("user_time", FieldText::Number(*number)),
         Field::OldValue(image) => ("old_value", of_image(image)),
         Field::NewValue(image) => ("new_value", of_image(image)),
-        Field::RangeStart(bytes) => ("range_start", Shown::Key(bytes.clone())),
-        Field::RangeEnd(bytes) => ("range_end", Shown::Key(bytes.clone())),
-        Field::Tokens(range) => ("tokens", Shown::Object(of_tokens(range))),
-        Field::Input(file) => ("input", Shown::Object(of_file(file))),
-        Field::Output(file) => ("output", Shown::Object(of_file(file))),
-        Field::Nanos(number) => ("nanos", Shown::Number(*number)),
-        Field::LogRange((first, last)) => ("log", Shown::Object(json!({ "first": first, "last": last }))),
-        Field::Verdict(text) => ("verdict", Shown::Text(text.clone())),
-        Field::Method(text) => ("method", Shown::Text(text.clone())),
-        Field::BitsFixed(number) => ("bits_fixed", Shown::Number(*number)),
-        Field::Helper(text) => ("helper", Shown::Text(text.clone())),
-        Field::Retries(number) => ("retries", Shown::Number(*number)),
-        Field::Authenticated(text) => ("authenticated", Shown::Text(text.clone())),
-        Field::Via(path) => ("via", Shown::Text(path.to_string())),
+        Field::RangeStart(bytes) => ("range_start", FieldText::Key(bytes.clone())),
+        Field::RangeEnd(bytes) => ("range_end", FieldText::Key(bytes.clone())),
+        Field::Tokens(range) => ("tokens", FieldText::Object(of_tokens(range))),
+        Field::Input(file) => ("input", FieldText::Object(of_file(file))),
+        Field::Output(file) => ("output", FieldText::Object(of_file(file))),
+        Field::Nanos(number) => ("nanos", FieldText::Number(*number)),
+        Field::LogRange((first, last)) => ("log", FieldText::Object(json!({ "first": first, "last": last }))),
+        Field::Verdict(text) => ("verdict", FieldText::Text(text.clone())),
+        Field::Method(text) => ("method", FieldText::Text(text.clone())),
+        Field::BitsFixed(number) => ("bits_fixed", FieldText::Number(*number)),
+        Field::Helper(text) => ("helper", FieldText::Text(text.clone())),
+        Field::Retries(number) => ("retries", FieldText::Number(*number)),
+        Field::Authenticated(text) => ("authenticated", FieldText::Text(text.clone())),
+        Field::Via(path) => ("via", FieldText::Text(path.to_string())),
         Field::Options(bytes) => {
-            let known = RegisterOptions::decode(bytes).map(|known| Shown::Object(Value::Object(options::json(&known))));
-            ("options", known.unwrap_or_else(|_| Shown::Text(hex(bytes))))
+            let known =
+                RegisterOptions::decode(bytes).map(|known| FieldText::Object(Value::Object(options::json(&known))));
+            ("options", known.unwrap_or_else(|_| FieldText::Text(hex(bytes))))
         }
-        Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
-        Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),
-        Field::EngineKey(bytes) => ("engine_key", Shown::Key(bytes.clone())),
-        Field::OldKept(number) => ("old_kept", Shown::Number(*number)),
-        Field::Other(number, bytes) => return (format!("field_{number}"), Shown::Text(hex(bytes))),
+        Field::Previous(bytes) => ("previous", FieldText::Text(hex(bytes))),
+        Field::KeyColumn(name) => ("key_column", FieldText::Text(name.clone())),
+        Field::EngineKey(bytes) => ("engine_key", FieldText::Key(bytes.clone())),
+        Field::OldKept(number) => ("old_kept", FieldText::Number(*number)),
+        Field::Other(number, bytes) => return (format!("field_{number}"), FieldText::Text(hex(bytes))),
     };
     (name.to_owned(), value)
 }
 
-fn of_image(image: &Image) -> Shown {
+fn of_image(image: &Image) -> FieldText {
     match image {
-        Image::Absent => Shown::Nothing,
-        Image::Value(value) => Shown::Bytes(value.clone()),
-        Image::Seal(seal) => Shown::Object(json!({ "seal": hex(&seal.to_bytes()) })),
+        Image::Absent => FieldText::Nothing,
+        Image::Value(value) => FieldText::Bytes(value.clone()),
+        Image::Seal(seal) => FieldText::Object(json!({ "seal": hex(&seal.to_bytes()) })),
     }
 }
 

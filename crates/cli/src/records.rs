@@ -11,7 +11,7 @@ use waxseal::{ColumnFamily, KeyText, Range, Slice};
 
 use crate::args::{Args, Scan, Span};
 use crate::damage::Damaged;
-use crate::expiry::Expiry;
+use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read, session};
@@ -20,7 +20,7 @@ pub(crate) fn put(
     args: &Args,
     key: &OsStr,
     (value, file): (Option<&OsStr>, Option<&Path>),
-    expiry: &Expiry,
+    expiry: &ExpiryArgs,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
@@ -110,10 +110,10 @@ fn range(args: &Args, cf: &ColumnFamily, scan: &Scan) -> Result<Range, Failure> 
 }
 
 /// The key range of a verb: from, to.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+type VerbRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Returns the key range of the command line.
-pub(crate) fn bounds(args: &Args, span: &Span) -> Result<Bounds, Failure> {
+pub(crate) fn bounds(args: &Args, span: &Span) -> Result<VerbRange, Failure> {
     let from = span.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
     let to = span.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;
     Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))

@@ -28,7 +28,7 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
     let (target, operation) = pair(&who, &register.pair)?;
     let options = chosen(register, &target, operation);
     let is_new = who.register_with(&target, operation, options)?;
-    let row = Row::of(&who, &Registration { target, operation, options })?;
+    let row = RegistrationRow::of(&who, &Registration { target, operation, options })?;
     db.close()?;
     output.line(format!("{}\t{}", if is_new { "registered" } else { "changed" }, row.line()))?;
     let warning = operation.and_then(Operation::warning);
@@ -60,15 +60,15 @@ fn chosen(register: &Register, target: &Target, operation: Option<Operation>) ->
             _ => suited.scope,
         },
         mode: register.mode.map_or(suited.mode, |mode| match mode {
-            args::Mode::Sync => Mode::Sync,
-            args::Mode::Async => Mode::Async,
-            args::Mode::Deferred => Mode::Deferred,
+            args::ModeArg::Sync => Mode::Sync,
+            args::ModeArg::Async => Mode::Async,
+            args::ModeArg::Deferred => Mode::Deferred,
         }),
         values: register.values.map_or(suited.values, |values| match values {
-            args::Values::None => Values::None,
-            args::Values::New => Values::New,
-            args::Values::OldNew => Values::OldNew,
-            args::Values::Hash => Values::Hash,
+            args::ValuesArg::None => Values::None,
+            args::ValuesArg::New => Values::New,
+            args::ValuesArg::OldNew => Values::OldNew,
+            args::ValuesArg::Hash => Values::Hash,
         }),
         retention: register.retention.map(Duration::from_secs).or(suited.retention),
         history: register.history || suited.history,
@@ -93,7 +93,7 @@ pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Fa
     let db = open_to_read(args)?;
     let who = session(args, &db)?;
     for registration in who.registrations()? {
-        let row = Row::of(&who, &registration)?;
+        let row = RegistrationRow::of(&who, &registration)?;
         output.line(row.line())?;
         output.object(&Value::Object(row.json()))?;
     }
@@ -108,8 +108,8 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
     if known.watched_by.is_empty() && known.events.is_empty() && labels.is_none() {
         return Err(Failure::not_found(format!("{} is not watched, and nothing is logged of it", KeyText(&key))));
     }
-    let rows = known.watched_by.iter().map(|registration| Row::of(&who, registration));
-    let rows = rows.collect::<Result<Vec<Row>, Failure>>()?;
+    let rows = known.watched_by.iter().map(|registration| RegistrationRow::of(&who, registration));
+    let rows = rows.collect::<Result<Vec<RegistrationRow>, Failure>>()?;
     let events = events_json(&who, &known.events, output)?;
     output.line(format!("target\t{}", who.target_text(&known.target)?))?;
     for (name, text) in labels.iter().filter_map(Value::as_object).flatten() {
@@ -254,16 +254,16 @@ pub(crate) fn operation(who: &Session, name: &str) -> Result<Option<Operation>, 
 }
 
 /// A registration to be printed.
-struct Row {
+struct RegistrationRow {
     target: String,
     operation: String,
     options: RegisterOptions,
 }
 
-impl Row {
-    fn of(who: &Session, registration: &Registration) -> Result<Row, Failure> {
+impl RegistrationRow {
+    fn of(who: &Session, registration: &Registration) -> Result<RegistrationRow, Failure> {
         let operation = registration.operation.map_or(Ok(ANY.to_owned()), |operation| who.operation_name(operation))?;
-        Ok(Row { target: who.target_text(&registration.target)?, operation, options: registration.options })
+        Ok(RegistrationRow { target: who.target_text(&registration.target)?, operation, options: registration.options })
     }
 
     fn line(&self) -> String {

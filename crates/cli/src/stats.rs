@@ -26,9 +26,10 @@ pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> 
     let (db, dir) = (open_to_read(args)?, existing_store(args)?);
     let metrics = db.metrics();
     let users = users_families(&db);
-    let states = metrics.families.iter().map(|family| State::of(&db, family)).collect::<Result<Vec<_>, Failure>>()?;
-    let shown = |state: &&State| all || state.is_damaged() || users.contains(&state.metrics.name);
-    let mut states: Vec<State> = states.iter().filter(shown).cloned().collect();
+    let states =
+        metrics.families.iter().map(|family| FamilyStats::of(&db, family)).collect::<Result<Vec<_>, Failure>>()?;
+    let shown = |state: &&FamilyStats| all || state.is_damaged() || users.contains(&state.metrics.name);
+    let mut states: Vec<FamilyStats> = states.iter().filter(shown).cloned().collect();
     if rows {
         states.iter_mut().try_for_each(|state| state.count_rows(&db))?;
     }
@@ -51,7 +52,7 @@ pub(crate) fn families(args: &Args, all: bool, rows: bool, output: &mut Output) 
     let db = open_to_read(args)?;
     let users = users_families(&db);
     for family in db.metrics().families.iter().filter(|family| all || users.contains(&family.name)) {
-        let mut state = State::of(&db, family)?;
+        let mut state = FamilyStats::of(&db, family)?;
         if rows {
             state.count_rows(&db)?;
         }
@@ -70,7 +71,7 @@ fn users_families(db: &Db) -> HashSet<String> {
 
 /// A family: its metrics, and the damage recorded by the store.
 #[derive(Clone)]
-struct State {
+struct FamilyStats {
     metrics: FamilyMetrics,
     lost: Vec<Fence>,
     quarantined: Vec<u64>,
@@ -78,13 +79,13 @@ struct State {
     rows: Option<u64>,
 }
 
-impl State {
-    fn of(db: &Db, metrics: &FamilyMetrics) -> Result<State, Failure> {
+impl FamilyStats {
+    fn of(db: &Db, metrics: &FamilyMetrics) -> Result<FamilyStats, Failure> {
         // The store is open for reading, so this creates nothing.
         let cf: Option<ColumnFamily> = db.column_family(&metrics.name).ok();
         let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
         let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
-        Ok(State { metrics: metrics.clone(), lost, quarantined, rows: None })
+        Ok(FamilyStats { metrics: metrics.clone(), lost, quarantined, rows: None })
     }
 
     fn is_damaged(&self) -> bool {
@@ -138,7 +139,7 @@ fn range_json(range: &Fence, output: &Output) -> Value {
     })
 }
 
-fn print_family(state: &State, output: &mut Output) -> Result<(), Failure> {
+fn print_family(state: &FamilyStats, output: &mut Output) -> Result<(), Failure> {
     let FamilyMetrics { name, memtable_bytes, levels, values, .. } = &state.metrics;
     let rows = state.rows.map_or(String::new(), |rows| format!("  {}", counted(rows, "row", "rows")));
     output.line(format!("family {}{rows}", output.readable(name.as_bytes())))?;
@@ -177,7 +178,7 @@ fn print_store(metrics: &Metrics, files: &Files, output: &mut Output) -> Result<
 }
 
 /// Prints a line on damage, and the first lost ranges.
-fn print_damage(states: &[State], output: &mut Output) -> Result<(), Failure> {
+fn print_damage(states: &[FamilyStats], output: &mut Output) -> Result<(), Failure> {
     let lost: usize = states.iter().map(|state| state.lost.len()).sum();
     let quarantined: usize = states.iter().map(|state| state.quarantined.len()).sum();
     if lost + quarantined == 0 {

@@ -7,14 +7,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// One entry below the root.
-pub(crate) struct Entry {
+pub(crate) struct WalkedEntry {
     pub(crate) path: PathBuf,
     /// The path below the root, as raw bytes.
     pub(crate) name: Vec<u8>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WalkedKind,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum WalkedKind {
     File(Metadata),
     Directory(Metadata),
     Link,
@@ -25,31 +25,31 @@ pub(crate) enum Kind {
 }
 
 /// An iterator over a tree; a directory comes before its content.
-pub(crate) struct Walk {
+pub(crate) struct TreeWalk {
     root: PathBuf,
     /// Excluded directories, by device and inode.
     left_out: Vec<(u64, u64)>,
     /// The remaining entries of each directory on the current path, the next one last.
     pending: Vec<Vec<PathBuf>>,
-    failed: Option<Entry>,
+    failed: Option<WalkedEntry>,
 }
 
-impl Walk {
+impl TreeWalk {
     /// Starts a traversal below `root`, which must be a directory.
-    pub(crate) fn new(root: &Path) -> io::Result<Walk> {
-        Ok(Walk { root: root.to_owned(), left_out: Vec::new(), pending: vec![children(root)?], failed: None })
+    pub(crate) fn new(root: &Path) -> io::Result<TreeWalk> {
+        Ok(TreeWalk { root: root.to_owned(), left_out: Vec::new(), pending: vec![children(root)?], failed: None })
     }
 
     /// Excludes a directory if it exists, for instance the store itself.
-    pub(crate) fn leave_out(mut self, dir: &Path) -> Walk {
+    pub(crate) fn leave_out(mut self, dir: &Path) -> TreeWalk {
         self.left_out.extend(fs::metadata(dir).map(|metadata| (metadata.dev(), metadata.ino())));
         self
     }
 
-    fn entry(&mut self, path: PathBuf) -> Option<Entry> {
+    fn entry(&mut self, path: PathBuf) -> Option<WalkedEntry> {
         let name = path.strip_prefix(&self.root).unwrap_or(&path).as_os_str().as_bytes().to_vec();
         let kind = match fs::symlink_metadata(&path) {
-            Err(error) => Kind::Unreadable(error),
+            Err(error) => WalkedKind::Unreadable(error),
             Ok(metadata) if metadata.is_dir() => {
                 if self.left_out.contains(&(metadata.dev(), metadata.ino())) {
                     return None;
@@ -57,22 +57,22 @@ impl Walk {
                 match children(&path) {
                     Ok(children) => self.pending.push(children),
                     Err(error) => {
-                        let kind = Kind::Unreadable(error);
-                        self.failed = Some(Entry { path: path.clone(), name: name.clone(), kind });
+                        let kind = WalkedKind::Unreadable(error);
+                        self.failed = Some(WalkedEntry { path: path.clone(), name: name.clone(), kind });
                     }
                 }
-                Kind::Directory(metadata)
+                WalkedKind::Directory(metadata)
             }
             Ok(metadata) => kind(metadata),
         };
-        Some(Entry { path, name, kind })
+        Some(WalkedEntry { path, name, kind })
     }
 }
 
-impl Iterator for Walk {
-    type Item = Entry;
+impl Iterator for TreeWalk {
+    type Item = WalkedEntry;
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<WalkedEntry> {
         if let Some(failed) = self.failed.take() {
             return Some(failed);
         }
@@ -91,15 +91,15 @@ impl Iterator for Walk {
     }
 }
 
-fn kind(metadata: Metadata) -> Kind {
+fn kind(metadata: Metadata) -> WalkedKind {
     let file_type = metadata.file_type();
     match () {
-        () if file_type.is_file() => Kind::File(metadata),
-        () if file_type.is_symlink() => Kind::Link,
-        () if file_type.is_fifo() => Kind::Special("a pipe"),
-        () if file_type.is_socket() => Kind::Special("a socket"),
-        () if file_type.is_block_device() || file_type.is_char_device() => Kind::Special("a device"),
-        () => Kind::Special("not a file"),
+        () if file_type.is_file() => WalkedKind::File(metadata),
+        () if file_type.is_symlink() => WalkedKind::Link,
+        () if file_type.is_fifo() => WalkedKind::Special("a pipe"),
+        () if file_type.is_socket() => WalkedKind::Special("a socket"),
+        () if file_type.is_block_device() || file_type.is_char_device() => WalkedKind::Special("a device"),
+        () => WalkedKind::Special("not a file"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::declare::{destroy, getters};
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, peek, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
@@ -23,17 +23,17 @@ pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| peek(writes, |writes| writes.batch.store()));
+handle!(waxseal_batch_t => Mutex<CallerBatch>, HandleKind::Batch, "batch", |writes| peek(writes, |writes| writes.batch.store()));
 
 /// A batch, and the failure of a write that this layer rejected before the engine's batch saw it.
-pub(crate) struct Writes {
+pub(crate) struct CallerBatch {
     batch: Batch,
     refused: Option<Failure>,
 }
 
-impl From<Batch> for Writes {
-    fn from(batch: Batch) -> Writes {
-        Writes { batch, refused: None }
+impl From<Batch> for CallerBatch {
+    fn from(batch: Batch) -> CallerBatch {
+        CallerBatch { batch, refused: None }
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn add(
     family: *mut waxseal_family_t,
     write: impl FnOnce(&mut Batch, &ColumnFamily) -> Result<()>,
 ) -> Result<()> {
-    with_mut(batch.cast_const(), |writes: &mut Writes| {
+    with_mut(batch.cast_const(), |writes: &mut CallerBatch| {
         if let Some(failure) = &writes.refused {
             return Err(failure.clone());
         }
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn waxseal_batch_commit(
     let error = unsafe { out(error) };
     answer(error, || {
         let durability = self::durability(durability)?;
-        with_mut(batch.cast_const(), |Writes { batch, refused }: &mut Writes| match refused {
+        with_mut(batch.cast_const(), |CallerBatch { batch, refused }: &mut CallerBatch| match refused {
             Some(failure) => Err(failure.clone()),
             None => Ok(batch.commit(durability.unwrap_or(batch.durability()))?),
         })

@@ -3,7 +3,7 @@
 use crate::call::value_of;
 use crate::declare::destroy;
 use crate::failure::{Failure, Result};
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{Out, waxseal_slice_t};
 
 /// Bytes that the caller owns: a value that was read, a text. They do not depend on the store, are readable from any
@@ -12,7 +12,7 @@ pub struct waxseal_bytes_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_bytes_t => Box<[u8]>, Kind::Bytes, "bytes object");
+handle!(waxseal_bytes_t => Box<[u8]>, HandleKind::Bytes, "bytes object");
 
 /// Copies bytes for the caller. A zero byte, which the length does not count, follows them, so that text is a C string.
 pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {

@@ -11,25 +11,25 @@ use crate::failure::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK};
 use crate::order_failure::unwound;
 
 /// The result of a successful call, convertible to a status.
-pub(crate) trait Answer {
+pub(crate) trait IntoStatus {
     fn status(self) -> i32;
 }
 
-impl Answer for () {
+impl IntoStatus for () {
     fn status(self) -> i32 {
         WAXSEAL_OK
     }
 }
 
 /// True means found, false means not found.
-impl Answer for bool {
+impl IntoStatus for bool {
     fn status(self) -> i32 {
         if self { WAXSEAL_OK } else { WAXSEAL_NOT_FOUND }
     }
 }
 
 /// A status, returned unchanged.
-impl Answer for i32 {
+impl IntoStatus for i32 {
     fn status(self) -> i32 {
         self
     }
@@ -43,8 +43,8 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// Runs a call that has no error argument and returns only a status.
 #[inline]
-pub(crate) fn status_of<A: Answer>(call: impl FnOnce() -> Result<A>) -> i32 {
-    caught(call).map_or_else(|failure| failure.status(), Answer::status)
+pub(crate) fn status_of<A: IntoStatus>(call: impl FnOnce() -> Result<A>) -> i32 {
+    caught(call).map_or_else(|failure| failure.status(), IntoStatus::status)
 }
 
 /// Runs a call that returns a value; returns `otherwise` if it failed.

@@ -13,8 +13,8 @@ use crate::lent::{Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
 use crate::range::{bounds, waxseal_range_t};
 use crate::reentry::Caller;
-use crate::repair_source::{Handler, Source};
-use crate::report::{Found, waxseal_report_t};
+use crate::repair_source::{CallerSource, Handler};
+use crate::report::{ReportTexts, waxseal_report_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
 /// Runs a pass over an open store and hands the report to the caller.
@@ -28,13 +28,13 @@ fn look(
     let report = report.needed("report")?;
     let care = care_settings(options, pass)?;
     let found = with(db, |db| care.unless_interrupted(look(db, &care, &Caller::of(db.store()))))?;
-    report.set(issue(Found::from(found))?);
+    report.set(issue(ReportTexts::from(found))?);
     Ok(())
 }
 
 /// The callbacks that help a repair.
 struct Helpers {
-    source: Option<Source>,
+    source: Option<CallerSource>,
     handler: Option<Handler>,
 }
 
@@ -118,7 +118,7 @@ fn closed(
     let care = care_settings(options, pass)?;
     let (builder, caller) = configured(store_options, builder)?;
     let found = care.unless_interrupted(look(builder, &care, &caller))?;
-    report.set(issue(Found::from(found))?);
+    report.set(issue(ReportTexts::from(found))?);
     Ok(())
 }
 

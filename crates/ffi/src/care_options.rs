@@ -13,10 +13,10 @@ use crate::call::status_of;
 use crate::declare::{destroy, field, setters};
 use crate::error::{answer, create, waxseal_error_t};
 use crate::failure::{Failure, Result, WAXSEAL_INTERRUPTED};
-use crate::handle::{Kind, handle, with_mut};
+use crate::handle::{HandleKind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::reentry::Caller;
-use crate::repair_source::{Handler, Source, waxseal_handler_fn, waxseal_source_fn};
+use crate::repair_source::{CallerSource, Handler, waxseal_handler_fn, waxseal_source_fn};
 use crate::report::waxseal_resume_t;
 
 /// Progress of a pass over a store. Valid during the call only.
@@ -43,31 +43,31 @@ pub struct waxseal_care_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_care_options_t => Mutex<Care>, Kind::CareOptions, "care options object");
+handle!(waxseal_care_options_t => Mutex<Care>, HandleKind::CareOptions, "care options object");
 
 /// A callback and its context.
 #[derive(Clone, Copy)]
-pub(crate) struct Hook<F> {
+pub(crate) struct CareHook<F> {
     pub(crate) function: F,
     pub(crate) context: *mut c_void,
 }
 
 // SAFETY: the header requires that any thread may use the contexts of these options.
-unsafe impl<F: Send> Send for Hook<F> {}
+unsafe impl<F: Send> Send for CareHook<F> {}
 
 /// All options that were set.
 #[derive(Clone, Default)]
 pub(crate) struct Care {
     pub(crate) families: Option<Vec<String>>,
     pub(crate) stores: Option<Vec<StoreUid>>,
-    pub(crate) progress: Option<Hook<waxseal_progress_fn>>,
+    pub(crate) progress: Option<CareHook<waxseal_progress_fn>>,
     pub(crate) bytes_per_second: Option<u64>,
     pub(crate) most_bytes: Option<u64>,
     pub(crate) resume: Option<Token>,
     pub(crate) repair: Option<bool>,
     pub(crate) accept_loss: Option<bool>,
-    pub(crate) source: Option<Hook<waxseal_source_fn>>,
-    pub(crate) handler: Option<Hook<waxseal_handler_fn>>,
+    pub(crate) source: Option<CareHook<waxseal_source_fn>>,
+    pub(crate) handler: Option<CareHook<waxseal_handler_fn>>,
     pub(crate) max_retries: Option<u32>,
     pub(crate) trash: Option<PathBuf>,
     /// Set if the thread's interrupt function ended the pass.
@@ -123,7 +123,9 @@ impl Care {
             self.is_interrupted.set(true);
             return ControlFlow::Break(());
         }
-        let Some(Hook { function: Some(function), context }) = self.progress else { return ControlFlow::Continue(()) };
+        let Some(CareHook { function: Some(function), context }) = self.progress else {
+            return ControlFlow::Continue(());
+        };
         let Progress { done, total, found } = progress;
         let progress = waxseal_progress_t { done, total, found };
         // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
@@ -134,13 +136,13 @@ impl Care {
         }
     }
 
-    pub(crate) fn source(&self, caller: &Caller) -> Option<Source> {
-        let Hook { function, context } = self.source?;
-        Some(Source { caller: caller.clone(), function, context })
+    pub(crate) fn source(&self, caller: &Caller) -> Option<CallerSource> {
+        let CareHook { function, context } = self.source?;
+        Some(CallerSource { caller: caller.clone(), function, context })
     }
 
     pub(crate) fn handler(&self, caller: &Caller) -> Option<Handler> {
-        let Hook { function, context } = self.handler?;
+        let CareHook { function, context } = self.handler?;
         Some(Handler { caller: caller.clone(), function, context })
     }
 }
@@ -183,9 +185,9 @@ pub unsafe extern "C" fn waxseal_care_options_add_family(
     })
 }
 
-/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
-/// with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
-/// name.
+/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the
+/// refusal of a directory with files of several stores lists them. Files of stores that are not named are left alone.
+/// None named: the store that the surviving files name.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
 #[unsafe(no_mangle)]
@@ -213,7 +215,7 @@ setters! {
         options: *mut waxseal_care_options_t,
         progress: waxseal_progress_fn,
         context: *mut c_void,
-    ) => progress = Some(Hook { function: progress, context });
+    ) => progress = Some(CareHook { function: progress, context });
 
     /// Limits a scrub to this many bytes per second; 0, the default, means no limit.
     fn waxseal_care_options_set_bytes_per_second(options: *mut waxseal_care_options_t, bytes: u64) =>
@@ -255,7 +257,7 @@ setters! {
         options: *mut waxseal_care_options_t,
         source: waxseal_source_fn,
         context: *mut c_void,
-    ) => source = source.is_some().then_some(Hook { function: source, context });
+    ) => source = source.is_some().then_some(CareHook { function: source, context });
 
     /// Sets the callback that decides about each loss that no repair step could undo; null means
     /// `WAXSEAL_DECISION_QUARANTINE` for all losses.
@@ -263,7 +265,7 @@ setters! {
         options: *mut waxseal_care_options_t,
         handler: waxseal_handler_fn,
         context: *mut c_void,
-    ) => handler = handler.is_some().then_some(Hook { function: handler, context });
+    ) => handler = handler.is_some().then_some(CareHook { function: handler, context });
 
     /// Number of times the source is asked before a repair treats it as unavailable; 0, the default, means three times.
     fn waxseal_care_options_set_max_retries(options: *mut waxseal_care_options_t, retries: u32) =>

@@ -4,7 +4,7 @@ use face::{Builder, Db};
 
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{Result, WAXSEAL_CLOSED};
-use crate::handle::{Kind, handle, issue, take, with, with_failed};
+use crate::handle::{HandleKind, handle, issue, take, with, with_failed};
 use crate::lent::{Lent, Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
 use crate::order_failure::check_opening;
@@ -14,7 +14,7 @@ pub struct waxseal_db_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_db_t => Db, Kind::Store, "store", |db| Some(db.store()));
+handle!(waxseal_db_t => Db, HandleKind::Store, "store", |db| Some(db.store()));
 
 /// Opens the store that `builder` describes and hands it to the caller.
 fn open_by(

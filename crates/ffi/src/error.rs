@@ -7,10 +7,10 @@ use std::ffi::{CString, c_char};
 
 use face::{Damage, Verdict};
 
-use crate::call::{Answer, caught, status_of, value_of};
+use crate::call::{IntoStatus, caught, status_of, value_of};
 use crate::declare::{destroy, getters};
 use crate::failure::{Failure, Result, WAXSEAL_OK};
-use crate::handle::{Kind, end, handle, issue, take, with};
+use crate::handle::{HandleKind, end, handle, issue, take, with};
 use crate::lent::{Out, lent, out, waxseal_slice_t};
 
 /// The error is not about damage.
@@ -35,7 +35,7 @@ pub struct waxseal_error_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_error_t => Story, Kind::Error, "error");
+handle!(waxseal_error_t => Story, HandleKind::Error, "error");
 
 /// The content of an error object.
 pub(crate) struct Story {
@@ -98,7 +98,7 @@ pub(crate) fn fail(error: Out<'_, *mut waxseal_error_t>, failure: &Failure) -> i
 
 /// Runs a call. On failure its error is written to `error`, unless that is null.
 #[inline]
-pub(crate) fn answer<A: Answer>(error: Out<'_, *mut waxseal_error_t>, call: impl FnOnce() -> Result<A>) -> i32 {
+pub(crate) fn answer<A: IntoStatus>(error: Out<'_, *mut waxseal_error_t>, call: impl FnOnce() -> Result<A>) -> i32 {
     match caught(call) {
         Ok(answer) => answer.status(),
         Err(failure) => fail(error, &failure),

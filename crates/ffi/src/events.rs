@@ -8,7 +8,7 @@ use face::registry::{Event, Step};
 use crate::declare::{destroy, finders, getters, mirror};
 use crate::failure::Result;
 use crate::fields::{Flat, WAXSEAL_FIELD_NUMBERS, flat};
-use crate::handle::{Kind, handle, issue};
+use crate::handle::{HandleKind, handle, issue};
 use crate::lent::{Out, waxseal_slice_t};
 
 /// Events, in the order documented for the call that returned them. They do not depend on the store, are readable from
@@ -17,14 +17,14 @@ pub struct waxseal_events_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_events_t => Arc<Events>, Kind::Events, "list of events");
+handle!(waxseal_events_t => Arc<Events>, HandleKind::Events, "list of events");
 
 mirror! {
     /// One event: an operation on a target. Its slices are valid until its list is destroyed.
-    pub struct waxseal_event_t of |row: &Row| {
+    pub struct waxseal_event_t of |row: &EventRow| {
         /// The target in its short form: `users.john`.
         pub target: waxseal_slice_t = waxseal_slice_t::text(&row.target),
-        /// The name of the operation: `Row.Update`.
+        /// The name of the operation: `EventRow.Update`.
         pub operation: waxseal_slice_t = waxseal_slice_t::text(&row.operation),
         /// The name of the session that performed it; `-` for the unnamed session.
         pub client: waxseal_slice_t = waxseal_slice_t::text(&row.client),
@@ -62,13 +62,13 @@ mirror! {
 /// Events in the form that C reads.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    rows: Vec<Row>,
+    rows: Vec<EventRow>,
     /// The start of the next page; empty if this is the last one.
     next: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct EventRow {
     target: String,
     operation: String,
     client: String,
@@ -79,10 +79,10 @@ pub(crate) struct Row {
     fields: Vec<Flat>,
 }
 
-impl Row {
-    fn of(session: &Session, event: &Event, back: usize) -> face::Result<Row> {
+impl EventRow {
+    fn of(session: &Session, event: &Event, back: usize) -> face::Result<EventRow> {
         let key = &event.key;
-        Ok(Row {
+        Ok(EventRow {
             target: session.target_text(&key.target)?,
             operation: session.operation_name(key.operation)?,
             client: key.client.clone(),
@@ -98,13 +98,14 @@ impl Row {
 impl Events {
     /// Converts events, with the names of the session's store.
     pub(crate) fn of(session: &Session, events: &[Event], next: Option<Vec<u8>>) -> face::Result<Events> {
-        let rows = events.iter().map(|event| Row::of(session, event, 0)).collect::<face::Result<_>>()?;
+        let rows = events.iter().map(|event| EventRow::of(session, event, 0)).collect::<face::Result<_>>()?;
         Ok(Events { rows, next: next.unwrap_or_default() })
     }
 
     /// Converts the steps of a lineage.
     pub(crate) fn of_steps(session: &Session, steps: &[Step]) -> face::Result<Events> {
-        let rows = steps.iter().map(|step| Row::of(session, &step.event, step.back)).collect::<face::Result<_>>()?;
+        let rows =
+            steps.iter().map(|step| EventRow::of(session, &step.event, step.back)).collect::<face::Result<_>>()?;
         Ok(Events { rows, next: Vec::new() })
     }
 

@@ -11,9 +11,9 @@ use crate::declare::{destroy, field, mirror, setters};
 use crate::error::{answer, create, waxseal_error_t};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, with, with_mut};
+use crate::handle::{HandleKind, handle, with, with_mut};
 use crate::lent::{lent, lent_slices, out, waxseal_slice_t};
-use crate::range::{Bounds, bounds, waxseal_range_t};
+use crate::range::{CallerBounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
 /// Exports no metadata. A record with an expiry time is refused, as by every policy without seals: the receiver would
@@ -45,7 +45,7 @@ pub struct waxseal_export_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_export_options_t => Mutex<Leaving>, Kind::ExportOptions, "export options object");
+handle!(waxseal_export_options_t => Mutex<Leaving>, HandleKind::ExportOptions, "export options object");
 
 /// All options that were set.
 #[derive(Clone, Default)]
@@ -53,7 +53,7 @@ pub(crate) struct Leaving {
     /// `None` until the caller chooses one.
     policy: Option<i32>,
     allowed: Vec<u16>,
-    ranges: Vec<Bounds>,
+    ranges: Vec<CallerBounds>,
     all_versions: bool,
     seqno: Option<u64>,
 }

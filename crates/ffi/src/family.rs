@@ -7,7 +7,7 @@ use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::{answer, waxseal_error_t};
 use crate::family_options::{family_settings, waxseal_family_options_t};
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{lent, out};
 use crate::options::verify;
 use crate::range::{bounds, waxseal_range_t};
@@ -18,7 +18,7 @@ pub struct waxseal_family_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_family_t => ColumnFamily, Kind::Family, "column family", |family| Some(family.store()));
+handle!(waxseal_family_t => ColumnFamily, HandleKind::Family, "column family", |family| Some(family.store()));
 
 /// Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store
 /// opened read-only, an unknown name is `WAXSEAL_INVALID`.

@@ -8,7 +8,7 @@ use face::{CfOptions, SealLayout, StoreId};
 use crate::declare::{destroy, field, setters};
 use crate::error::{answer, create, waxseal_error_t};
 use crate::failure::{Failure, Result};
-use crate::handle::{Kind, handle, with_mut};
+use crate::handle::{HandleKind, handle, with_mut};
 use crate::key_order::Given;
 use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
@@ -28,7 +28,7 @@ pub struct waxseal_family_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_family_options_t => Mutex<FamilyOptions>, Kind::FamilyOptions, "family options object");
+handle!(waxseal_family_options_t => Mutex<FamilyOptions>, HandleKind::FamilyOptions, "family options object");
 
 /// The options that were set, and the comparator if the order is not bytewise.
 #[derive(Clone, Default)]

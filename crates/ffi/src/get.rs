@@ -8,7 +8,7 @@ use crate::declare::{destroy, getters};
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
 use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
@@ -131,7 +131,7 @@ pub struct waxseal_values_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_values_t => Vec<Option<Slice>>, Kind::Values, "values object");
+handle!(waxseal_values_t => Vec<Option<Slice>>, HandleKind::Values, "values object");
 
 /// Returns copies of the values of `count` keys, all read at one point in time. A null `snapshot` reads the current
 /// state.

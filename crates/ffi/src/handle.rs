@@ -22,7 +22,7 @@ use arc_swap::ArcSwapOption;
 use face::StoreId;
 
 use crate::failure::{Failure, Result};
-use crate::order_failure::{Watch, check};
+use crate::order_failure::{OrderGuard, check};
 use crate::reentry::{is_inside, refuse_reentry};
 
 const PLACE_BITS: u32 = 28;
@@ -41,7 +41,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// The kinds of handles, by the number encoded in the handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum HandleKind {
     Error = 1,
     Bytes,
     Options,
@@ -69,11 +69,11 @@ pub(crate) enum Kind {
     Cases,
 }
 
-impl Kind {
+impl HandleKind {
     /// True for results of calls, which are created, read a few times and destroyed. All other objects are looked up
     /// many times.
     fn is_answer(self) -> bool {
-        use Kind::{Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values};
+        use HandleKind::{Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values};
         matches!(self, Bytes | Cases | Error | Events | Explanation | Fences | Registrations | Report | Tables | Values)
     }
 }
@@ -85,7 +85,7 @@ pub(crate) trait Handle: Sized + 'static {
     /// The name of the type in messages.
     const NAME: &'static str;
     /// The table of its objects.
-    fn table() -> &'static Table<Self::Object>;
+    fn table() -> &'static HandleTable<Self::Object>;
     /// Returns the store that an object belongs to, if any: the object may not be used inside a callback of that store.
     fn store(_object: &Self::Object) -> Option<StoreId> {
         None
@@ -99,8 +99,8 @@ macro_rules! handle {
         impl $crate::handle::Handle for $type {
             type Object = $object;
             const NAME: &'static str = $name;
-            fn table() -> &'static $crate::handle::Table<$object> {
-                static TABLE: $crate::handle::Table<$object> = $crate::handle::Table::new($kind);
+            fn table() -> &'static $crate::handle::HandleTable<$object> {
+                static TABLE: $crate::handle::HandleTable<$object> = $crate::handle::HandleTable::new($kind);
                 &TABLE
             }
             $(
@@ -126,7 +126,7 @@ pub(crate) fn issue<H: Handle>(object: H::Object) -> Result<*mut H> {
 #[inline]
 pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     with_failed(handle, |object| {
-        let watch = Watch(|| H::store(object));
+        let watch = OrderGuard(|| H::store(object));
         check(&watch.0)?;
         let outcome = call(object);
         check(&watch.0)?;
@@ -138,7 +138,7 @@ pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object)
 #[inline]
 pub(crate) fn with_failed<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     let bits = handle.addr() as u64;
-    let lend = |entry: &Entry<H::Object>| {
+    let lend = |entry: &HandleEntry<H::Object>| {
         if is_inside() {
             refuse_reentry(H::store(&entry.object))?;
         }
@@ -178,7 +178,7 @@ pub(crate) fn end<H: Handle>(handle: *const H) -> Result<()> {
 }
 
 /// Destroys a handle and returns its object, which other threads may still use.
-pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<Entry<H::Object>>> {
+pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<HandleEntry<H::Object>>> {
     let bits = handle.addr() as u64;
     let entry = H::table().remove(bits).ok_or_else(|| not_alive::<H>(bits))?;
     LIVE.fetch_sub(1, Ordering::Relaxed);
@@ -207,55 +207,59 @@ pub extern "C" fn waxseal_live_handles() -> usize {
 }
 
 /// An object with its handle; a lookup compares the handle to detect a reused slot.
-pub(crate) struct Entry<T> {
+pub(crate) struct HandleEntry<T> {
     handle: u64,
     pub(crate) object: T,
 }
 
 /// The content of a slot.
-enum Held<T> {
+enum SlotContent<T> {
     /// Lookups write no memory that threads share; filling and emptying the slot costs a few hundred nanoseconds each.
-    Shared(ArcSwapOption<Entry<T>>),
+    Shared(ArcSwapOption<HandleEntry<T>>),
     /// Filled, emptied and looked up under a lock of the slot, which is released before the found object is used.
-    Answer(Mutex<Option<Arc<Entry<T>>>>),
+    Answer(Mutex<Option<Arc<HandleEntry<T>>>>),
 }
 
-impl<T> Held<T> {
-    fn nothing(kind: Kind) -> Held<T> {
-        if kind.is_answer() { Held::Answer(Mutex::new(None)) } else { Held::Shared(ArcSwapOption::empty()) }
+impl<T> SlotContent<T> {
+    fn nothing(kind: HandleKind) -> SlotContent<T> {
+        if kind.is_answer() {
+            SlotContent::Answer(Mutex::new(None))
+        } else {
+            SlotContent::Shared(ArcSwapOption::empty())
+        }
     }
 
     /// Returns the result of `call` for the entry with this handle, or of `missing` if the slot does not hold it.
     #[inline]
-    fn find<R>(&self, handle: u64, call: impl FnOnce(&Entry<T>) -> R, missing: impl FnOnce() -> R) -> R {
+    fn find<R>(&self, handle: u64, call: impl FnOnce(&HandleEntry<T>) -> R, missing: impl FnOnce() -> R) -> R {
         match self {
-            Held::Shared(held) => match &*held.load() {
+            SlotContent::Shared(held) => match &*held.load() {
                 Some(entry) if entry.handle == handle => call(entry),
                 _ => missing(),
             },
-            Held::Answer(held) => {
+            SlotContent::Answer(held) => {
                 let entry = locked(held).as_ref().filter(|entry| entry.handle == handle).cloned();
                 entry.map_or_else(missing, |entry| call(&entry))
             }
         }
     }
 
-    fn fill(&self, entry: Arc<Entry<T>>) {
+    fn fill(&self, entry: Arc<HandleEntry<T>>) {
         match self {
-            Held::Shared(held) => held.store(Some(entry)),
-            Held::Answer(held) => *locked(held) = Some(entry),
+            SlotContent::Shared(held) => held.store(Some(entry)),
+            SlotContent::Answer(held) => *locked(held) = Some(entry),
         }
     }
 
     /// Removes the entry with this handle; `None` if the slot does not hold it, or another thread removed it.
-    fn take(&self, handle: u64) -> Option<Arc<Entry<T>>> {
+    fn take(&self, handle: u64) -> Option<Arc<HandleEntry<T>>> {
         match self {
-            Held::Shared(held) => {
+            SlotContent::Shared(held) => {
                 let entry = held.load_full().filter(|entry| entry.handle == handle)?;
                 let before = held.compare_and_swap(&entry, None);
                 before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &entry)).then_some(entry)
             }
-            Held::Answer(held) => locked(held).take_if(|entry| entry.handle == handle),
+            SlotContent::Answer(held) => locked(held).take_if(|entry| entry.handle == handle),
         }
     }
 }
@@ -267,15 +271,15 @@ fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A slot of a table.
 struct Slot<T> {
-    held: Held<T>,
+    held: SlotContent<T>,
     generation: AtomicU64,
     /// The next free slot on the stack of free slots, plus one.
     below: AtomicU32,
 }
 
 /// All objects of one kind.
-pub(crate) struct Table<T> {
-    kind: Kind,
+pub(crate) struct HandleTable<T> {
+    kind: HandleKind,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     /// Slots from here on were never used.
     fresh: AtomicU32,
@@ -283,9 +287,14 @@ pub(crate) struct Table<T> {
     free: AtomicU64,
 }
 
-impl<T> Table<T> {
-    pub(crate) const fn new(kind: Kind) -> Table<T> {
-        Table { kind, chunks: [const { OnceLock::new() }; CHUNKS], fresh: AtomicU32::new(0), free: AtomicU64::new(0) }
+impl<T> HandleTable<T> {
+    pub(crate) const fn new(kind: HandleKind) -> HandleTable<T> {
+        HandleTable {
+            kind,
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            fresh: AtomicU32::new(0),
+            free: AtomicU64::new(0),
+        }
     }
 
     /// Returns the handle; `None` if all slots are used.
@@ -294,12 +303,12 @@ impl<T> Table<T> {
         let slot = self.slot(place)?;
         let generation = slot.generation.load(Ordering::Acquire);
         let handle = (self.kind as u64) << KIND_SHIFT | generation << PLACE_BITS | u64::from(place);
-        slot.held.fill(Arc::new(Entry { handle, object }));
+        slot.held.fill(Arc::new(HandleEntry { handle, object }));
         Some(handle)
     }
 
     /// Removes the entry of a handle; `None` if the handle finds nothing, or another thread removed it.
-    fn remove(&self, handle: u64) -> Option<Arc<Entry<T>>> {
+    fn remove(&self, handle: u64) -> Option<Arc<HandleEntry<T>>> {
         let slot = self.slot_of(handle)?;
         let entry = slot.held.take(handle)?;
         // This thread alone owns the slot until it is pushed.
@@ -323,8 +332,11 @@ impl<T> Table<T> {
     fn slot(&self, place: u32) -> Option<&Slot<T>> {
         let (chunk, offset) = split(place);
         let slots = self.chunks.get(chunk)?.get_or_init(|| {
-            let new =
-                |_| Slot { held: Held::nothing(self.kind), generation: AtomicU64::new(0), below: AtomicU32::new(0) };
+            let new = |_| Slot {
+                held: SlotContent::nothing(self.kind),
+                generation: AtomicU64::new(0),
+                below: AtomicU32::new(0),
+            };
             (0..FIRST_CHUNK << chunk).map(new).collect()
         });
         slots.get(offset)
@@ -379,11 +391,11 @@ mod tests {
 
     use super::*;
 
-    impl<T> Held<T> {
+    impl<T> SlotContent<T> {
         fn is_filled(&self) -> bool {
             match self {
-                Held::Shared(held) => held.load().is_some(),
-                Held::Answer(held) => locked(held).is_some(),
+                SlotContent::Shared(held) => held.load().is_some(),
+                SlotContent::Answer(held) => locked(held).is_some(),
             }
         }
     }
@@ -404,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_place_is_used_again_under_another_handle() {
-        let table: Table<u32> = Table::new(Kind::Values);
+        let table: HandleTable<u32> = HandleTable::new(HandleKind::Values);
         let first = table.insert(1).unwrap();
         assert_eq!(table.remove(first).unwrap().object, 1);
         assert!(table.remove(first).is_none());
@@ -417,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_place_that_used_up_its_generations_rests() {
-        let table: Table<u32> = Table::new(Kind::Values);
+        let table: HandleTable<u32> = HandleTable::new(HandleKind::Values);
         let first = table.insert(1).unwrap();
         let slot = table.slot_of(first).unwrap();
         slot.generation.store(LAST_GENERATION, Ordering::Relaxed);
@@ -431,18 +443,18 @@ mod tests {
         let local = 7;
         let address = ptr::from_ref(&local).addr() as u64;
         assert_eq!(address >> KIND_SHIFT, 0);
-        assert!(Kind::Error as u64 > 0);
+        assert!(HandleKind::Error as u64 > 0);
     }
 
     /// Threads destroy each other's handles while a third looks them up: each object is destroyed once, and found
     /// complete or not at all.
     #[test]
     fn each_object_is_ended_once() {
-        each_is_ended_once(Table::new(Kind::Values));
-        each_is_ended_once(Table::new(Kind::Family));
+        each_is_ended_once(HandleTable::new(HandleKind::Values));
+        each_is_ended_once(HandleTable::new(HandleKind::Family));
     }
 
-    fn each_is_ended_once(table: Table<[u64; 4]>) {
+    fn each_is_ended_once(table: HandleTable<[u64; 4]>) {
         const OBJECTS: u64 = 20_000;
         let (newest, done) = (AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -461,7 +473,8 @@ mod tests {
                 while !done.load(Ordering::Acquire) {
                     let handle = newest.load(Ordering::Acquire);
                     if let Some(slot) = table.slot_of(handle) {
-                        let whole = |entry: &Entry<[u64; 4]>| entry.object.iter().all(|word| *word == entry.object[0]);
+                        let whole =
+                            |entry: &HandleEntry<[u64; 4]>| entry.object.iter().all(|word| *word == entry.object[0]);
                         assert!(slot.held.find(handle, whole, || true));
                     }
                 }

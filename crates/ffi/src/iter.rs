@@ -12,9 +12,9 @@ use crate::declare::{destroy, field, getters, setters};
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, peek, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
-use crate::range::{Bounds, bounds, waxseal_range_t};
+use crate::range::{CallerBounds, bounds, waxseal_range_t};
 use crate::snapshot::waxseal_snapshot_t;
 
 /// A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
@@ -66,11 +66,11 @@ pub(crate) struct Iter {
     keys_only: bool,
 }
 
-handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| peek(iter, |iter| iter.cursor.store()));
+handle!(waxseal_iter_t => Mutex<Iter>, HandleKind::Iterator, "iterator", |iter| peek(iter, |iter| iter.cursor.store()));
 
 /// The direction of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum StepDirection {
     On,
     Back,
 }
@@ -99,7 +99,7 @@ impl Iter {
 
     /// Steps to the next or the previous record. True if there is one.
     #[inline]
-    fn step(&mut self, way: Way) -> Result<bool> {
+    fn step(&mut self, way: StepDirection) -> Result<bool> {
         if let Some(failure) = self.waiting.take() {
             return Err(failure);
         }
@@ -108,16 +108,16 @@ impl Iter {
         }
         let is_new = std::mem::take(&mut self.is_new);
         match (way, is_new) {
-            (Way::On, false) => self.cursor.next()?,
-            (Way::Back, false) => self.cursor.prev()?,
-            (Way::On, true) => self.cursor.first()?,
-            (Way::Back, true) => self.cursor.last()?,
+            (StepDirection::On, false) => self.cursor.next()?,
+            (StepDirection::Back, false) => self.cursor.prev()?,
+            (StepDirection::On, true) => self.cursor.first()?,
+            (StepDirection::Back, true) => self.cursor.last()?,
         }
         Ok(self.cursor.valid())
     }
 
     /// Steps up to `max_rows` times and packs the rows, until the buffer holds `max_bytes`. True if it holds a row.
-    fn pack(&mut self, way: Way, max_rows: usize, max_bytes: usize) -> Result<bool> {
+    fn pack(&mut self, way: StepDirection, max_rows: usize, max_bytes: usize) -> Result<bool> {
         self.data.clear();
         self.offsets.clear();
         self.offsets.push(0);
@@ -167,7 +167,7 @@ impl Iter {
 fn create(
     family: *const waxseal_family_t,
     snapshot: *const waxseal_snapshot_t,
-    range: Bounds,
+    range: CallerBounds,
     iter: Out<'_, *mut waxseal_iter_t>,
 ) -> Result<()> {
     let iter = iter.needed("iterator")?;
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn waxseal_iter_next(
 ) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.step(Way::On)))
+    answer(error, || moved(iter, row, |iter| iter.step(StepDirection::On)))
 }
 
 /// Moves to the previous record, or a new iterator to the last one. `WAXSEAL_NOT_FOUND` if no such record exists;
@@ -344,7 +344,7 @@ pub unsafe extern "C" fn waxseal_iter_prev(
 ) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.step(Way::Back)))
+    answer(error, || moved(iter, row, |iter| iter.step(StepDirection::Back)))
 }
 
 /// Returns the rows of up to `max_rows` calls of `waxseal_iter_next`, packed in one buffer. A batch ends once it holds
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn waxseal_iter_next_rows(
 ) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let (rows, error) = unsafe { (out(rows), out(error)) };
-    answer(error, || packed(iter, Way::On, max_rows, max_bytes, rows))
+    answer(error, || packed(iter, StepDirection::On, max_rows, max_bytes, rows))
 }
 
 setters! {
@@ -393,12 +393,12 @@ pub unsafe extern "C" fn waxseal_iter_prev_rows(
 ) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let (rows, error) = unsafe { (out(rows), out(error)) };
-    answer(error, || packed(iter, Way::Back, max_rows, max_bytes, rows))
+    answer(error, || packed(iter, StepDirection::Back, max_rows, max_bytes, rows))
 }
 
 fn packed(
     iter: *mut waxseal_iter_t,
-    way: Way,
+    way: StepDirection,
     max_rows: usize,
     max_bytes: usize,
     rows: Out<'_, waxseal_rows_t>,
@@ -482,7 +482,7 @@ mod tests {
         for row in [&a, &b] {
             family.put(&row[..1], &row[1..]).unwrap();
         }
-        for (way, rows) in [(Way::On, [&a[..], &b]), (Way::Back, [&b[..], &a])] {
+        for (way, rows) in [(StepDirection::On, [&a[..], &b]), (StepDirection::Back, [&b[..], &a])] {
             let mut iter = Iter::new(family.cursor());
             assert!(iter.step(way).unwrap());
             MOST.set(1000);

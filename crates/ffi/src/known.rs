@@ -11,7 +11,7 @@ use crate::error::{answer, waxseal_error_t};
 use crate::events::{Events, give, waxseal_events_t};
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::registry::{Registrations, waxseal_registrations_t};
 use crate::seal::waxseal_seal_t;
@@ -88,7 +88,7 @@ pub struct waxseal_explanation_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_explanation_t => Explained, Kind::Explanation, "explanation");
+handle!(waxseal_explanation_t => Explained, HandleKind::Explanation, "explanation");
 
 /// The content of an explanation. Its slices are valid until the explanation is destroyed.
 #[repr(C)]

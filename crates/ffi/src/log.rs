@@ -11,7 +11,7 @@ use crate::error::{answer, waxseal_error_t};
 use crate::events::{Events, waxseal_events_t};
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, with, with_mut};
 use crate::lent::{lent, out};
 use crate::range::{bounds, waxseal_range_t};
 use crate::registry::{named, pair};
@@ -191,10 +191,10 @@ pub struct waxseal_query_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_query_t => Mutex<Asked>, Kind::Query, "query");
+handle!(waxseal_query_t => Mutex<QueryParts>, HandleKind::Query, "query");
 
 /// The parameters of a query. Target and operation are text until a store resolves them.
-pub(crate) struct Asked {
+pub(crate) struct QueryParts {
     target: String,
     operation: String,
     below: bool,
@@ -204,10 +204,10 @@ pub(crate) struct Asked {
     paging: Paging,
 }
 
-impl Asked {
+impl QueryParts {
     fn query(&self, who: &face::Session) -> Result<Query> {
         let (target, operation) = named(who, &self.target, &self.operation)?;
-        let Asked { below, from, to, ref client, .. } = *self;
+        let QueryParts { below, from, to, ref client, .. } = *self;
         Ok(Query { target, below, operation, from, to, client: client.clone() })
     }
 }
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn waxseal_query_create(
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(query), out(error)) };
     answer(error, || {
         let query = query.needed("query")?;
-        let asked = Asked {
+        let asked = QueryParts {
             target: target.text("target")?.to_owned(),
             operation: operation.text("operation")?.to_owned(),
             below: false,
@@ -245,8 +245,8 @@ pub unsafe extern "C" fn waxseal_query_create(
 }
 
 /// Changes a parameter.
-fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> Result<()> {
-    with_mut(query.cast_const(), |asked: &mut Asked| {
+fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut QueryParts)) -> Result<()> {
+    with_mut(query.cast_const(), |asked: &mut QueryParts| {
         turn(asked);
         Ok(())
     })
@@ -327,7 +327,8 @@ pub unsafe extern "C" fn waxseal_query_run(
     answer(error, || {
         let events = events.needed("events")?;
         with(session, |who| {
-            let (query, paging) = with_mut(query, |asked: &mut Asked| Ok((asked.query(who)?, asked.paging.clone())))?;
+            let (query, paging) =
+                with_mut(query, |asked: &mut QueryParts| Ok((asked.query(who)?, asked.paging.clone())))?;
             let page = match snapshot.is_null() {
                 true => who.log_query(&query, &paging)?,
                 false => with(snapshot, |snapshot| Ok(who.log_query_at(&query, &paging, snapshot)?))?,
@@ -351,7 +352,7 @@ pub unsafe extern "C" fn waxseal_query_delete(
     let (deleted, error) = unsafe { (out(deleted), out(error)) };
     answer(error, || {
         with(session, |who| {
-            let query = with_mut(query, |asked: &mut Asked| asked.query(who))?;
+            let query = with_mut(query, |asked: &mut QueryParts| asked.query(who))?;
             deleted.set(who.log_delete(&query)?);
             Ok(())
         })

@@ -13,7 +13,7 @@ use crate::declare::destroy;
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::Failure;
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, handle, issue, peek, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
 use crate::range::{bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
@@ -203,12 +203,12 @@ pub struct waxseal_meta_iter_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_meta_iter_t => Mutex<Entries>, Kind::MetaIter, "iterator of entries", |entries| {
+handle!(waxseal_meta_iter_t => Mutex<EntryIterator>, HandleKind::MetaIter, "iterator of entries", |entries| {
     peek(entries, |entries| entries.family.store())
 });
 
 /// An iterator over entries, and the entry that it lends.
-pub(crate) struct Entries {
+pub(crate) struct EntryIterator {
     family: ColumnFamily,
     provider: u16,
     iter: MetaIter,
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn waxseal_meta_iter_create(
         let place = iter.needed("iterator")?;
         let entries = with(family, |family| {
             let iter = family.iter_meta(range?, provider)?;
-            Ok(Entries { family: family.clone(), provider, iter, stands: None })
+            Ok(EntryIterator { family: family.clone(), provider, iter, stands: None })
         })?;
         place.set(issue(Mutex::new(entries))?);
         Ok(())
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn waxseal_meta_iter_next(
     // SAFETY: the header asks that outputs be null or writable.
     let (key, entry, error) = unsafe { (out(key), out(entry), out(error)) };
     answer(error, || {
-        with_mut(iter.cast_const(), |entries: &mut Entries| {
+        with_mut(iter.cast_const(), |entries: &mut EntryIterator| {
             entries.stands = None;
             entries.family.check()?;
             let Some(next) = entries.iter.next() else { return Ok(false) };

@@ -8,7 +8,7 @@ use crate::call::status_of;
 use crate::declare::{destroy, setters};
 use crate::error::create;
 use crate::failure::{Failure, Result};
-use crate::handle::{Kind, handle, with_mut};
+use crate::handle::{HandleKind, handle, with_mut};
 use crate::reentry::Caller;
 
 /// The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
@@ -44,15 +44,15 @@ pub struct waxseal_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_options_t => Mutex<Options>, Kind::Options, "options object");
+handle!(waxseal_options_t => Mutex<Options>, HandleKind::Options, "options object");
 
 /// One option: how it changes the builder of a store, which may call callbacks.
-type Step = Box<dyn Fn(Builder, &Caller) -> Builder + Send>;
+type OptionStep = Box<dyn Fn(Builder, &Caller) -> Builder + Send>;
 
 /// All options that were set, in order.
 #[derive(Default)]
 pub(crate) struct Options {
-    steps: Vec<Step>,
+    steps: Vec<OptionStep>,
 }
 
 impl Options {

@@ -60,9 +60,9 @@ thread_local! {
 
 /// Guards a call on an object of a store. If the call panics in a store whose comparator has failed, the comparator is
 /// the reason: the consequences of a wrong order are not a bug of the library.
-pub(crate) struct Watch<F: Fn() -> Option<StoreId>>(pub(crate) F);
+pub(crate) struct OrderGuard<F: Fn() -> Option<StoreId>>(pub(crate) F);
 
-impl<F: Fn() -> Option<StoreId>> Drop for Watch<F> {
+impl<F: Fn() -> Option<StoreId>> Drop for OrderGuard<F> {
     fn drop(&mut self) {
         if std::thread::panicking()
             && let Err(failure) = check(&self.0)

@@ -12,7 +12,7 @@ use crate::callback::{Context, ask, waxseal_destroy_fn};
 use crate::declare::{destroy, field, setters};
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{WAXSEAL_NOT_FOUND, failed};
-use crate::handle::{Kind, handle, issue, with_mut};
+use crate::handle::{HandleKind, handle, issue, with_mut};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::options::{set_calling, waxseal_options_t};
 use crate::reentry::Caller;
@@ -114,11 +114,11 @@ pub struct waxseal_provider_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_provider_t => Mutex<Keeping>, Kind::Provider, "provider");
+handle!(waxseal_provider_t => Mutex<CallerProvider>, HandleKind::Provider, "provider");
 
 /// A provider that a caller supplied, for any number of stores.
 #[derive(Clone)]
-pub(crate) struct Keeping {
+pub(crate) struct CallerProvider {
     descriptor: Descriptor,
     wants: Wants,
     context: Arc<Context>,
@@ -131,7 +131,7 @@ pub(crate) struct Keeping {
 /// The provider of one store.
 pub(crate) struct KeepingOf {
     pub(crate) caller: Caller,
-    pub(crate) keeping: Keeping,
+    pub(crate) keeping: CallerProvider,
 }
 
 impl KeepingOf {
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn waxseal_provider_create(
         let provider = provider.needed("provider")?;
         let descriptor = Descriptor::new(id, name.text("name")?);
         descriptor.validate()?;
-        let keeping = Keeping {
+        let keeping = CallerProvider {
             descriptor,
             wants: Wants::default(),
             context,
@@ -297,9 +297,9 @@ pub unsafe extern "C" fn waxseal_provider_create(
 }
 
 /// Changes a setting of a provider.
-fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut Keeping)) -> i32 {
+fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut CallerProvider)) -> i32 {
     status_of(|| {
-        with_mut(provider.cast_const(), |keeping: &mut Keeping| {
+        with_mut(provider.cast_const(), |keeping: &mut CallerProvider| {
             change(keeping);
             Ok(())
         })
@@ -388,7 +388,7 @@ pub extern "C" fn waxseal_options_add_provider(
     provider: *const waxseal_provider_t,
 ) -> i32 {
     status_of(|| {
-        let keeping = with_mut(provider, |keeping: &mut Keeping| Ok(keeping.clone()))?;
+        let keeping = with_mut(provider, |keeping: &mut CallerProvider| Ok(keeping.clone()))?;
         set_calling(options, move |builder, caller| {
             builder.provider(Arc::new(KeepingOf { caller: caller.clone(), keeping: keeping.clone() }))
         })

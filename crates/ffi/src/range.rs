@@ -36,13 +36,13 @@ pub struct waxseal_range_t {
 }
 
 /// Bounds in the form of the Rust API.
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type CallerBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Converts a caller's range.
 ///
 /// # Safety
 /// `range` is null, or readable together with its keys.
-pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<Bounds> {
+pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<CallerBounds> {
     if range.is_null() {
         return Ok((Bound::Unbounded, Bound::Unbounded));
     }

@@ -10,7 +10,7 @@ use face::registry::{Mode, Operation, RegisterOptions, Registration, Scope, Targ
 use crate::declare::{destroy, field, finders, getters, mirror, setters};
 use crate::error::{answer, create, waxseal_error_t};
 use crate::failure::{Failure, Result};
-use crate::handle::{Kind, handle, issue, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::session::waxseal_session_t;
 
@@ -43,7 +43,7 @@ pub struct waxseal_register_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_register_options_t => Mutex<Chosen>, Kind::RegisterOptions, "options of a registration");
+handle!(waxseal_register_options_t => Mutex<Chosen>, HandleKind::RegisterOptions, "options of a registration");
 
 /// The options that were set; the others keep the defaults for the pair.
 #[derive(Clone, Copy, Debug, Default)]
@@ -283,7 +283,7 @@ pub struct waxseal_registrations_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_registrations_t => Registrations, Kind::Registrations, "list of registrations");
+handle!(waxseal_registrations_t => Registrations, HandleKind::Registrations, "list of registrations");
 
 mirror! {
     /// One registration. Its slices are valid until its list is destroyed.

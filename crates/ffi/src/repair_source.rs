@@ -91,7 +91,7 @@ pub struct waxseal_loss_t {
 pub type waxseal_handler_fn = Option<unsafe extern "C" fn(context: *mut c_void, loss: *const waxseal_loss_t) -> i32>;
 
 /// The caller's source of records.
-pub(crate) struct Source {
+pub(crate) struct CallerSource {
     pub(crate) caller: Caller,
     pub(crate) function: waxseal_source_fn,
     pub(crate) context: *mut c_void,
@@ -99,17 +99,17 @@ pub(crate) struct Source {
 
 // SAFETY: the header requires that callbacks and contexts of a repair may be used by any thread; the repair calls them
 // on its own thread.
-unsafe impl Sync for Source {}
+unsafe impl Sync for CallerSource {}
 
 /// The receiver of the records that a source finds.
-struct Answer<'a> {
+struct CandidateSink<'a> {
     visit: &'a mut dyn FnMut(Candidate),
     /// The reason why the source's last invalid record was refused.
     refused: Option<String>,
 }
 
 /// # Safety
-/// `answer` is one that `Source::look` lends, and the bytes are readable.
+/// `answer` is one that `CallerSource::look` lends, and the bytes are readable.
 unsafe extern "C" fn found(
     answer: *mut c_void,
     kind: i32,
@@ -120,7 +120,7 @@ unsafe extern "C" fn found(
 ) -> i32 {
     // SAFETY: as the caller promises.
     let (answer, key, value) =
-        unsafe { (answer.cast::<Answer<'_>>().as_mut(), lent(key, key_len), lent(value, value_len)) };
+        unsafe { (answer.cast::<CandidateSink<'_>>().as_mut(), lent(key, key_len), lent(value, value_len)) };
     status_of(|| {
         let answer = answer.ok_or_else(|| Failure::invalid("the answer is a null pointer"))?;
         match candidate(kind, key, value) {
@@ -146,7 +146,7 @@ fn candidate(kind: i32, key: Lent<'_>, value: Lent<'_>) -> crate::failure::Resul
     Ok(Candidate { kind, key: key.key()?.to_vec(), value: value.value()?.to_vec() })
 }
 
-impl Source {
+impl CallerSource {
     fn look(
         &self,
         family: &str,
@@ -162,8 +162,8 @@ impl Source {
             seal: seal.map(waxseal_seal_t::from).unwrap_or_default(),
             has_seal: seal.is_some(),
         };
-        let mut answer = Answer { visit, refused: None };
-        let place: *mut Answer<'_> = &mut answer;
+        let mut answer = CandidateSink { visit, refused: None };
+        let place: *mut CandidateSink<'_> = &mut answer;
         let mut status = 0;
         let asked = ask(&self.caller, "the source of repair", |error| {
             // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context
@@ -179,7 +179,7 @@ impl Source {
     }
 }
 
-impl RepairSource for Source {
+impl RepairSource for CallerSource {
     fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>> {
         let mut first = None;
         self.look(family, (key, key), Some(seal), &mut |candidate| {
@@ -200,7 +200,7 @@ pub(crate) struct Handler {
     pub(crate) context: *mut c_void,
 }
 
-// SAFETY: as of `Source`.
+// SAFETY: as of `CallerSource`.
 unsafe impl Sync for Handler {}
 
 impl ErrorHandler for Handler {

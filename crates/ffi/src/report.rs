@@ -9,7 +9,7 @@ use face::care::{Finding, Outcome, Rung, Token};
 use crate::call::status_of;
 use crate::declare::{destroy, finders, getters, mirror};
 use crate::error::{c_text, verdict_number};
-use crate::handle::{Kind, handle, with};
+use crate::handle::{HandleKind, handle, with};
 use crate::lent::{out, waxseal_slice_t};
 
 /// The damage was reported; nothing was changed.
@@ -64,18 +64,18 @@ pub struct waxseal_report_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_report_t => Found, Kind::Report, "report");
+handle!(waxseal_report_t => ReportTexts, HandleKind::Report, "report");
 
 /// A report, and its texts, which are formatted on first use.
-pub(crate) struct Found {
+pub(crate) struct ReportTexts {
     report: Report,
     json: OnceLock<std::ffi::CString>,
     text: OnceLock<std::ffi::CString>,
 }
 
-impl From<Report> for Found {
-    fn from(report: Report) -> Found {
-        Found { report, json: OnceLock::new(), text: OnceLock::new() }
+impl From<Report> for ReportTexts {
+    fn from(report: Report) -> ReportTexts {
+        ReportTexts { report, json: OnceLock::new(), text: OnceLock::new() }
     }
 }
 

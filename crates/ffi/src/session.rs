@@ -11,7 +11,7 @@ use crate::declare::destroy;
 use crate::error::{answer, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{lent, out};
 
 /// A store together with a client's identity. Families and batches opened from a session write under that identity;
@@ -21,7 +21,7 @@ pub struct waxseal_session_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_session_t => Session, Kind::Session, "session", |session| Some(session.store()));
+handle!(waxseal_session_t => Session, HandleKind::Session, "session", |session| Some(session.store()));
 
 /// Opens the session of an identity. `name` is UTF-8 of 1 to 255 bytes. Length 0 opens the unnamed session, to which
 /// all operations without a session belong. `authenticated` is the authentication method; length 0 means

@@ -6,7 +6,7 @@ use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::Result;
-use crate::handle::{Kind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{Out, out};
 
 /// The state of all column families of a store at one point in time. Usable from any thread. Destroyed by
@@ -15,7 +15,7 @@ pub struct waxseal_snapshot_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_snapshot_t => Snapshot, Kind::Snapshot, "snapshot", |snapshot| Some(snapshot.store()));
+handle!(waxseal_snapshot_t => Snapshot, HandleKind::Snapshot, "snapshot", |snapshot| Some(snapshot.store()));
 
 fn take_one(
     db: *const waxseal_db_t,

@@ -13,7 +13,7 @@ use crate::events::waxseal_field_t;
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::fields::{Flat, flat};
-use crate::handle::{Handle, Kind, handle, issue, with};
+use crate::handle::{Handle, HandleKind, handle, issue, with};
 use crate::lent::{Out, out, waxseal_slice_t};
 use crate::registry::WAXSEAL_FOREVER;
 
@@ -28,7 +28,7 @@ pub struct waxseal_tables_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_tables_t => Vec<TableInfo>, Kind::Tables, "list of tables");
+handle!(waxseal_tables_t => Vec<TableInfo>, HandleKind::Tables, "list of tables");
 
 mirror! {
     /// One table file. Its slices are valid until its list is destroyed.
@@ -125,7 +125,7 @@ pub struct waxseal_fences_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_fences_t => Vec<Fence>, Kind::Fences, "list of fences");
+handle!(waxseal_fences_t => Vec<Fence>, HandleKind::Fences, "list of fences");
 
 mirror! {
     /// A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its
@@ -193,17 +193,17 @@ pub struct waxseal_cases_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_cases_t => Vec<Known>, Kind::Cases, "list of cases");
+handle!(waxseal_cases_t => Vec<FlatCase>, HandleKind::Cases, "list of cases");
 
 /// A case, with its fields in the form that C reads.
-pub(crate) struct Known {
+pub(crate) struct FlatCase {
     case: Case,
     fields: Vec<Flat>,
 }
 
 mirror! {
     /// A table or key range that is or was in quarantine. Its slices are valid until its list is destroyed.
-    pub struct waxseal_case_t of |known: &Known| {
+    pub struct waxseal_case_t of |known: &FlatCase| {
         /// The name that the family had when the case began.
         pub family: waxseal_slice_t = waxseal_slice_t::text(&known.case.family),
         /// The kind of object: one of `WAXSEAL_CASE_..`.
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn waxseal_quarantined(
     answer(error, || {
         let cases = cases.needed("cases")?;
         let found = with(db, |db| Ok(db.quarantined()?))?;
-        give(cases, found.into_iter().map(|case| Known { fields: flat(&case.payload), case }).collect())
+        give(cases, found.into_iter().map(|case| FlatCase { fields: flat(&case.payload), case }).collect())
     })
 }
 

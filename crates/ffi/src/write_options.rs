@@ -8,7 +8,7 @@ use crate::call::status_of;
 use crate::declare::destroy;
 use crate::error::{answer, create, waxseal_error_t};
 use crate::failure::Result;
-use crate::handle::{Kind, handle, with_mut};
+use crate::handle::{HandleKind, handle, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
@@ -19,7 +19,7 @@ pub struct waxseal_write_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_write_options_t => Mutex<WriteOptions>, Kind::WriteOptions, "write options object");
+handle!(waxseal_write_options_t => Mutex<WriteOptions>, HandleKind::WriteOptions, "write options object");
 
 /// Returns the options; null means defaults.
 pub(crate) fn write_settings(options: *const waxseal_write_options_t) -> Result<WriteOptions> {

@@ -17,31 +17,31 @@ const DELETE: u8 = 0;
 
 /// One write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Write<'a> {
+pub(crate) enum BatchWrite<'a> {
     Put(&'a [u8], &'a [u8]),
     Delete(&'a [u8]),
 }
 
 /// Writes that commit atomically.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct LevelBatch {
     bytes: Arc<Vec<u8>>,
     /// The reason why the batch cannot be written: a write was refused, and the C function could not report it.
     fault: Option<Failure>,
 }
 
-impl Batch {
+impl LevelBatch {
     /// Adds a write. A failed write makes the whole batch fail when it is written.
-    pub(crate) fn add(&mut self, write: Result<Write<'_>, Failure>) {
+    pub(crate) fn add(&mut self, write: Result<BatchWrite<'_>, Failure>) {
         if self.fault.is_none() {
             self.fault = write.and_then(|write| self.push(write)).err();
         }
     }
 
-    fn push(&mut self, write: Write<'_>) -> Result<(), Failure> {
+    fn push(&mut self, write: BatchWrite<'_>) -> Result<(), Failure> {
         let (kind, key, value) = match write {
-            Write::Put(key, value) => (PUT, key, value),
-            Write::Delete(key) => (DELETE, key, &[][..]),
+            BatchWrite::Put(key, value) => (PUT, key, value),
+            BatchWrite::Delete(key) => (DELETE, key, &[][..]),
         };
         let bytes = self.room(HEAD_BYTES + key.len() + value.len())?;
         bytes.push(kind);
@@ -53,7 +53,7 @@ impl Batch {
     }
 
     /// Appends the writes of another batch, or of a copy of this one.
-    pub(crate) fn append(&mut self, other: &Batch) {
+    pub(crate) fn append(&mut self, other: &LevelBatch) {
         if self.fault.is_none() {
             let added = self.room(other.bytes.len()).map(|bytes| bytes.extend_from_slice(&other.bytes));
             self.fault = added.err().or_else(|| other.fault.clone());
@@ -62,7 +62,7 @@ impl Batch {
 
     /// Removes all writes, and the error of a refused one.
     pub(crate) fn clear(&mut self) {
-        *self = Batch::default();
+        *self = LevelBatch::default();
     }
 
     /// Returns the error that prevents the batch from being written.
@@ -71,8 +71,8 @@ impl Batch {
     }
 
     /// Returns the writes, in order.
-    pub(crate) fn writes(&self) -> Writes<'_> {
-        Writes { rest: &self.bytes }
+    pub(crate) fn writes(&self) -> BatchWrites<'_> {
+        BatchWrites { rest: &self.bytes }
     }
 
     /// Returns the buffer, with room for `more` bytes.
@@ -93,21 +93,21 @@ impl Batch {
     }
 }
 
-/// See `Batch::writes`.
-pub(crate) struct Writes<'a> {
+/// See `LevelBatch::writes`.
+pub(crate) struct BatchWrites<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Writes<'a> {
-    type Item = Write<'a>;
+impl<'a> Iterator for BatchWrites<'a> {
+    type Item = BatchWrite<'a>;
 
-    fn next(&mut self) -> Option<Write<'a>> {
+    fn next(&mut self) -> Option<BatchWrite<'a>> {
         let (head, rest) = self.rest.split_first_chunk::<HEAD_BYTES>()?;
         let [kind, a, b, c, d, e, f, g, h] = *head;
         let (key, rest) = rest.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)?;
         let (value, rest) = rest.split_at_checked(u32::from_le_bytes([e, f, g, h]) as usize)?;
         self.rest = rest;
-        Some(if kind == PUT { Write::Put(key, value) } else { Write::Delete(key) })
+        Some(if kind == PUT { BatchWrite::Put(key, value) } else { BatchWrite::Delete(key) })
     }
 }
 
@@ -115,22 +115,27 @@ impl<'a> Iterator for Writes<'a> {
 mod tests {
     use super::*;
 
-    fn batch(writes: &[Write<'_>]) -> Batch {
-        let mut batch = Batch::default();
+    fn batch(writes: &[BatchWrite<'_>]) -> LevelBatch {
+        let mut batch = LevelBatch::default();
         writes.iter().for_each(|write| batch.add(Ok(*write)));
         batch
     }
 
     #[test]
     fn writes_come_back_in_their_order() {
-        let writes = [Write::Put(b"a", b"1"), Write::Delete(b"a"), Write::Put(b"", b""), Write::Delete(&[0; 300])];
+        let writes = [
+            BatchWrite::Put(b"a", b"1"),
+            BatchWrite::Delete(b"a"),
+            BatchWrite::Put(b"", b""),
+            BatchWrite::Delete(&[0; 300]),
+        ];
         assert_eq!(batch(&writes).writes().collect::<Vec<_>>(), writes);
     }
 
     #[test]
     fn a_batch_is_appended_to_another_and_to_itself() {
-        let mut one = batch(&[Write::Put(b"a", b"1")]);
-        one.append(&batch(&[Write::Delete(b"b")]));
+        let mut one = batch(&[BatchWrite::Put(b"a", b"1")]);
+        one.append(&batch(&[BatchWrite::Delete(b"b")]));
         let copy = one.clone();
         one.append(&copy);
         assert_eq!(one.writes().count(), 4);
@@ -139,11 +144,11 @@ mod tests {
 
     #[test]
     fn a_refused_write_stays_until_the_batch_is_cleared() {
-        let mut one = batch(&[Write::Put(b"a", b"1")]);
+        let mut one = batch(&[BatchWrite::Put(b"a", b"1")]);
         one.add(Err(Failure::invalid("no")));
-        one.add(Ok(Write::Delete(b"a")));
+        one.add(Ok(BatchWrite::Delete(b"a")));
         assert_eq!((one.writes().count(), one.check()), (1, Err(Failure::invalid("no"))));
-        let mut other = Batch::default();
+        let mut other = LevelBatch::default();
         other.append(&one);
         assert!(other.check().is_err());
         one.clear();

@@ -22,7 +22,7 @@ pub(crate) type CreateFilter =
 /// `unsigned char key_may_match(void*, const char* key, size_t length, const char* filter, size_t filter_length)`
 pub(crate) type KeyMayMatch = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
 /// `const char* name(void*)`
-pub(crate) type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+pub(crate) type NameFunction = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 /// `void destructor(void*)`
 pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
 
@@ -30,17 +30,17 @@ pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
 const MOST_FILTER_BYTES: usize = 64 << 20;
 
 /// The `state` of the caller's functions, with its destructor.
-struct State {
+struct CallerState {
     pointer: *mut c_void,
     destructor: Option<Destructor>,
 }
 
 // SAFETY: the header requires functions that any thread may call at any time, and the pointer is only passed to them.
-unsafe impl Send for State {}
+unsafe impl Send for CallerState {}
 // SAFETY: as above.
-unsafe impl Sync for State {}
+unsafe impl Sync for CallerState {}
 
-impl Drop for State {
+impl Drop for CallerState {
     fn drop(&mut self) {
         if let Some(destructor) = self.destructor {
             // SAFETY: the caller's function, called once, after the last use of the state.
@@ -49,9 +49,9 @@ impl Drop for State {
     }
 }
 
-impl State {
+impl CallerState {
     /// Calls `name` once and returns the name; `None` if the function is missing or returns NULL.
-    fn name(&self, name: Option<Name>) -> Option<String> {
+    fn name(&self, name: Option<NameFunction>) -> Option<String> {
         // SAFETY: the caller's function; it returns NULL or a zero-terminated text.
         let text = name.and_then(|name| unsafe { raw::text(name(self.pointer)) })?;
         // A name that is not UTF-8 is escaped, so that different names stay different.
@@ -61,7 +61,7 @@ impl State {
 
 /// A comparator supplied by the caller.
 pub(crate) struct Ordered {
-    state: State,
+    state: CallerState,
     name: String,
     compare: Compare,
 }
@@ -72,9 +72,9 @@ impl Ordered {
         pointer: *mut c_void,
         destructor: Option<Destructor>,
         compare: Option<Compare>,
-        name: Option<Name>,
+        name: Option<NameFunction>,
     ) -> Result<Arc<Ordered>, Failure> {
-        let state = State { pointer, destructor };
+        let state = CallerState { pointer, destructor };
         let compare = compare.ok_or_else(|| Failure::invalid("a comparator without compare"))?;
         let name = state.name(name).ok_or_else(|| Failure::invalid("a comparator without a name"))?;
         Ok(Arc::new(Ordered { state, name, compare }))
@@ -100,7 +100,7 @@ impl Comparator for Ordered {
 
 /// A filter policy supplied by the caller.
 pub(crate) struct Filtering {
-    state: State,
+    state: CallerState,
     name: String,
     create: CreateFilter,
     may_match: KeyMayMatch,
@@ -113,9 +113,9 @@ impl Filtering {
         destructor: Option<Destructor>,
         create: Option<CreateFilter>,
         may_match: Option<KeyMayMatch>,
-        name: Option<Name>,
+        name: Option<NameFunction>,
     ) -> Result<Arc<Filtering>, Failure> {
-        let state = State { pointer, destructor };
+        let state = CallerState { pointer, destructor };
         let create = create.ok_or_else(|| Failure::invalid("a filter policy without create_filter"))?;
         let may_match = may_match.ok_or_else(|| Failure::invalid("a filter policy without key_may_match"))?;
         let name = state.name(name).ok_or_else(|| Failure::invalid("a filter policy without a name"))?;

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwapOption;
 use waxseal::{Cache, Snapshot};
 
-use crate::batch::Batch;
+use crate::batch::LevelBatch;
 use crate::callback::{Filtering, Ordered};
 use crate::failure::Failure;
 use crate::iterator;
 use crate::options::Options;
 use crate::shelf::{Shelf, lock};
-use crate::store::{How, Store};
+use crate::store::{ReadMode, Store};
 
 /// A filter policy.
 #[derive(Clone, Debug)]
-pub(crate) enum Policy {
+pub(crate) enum HeldPolicy {
     /// The engine's own filter, with this many bits per key.
     Bloom(usize),
     /// The caller's.
@@ -34,22 +34,22 @@ pub(crate) struct ReadOptions {
 
 /// Write options.
 #[derive(Default)]
-pub(crate) struct WriteOptions {
+pub(crate) struct HeldWriteOptions {
     pub(crate) sync: AtomicBool,
 }
 
 /// An object, or the error of its creation; `None` in an unused place.
-type Made<T> = Mutex<Option<Result<T, Failure>>>;
+type Creation<T> = Mutex<Option<Result<T, Failure>>>;
 
 pub(crate) static STORES: Shelf<ArcSwapOption<Store>> = Shelf::new(1);
 pub(crate) static SNAPSHOTS: Shelf<ArcSwapOption<Result<Snapshot, Failure>>> = Shelf::new(2);
-pub(crate) static ITERATORS: Shelf<iterator::Held> = Shelf::new(3);
-pub(crate) static BATCHES: Shelf<Mutex<Batch>> = Shelf::new(4);
+pub(crate) static ITERATORS: Shelf<iterator::HeldIterator> = Shelf::new(3);
+pub(crate) static BATCHES: Shelf<Mutex<LevelBatch>> = Shelf::new(4);
 pub(crate) static OPTIONS: Shelf<Mutex<Options>> = Shelf::new(5);
 pub(crate) static READ_OPTIONS: Shelf<ReadOptions> = Shelf::new(6);
-pub(crate) static WRITE_OPTIONS: Shelf<WriteOptions> = Shelf::new(7);
-pub(crate) static COMPARATORS: Shelf<Made<Arc<Ordered>>> = Shelf::new(8);
-pub(crate) static POLICIES: Shelf<Made<Policy>> = Shelf::new(9);
+pub(crate) static WRITE_OPTIONS: Shelf<HeldWriteOptions> = Shelf::new(7);
+pub(crate) static COMPARATORS: Shelf<Creation<Arc<Ordered>>> = Shelf::new(8);
+pub(crate) static POLICIES: Shelf<Creation<HeldPolicy>> = Shelf::new(9);
 pub(crate) static CACHES: Shelf<Mutex<Option<Arc<Cache>>>> = Shelf::new(10);
 /// There is one environment, the operating system; all environment objects are equal.
 pub(crate) static ENVIRONMENTS: Shelf<()> = Shelf::new(11);
@@ -66,13 +66,13 @@ pub(crate) fn store<R>(ticket: usize, work: impl FnOnce(&Store) -> Result<R, Fai
 
 /// Returns the settings of a read from a caller's read options.
 #[inline]
-pub(crate) fn how(ticket: usize) -> Result<How, Failure> {
+pub(crate) fn how(ticket: usize) -> Result<ReadMode, Failure> {
     let options = READ_OPTIONS.get(ticket).ok_or_else(|| Failure::dead(ticket, "readoptions"))?;
     let snapshot = match options.snapshot.load(Relaxed) {
         0 => None,
         ticket => Some(snapshot(ticket)?),
     };
-    Ok(How { verify: options.verify.load(Relaxed), passing: options.passing.load(Relaxed), snapshot })
+    Ok(ReadMode { verify: options.verify.load(Relaxed), passing: options.passing.load(Relaxed), snapshot })
 }
 
 fn snapshot(ticket: usize) -> Result<Snapshot, Failure> {
@@ -88,7 +88,7 @@ pub(crate) fn is_synced(ticket: usize) -> Result<bool, Failure> {
 }
 
 /// Returns a copy of an object, or the reason why it could not be created.
-pub(crate) fn made<T: Clone>(shelf: &'static Shelf<Made<T>>, ticket: usize, kind: &str) -> Result<T, Failure> {
+pub(crate) fn made<T: Clone>(shelf: &'static Shelf<Creation<T>>, ticket: usize, kind: &str) -> Result<T, Failure> {
     let held = shelf.get(ticket).and_then(|held| lock(held).clone());
     held.unwrap_or_else(|| Err(Failure::dead(ticket, kind)))
 }

@@ -15,16 +15,16 @@ use crate::shelf::lock;
 
 /// An iterator in the form that the caller holds.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldIterator {
     iterator: Mutex<Option<Iter>>,
     is_valid: AtomicBool,
-    key: Lent,
-    value: Lent,
+    key: LentBytes,
+    value: LentBytes,
 }
 
 /// Bytes of the iterator that the caller may read until the next move. The header requires that one thread at a time
 /// reads them.
-struct Lent(AtomicPtr<c_char>, AtomicUsize);
+struct LentBytes(AtomicPtr<c_char>, AtomicUsize);
 
 /// A position.
 struct Iter {
@@ -34,7 +34,7 @@ struct Iter {
     failure: Option<Failure>,
 }
 
-impl Held {
+impl HeldIterator {
     /// Starts a new iterator; on an error, one that is never valid and holds the error.
     pub(crate) fn begin(&self, cursor: std::result::Result<Cursor, Failure>) {
         let (cursor, failure) = match cursor {
@@ -111,7 +111,7 @@ impl Held {
     }
 }
 
-impl Lent {
+impl LentBytes {
     #[inline]
     fn store(&self, bytes: &[u8]) {
         self.0.store(bytes.as_ptr().cast_mut().cast(), Relaxed);
@@ -127,9 +127,9 @@ impl Lent {
     }
 }
 
-impl Default for Lent {
-    fn default() -> Lent {
-        Lent(AtomicPtr::new(null_mut()), AtomicUsize::new(0))
+impl Default for LentBytes {
+    fn default() -> LentBytes {
+        LentBytes(AtomicPtr::new(null_mut()), AtomicUsize::new(0))
     }
 }
 

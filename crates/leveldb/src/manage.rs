@@ -9,7 +9,7 @@ use waxseal::{Contents, Db, Error, ErrorKind, RepairOptions, Report, SalvageOpti
 
 use crate::failure::Failure;
 use crate::foreign::refuse_other_engines;
-use crate::options::{Options, Plan};
+use crate::options::{OpenPlan, Options};
 
 /// Removes a store with all its data. As in LevelDB, a missing store is not an error. A database that LevelDB or
 /// RocksDB wrote is refused, since it does not belong to this library.
@@ -26,7 +26,7 @@ pub(crate) fn destroy(dir: &Path) -> Result<(), Failure> {
 pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     // These options govern creation, which a repair never does: it neither creates a store nor refuses an existing one.
     let options = Options { create_if_missing: false, error_if_exists: false, ..options.clone() };
-    let plan = Plan::of(&options)?;
+    let plan = OpenPlan::of(&options)?;
     refuse_other_engines(dir)?;
     if !holds_something(dir)? {
         return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
@@ -41,7 +41,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
 }
 
 /// Opens the store and repairs it in place.
-fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
+fn in_place(plan: &OpenPlan, dir: &Path) -> Result<Report, Error> {
     let db = plan.builder(dir).open()?;
     let report = db.repair(RepairOptions::default())?;
     db.close()?;
@@ -50,7 +50,7 @@ fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
 
 /// Copies all readable records to a new store and replaces the old store with it; the old one is kept next to it. If a
 /// loss cannot be fenced, all losses are accepted.
-fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
+fn rebuilt(plan: &OpenPlan, dir: &Path) -> Result<(), Failure> {
     let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
     let salvage = |accept_loss| {
         let options = SalvageOptions { accept_loss, ..SalvageOptions::default() };

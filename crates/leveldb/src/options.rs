@@ -13,7 +13,7 @@ use waxseal::{Builder, Cache, CfOptions, Comparator, Compression, Contents, Db, 
 use crate::callback::Ordered;
 use crate::failure::Failure;
 use crate::foreign::refuse_other_engines;
-use crate::held::{self, CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
+use crate::held::{self, CACHES, COMPARATORS, ENVIRONMENTS, HeldPolicy, POLICIES};
 use crate::shelf::lock;
 use crate::store::FAMILY;
 
@@ -37,16 +37,16 @@ pub(crate) struct Options {
 }
 
 /// The settings of an open: all objects resolved, all numbers clamped to the engine's limits.
-pub(crate) struct Plan {
+pub(crate) struct OpenPlan {
     said: Options,
     order: Option<Arc<Ordered>>,
-    filter_policy: Option<Policy>,
+    filter_policy: Option<HeldPolicy>,
     cache: Option<Arc<Cache>>,
     compression: Compression,
 }
 
-impl Plan {
-    pub(crate) fn of(options: &Options) -> Result<Plan, Failure> {
+impl OpenPlan {
+    pub(crate) fn of(options: &Options) -> Result<OpenPlan, Failure> {
         let wanted = |ticket: usize| (ticket != 0).then_some(ticket);
         if wanted(options.env).is_some_and(|env| ENVIRONMENTS.get(env).is_none()) {
             return Err(Failure::dead(options.env, "the env"));
@@ -55,7 +55,7 @@ impl Plan {
             let held = CACHES.get(ticket).and_then(|held| lock(held).clone());
             held.ok_or_else(|| Failure::dead(ticket, "the cache"))
         };
-        Ok(Plan {
+        Ok(OpenPlan {
             order: wanted(options.comparator).map(|it| held::made(&COMPARATORS, it, "the comparator")).transpose()?,
             filter_policy: wanted(options.filter_policy)
                 .map(|it| held::made(&POLICIES, it, "the filter policy"))
@@ -92,11 +92,11 @@ impl Plan {
             block_bytes: self.said.block_bytes.map_or(default.block_bytes, |bytes| bytes.clamp(KIB, MIB)),
             restart_interval: within(self.said.restart_interval, default.restart_interval, 1, 255),
             filter_bits: match self.filter_policy {
-                Some(Policy::Bloom(bits)) => bits,
+                Some(HeldPolicy::Bloom(bits)) => bits,
                 _ => default.filter_bits,
             },
             filter_policy: match &self.filter_policy {
-                Some(Policy::Own(own)) => Some(own.clone()),
+                Some(HeldPolicy::Own(own)) => Some(own.clone()),
                 _ => None,
             },
             compression: self.compression,
@@ -147,8 +147,8 @@ impl Plan {
         let cache = self.cache.as_ref().map(|cache| cache.metrics().budget_bytes);
         let filter = match &self.filter_policy {
             None => "built-in".to_owned(),
-            Some(Policy::Bloom(_)) => "bloom".to_owned(),
-            Some(Policy::Own(own)) => waxseal::FilterPolicy::name(&**own).to_owned(),
+            Some(HeldPolicy::Bloom(_)) => "bloom".to_owned(),
+            Some(HeldPolicy::Own(own)) => waxseal::FilterPolicy::name(&**own).to_owned(),
         };
         let said = |word: Option<String>| word.unwrap_or_else(|| "default".to_owned());
         let lines = [
@@ -192,7 +192,7 @@ mod tests {
                 max_open_files: Some(count),
                 ..Options::default()
             };
-            let plan = Plan::of(&options).unwrap();
+            let plan = OpenPlan::of(&options).unwrap();
             plan.family().validate().unwrap();
             assert!((64 * KIB..=1024 * MIB).contains(&plan.write_buffer_bytes()));
         }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let missing = |options: Options| Plan::of(&options).err().unwrap().text().to_owned();
+        let missing = |options: Options| OpenPlan::of(&options).err().unwrap().text().to_owned();
         assert!(missing(Options { comparator: 8, ..Options::default() }).contains("comparator"));
         assert!(missing(Options { filter_policy: 9, ..Options::default() }).contains("filter policy"));
         assert!(missing(Options { cache: 10, ..Options::default() }).contains("cache"));
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn paranoid_checks_look_at_every_record_that_a_scan_passes() {
         let scans = |paranoid_checks| {
-            Plan::of(&Options { paranoid_checks, ..Options::default() }).unwrap().family().verify_scans
+            OpenPlan::of(&Options { paranoid_checks, ..Options::default() }).unwrap().family().verify_scans
         };
         assert_eq!((scans(true), scans(false)), (Verify::Always, CfOptions::default().verify_scans));
     }

@@ -27,11 +27,11 @@ const ROWS: usize = PLACE_BITS as usize - FIRST_ROW.ilog2() as usize;
 /// `T` must be thread-safe itself.
 pub(crate) struct Shelf<T: 'static> {
     kind: usize,
-    rows: [OnceLock<Box<[Place<T>]>>; ROWS],
+    rows: [OnceLock<Box<[ShelfSlot<T>]>>; ROWS],
     free: Mutex<Free>,
 }
 
-struct Place<T> {
+struct ShelfSlot<T> {
     /// Odd while the place is in use: the generation of its ticket. Even while the place is free.
     generation: AtomicUsize,
     thing: T,
@@ -85,7 +85,7 @@ impl<T: Default> Shelf<T> {
 
     /// Returns the place that a word names, if the word could be a ticket of this table, and the word's generation.
     #[inline]
-    fn named(&'static self, ticket: usize) -> Option<(&'static Place<T>, usize)> {
+    fn named(&'static self, ticket: usize) -> Option<(&'static ShelfSlot<T>, usize)> {
         if ticket & ((1 << KIND_BITS) - 1) != self.kind {
             return None;
         }
@@ -105,9 +105,10 @@ impl<T: Default> Shelf<T> {
         (number < free.next).then_some(number)
     }
 
-    fn place(&'static self, number: usize) -> Option<&'static Place<T>> {
+    fn place(&'static self, number: usize) -> Option<&'static ShelfSlot<T>> {
         let (row, at) = position(number);
-        let fresh = || (0..FIRST_ROW << row).map(|_| Place { generation: AtomicUsize::new(0), thing: T::default() });
+        let fresh =
+            || (0..FIRST_ROW << row).map(|_| ShelfSlot { generation: AtomicUsize::new(0), thing: T::default() });
         self.rows.get(row)?.get_or_init(|| fresh().collect()).get(at)
     }
 }

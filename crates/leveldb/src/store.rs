@@ -5,15 +5,15 @@ use std::path::Path;
 
 use waxseal::{Batch as Operations, ColumnFamily, Cursor, Db, Durability, Snapshot, Verify, WriteOptions};
 
-use crate::batch::{Batch, Write};
+use crate::batch::{BatchWrite, LevelBatch};
 use crate::failure::Failure;
-use crate::options::{Options, Plan};
+use crate::options::{OpenPlan, Options};
 
 /// The family that holds all records; the tool and the other language bindings find it by this name.
 pub(crate) const FAMILY: &str = "default";
 
 /// The settings of one read.
-pub(crate) struct How {
+pub(crate) struct ReadMode {
     /// Check every record against its seal, also in scans.
     pub(crate) verify: bool,
     /// Do not add loaded blocks to the cache.
@@ -35,7 +35,7 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the store, or creates it.
     pub(crate) fn open(dir: &Path, options: &Options) -> Result<Store, Failure> {
-        let plan = Plan::of(options)?;
+        let plan = OpenPlan::of(options)?;
         plan.look(dir)?;
         let write_buffer_bytes = plan.write_buffer_bytes() as u64;
         let db = plan.builder(dir).open()?;
@@ -72,7 +72,7 @@ impl Store {
     }
 
     #[inline]
-    fn family_for(&self, how: &How) -> &ColumnFamily {
+    fn family_for(&self, how: &ReadMode) -> &ColumnFamily {
         &self.families[how.verify as usize | (how.passing as usize) << 1]
     }
 
@@ -85,13 +85,13 @@ impl Store {
     }
 
     /// Commits a batch atomically. An empty synced batch still makes earlier commits durable.
-    pub(crate) fn write(&self, batch: &Batch, sync: bool) -> Result<(), Failure> {
+    pub(crate) fn write(&self, batch: &LevelBatch, sync: bool) -> Result<(), Failure> {
         batch.check()?;
         let mut operations: Operations = self.db.batch();
         for write in batch.writes() {
             match write {
-                Write::Put(key, value) => operations.put(self.family(), key, value),
-                Write::Delete(key) => operations.delete(self.family(), key),
+                BatchWrite::Put(key, value) => operations.put(self.family(), key, value),
+                BatchWrite::Delete(key) => operations.delete(self.family(), key),
             };
         }
         if operations.is_empty() && sync {
@@ -102,7 +102,12 @@ impl Store {
 
     /// Lends the value of a key to `visit`, if the key exists.
     #[inline]
-    pub(crate) fn get<R>(&self, how: &How, key: &[u8], visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
+    pub(crate) fn get<R>(
+        &self,
+        how: &ReadMode,
+        key: &[u8],
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Failure> {
         let family = self.family_for(how);
         Ok(match &how.snapshot {
             None => family.get_with(key, visit)?,
@@ -110,7 +115,7 @@ impl Store {
         })
     }
 
-    pub(crate) fn cursor(&self, how: &How) -> Cursor {
+    pub(crate) fn cursor(&self, how: &ReadMode) -> Cursor {
         let family = self.family_for(how);
         match &how.snapshot {
             None => family.cursor(),

@@ -22,7 +22,7 @@ pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output
     let db = open_to_read(args)?;
     let cf = existing_family(&db, &args.cf)?;
     let at = db.snapshot();
-    let shape = Shape::of(&at, &cf)?;
+    let shape = DumpShape::of(&at, &cf)?;
     let to_stdout = dest == "-";
     let out: Box<dyn Write> = if to_stdout {
         Box::new(io::stdout())
@@ -54,17 +54,17 @@ pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output
 
 /// The common structure of a family's records.
 #[derive(Debug, Default)]
-struct Shape {
+struct DumpShape {
     /// The fields that equal the key in every record, if every value is a JSON object on one line.
     keys: Option<Vec<String>>,
     /// The ordered field names of every record, if they are all the same and all values are text.
     columns: Option<Vec<String>>,
 }
 
-impl Shape {
+impl DumpShape {
     /// Damaged places are left out; the dump itself reports them.
-    fn of(at: &Snapshot, cf: &ColumnFamily) -> Result<Shape, Failure> {
-        let mut shape = Shape::default();
+    fn of(at: &Snapshot, cf: &ColumnFamily) -> Result<DumpShape, Failure> {
+        let mut shape = DumpShape::default();
         let mut is_first = true;
         for row in at.iter(cf) {
             let (key, value) = match row {
@@ -85,7 +85,7 @@ impl Shape {
     /// Restricts the structure to what the next record shares.
     fn narrow(&mut self, key: &[u8], object: Option<&Map<String, Value>>, is_first: bool) {
         let Some(object) = object else {
-            *self = Shape::default();
+            *self = DumpShape::default();
             return;
         };
         let is_key = |column: &String| object.get(column).is_some_and(|field| key_text(field).as_bytes() == key);
@@ -185,8 +185,8 @@ fn each(
 mod tests {
     use super::*;
 
-    fn shape(records: &[(&str, &str)]) -> Shape {
-        let mut shape = Shape::default();
+    fn shape(records: &[(&str, &str)]) -> DumpShape {
+        let mut shape = DumpShape::default();
         for (at, (key, value)) in records.iter().enumerate() {
             let object = serde_json::from_str::<Map<String, Value>>(value).ok();
             shape.narrow(key.as_bytes(), object.as_ref(), at == 0);

@@ -1,9 +1,9 @@
 //! Loads rows into a family.
 //!
-//! A row is bad if it cannot become a record: a wrong number of fields, a quote that the file does not close, not a JSON
-//! object, no key, or a key or value above its limit. By default the first bad row ends the load, and every row before it is in the store. With
-//! `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed first and stored by one commit,
-//! so a failure leaves the store unchanged.
+//! A row is bad if it cannot become a record: a wrong number of fields, a quote that the file does not close, not a
+//! JSON object, no key, or a key or value above its limit. By default the first bad row ends the load, and every row
+//! before it is in the store. With `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed
+//! first and stored by one commit, so a failure leaves the store unchanged.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -35,8 +35,8 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
     } else {
         Box::new(File::open(src).map_err(|error| Failure::io(src.display(), error))?)
     };
-    let mut rows = Rows { skip_bad: load.skip_bad, bad: 0, bar: progress::bar("load", None, "records") };
-    let read = |put: Put<'_>| match format {
+    let mut rows = RowLoader { skip_bad: load.skip_bad, bad: 0, bar: progress::bar("load", None, "records") };
+    let read = |put: PutRow<'_>| match format {
         Format::Jsonl => load_jsonl(input, load, &mut rows, put),
         _ => load_csv(input, load, delimiter(format), &mut rows, put),
     };
@@ -54,13 +54,13 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
 }
 
 /// A callback for the key and value of a record.
-type Put<'a> = &'a mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), Failure>;
+type PutRow<'a> = &'a mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), Failure>;
 
 /// Parses every row, then commits all of them at once. Returns the number of records.
 fn load_atomically(
     args: &Args,
     options: WriteOptions,
-    read: impl FnOnce(Put<'_>) -> Result<(), Failure>,
+    read: impl FnOnce(PutRow<'_>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut rows = Vec::new();
     let parsed = read(&mut |key, value| {
@@ -68,7 +68,7 @@ fn load_atomically(
         Ok(())
     });
     parsed.map_err(|failure| failure.explain("nothing was loaded").with("records", 0))?;
-    let made = Made::before(args)?;
+    let made = CreatedByLoad::before(args)?;
     let db = open_to_fill(args)?;
     let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
@@ -91,9 +91,9 @@ fn load_atomically(
 fn load_in_batches(
     args: &Args,
     options: WriteOptions,
-    read: impl FnOnce(Put<'_>) -> Result<(), Failure>,
+    read: impl FnOnce(PutRow<'_>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let made = Made::before(args)?;
+    let made = CreatedByLoad::before(args)?;
     let db = open_to_fill(args)?;
     let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
@@ -119,18 +119,18 @@ fn load_in_batches(
 
 /// What did not exist before a load: if nothing was committed, a failed load removes it again.
 #[derive(Clone, Copy)]
-struct Made {
+struct CreatedByLoad {
     store: bool,
     family: bool,
 }
 
-impl Made {
-    fn before(args: &Args) -> Result<Made, Failure> {
-        Ok(Made { store: Db::contents(dir(args)?)? == Contents::Empty, family: false })
+impl CreatedByLoad {
+    fn before(args: &Args) -> Result<CreatedByLoad, Failure> {
+        Ok(CreatedByLoad { store: Db::contents(dir(args)?)? == Contents::Empty, family: false })
     }
 
-    fn with_family(self, db: &Db, args: &Args) -> Made {
-        Made { family: find_family(db, &args.cf).is_none(), ..self }
+    fn with_family(self, db: &Db, args: &Args) -> CreatedByLoad {
+        CreatedByLoad { family: find_family(db, &args.cf).is_none(), ..self }
     }
 
     /// Failures are not reported: the load has failed already, and an empty store or family does no harm.
@@ -171,20 +171,20 @@ impl Sink {
 }
 
 /// The policy and the count for bad rows.
-struct Rows {
+struct RowLoader {
     skip_bad: bool,
     bad: u64,
     bar: ProgressBar,
 }
 
-impl Rows {
+impl RowLoader {
     /// Passes on a row. A bad one is skipped, or fails the load.
     fn take(
         &mut self,
         src: &Path,
         line: u64,
         row: Result<(Vec<u8>, Vec<u8>), String>,
-        put: Put<'_>,
+        put: PutRow<'_>,
     ) -> Result<(), Failure> {
         match row.and_then(within_limits) {
             Ok((key, value)) => {
@@ -215,7 +215,13 @@ fn within_limits((key, value): (Vec<u8>, Vec<u8>)) -> Result<(Vec<u8>, Vec<u8>),
     }
 }
 
-fn load_csv(input: Box<dyn Read>, load: &Load, delimiter: u8, rows: &mut Rows, put: Put<'_>) -> Result<(), Failure> {
+fn load_csv(
+    input: Box<dyn Read>,
+    load: &Load,
+    delimiter: u8,
+    rows: &mut RowLoader,
+    put: PutRow<'_>,
+) -> Result<(), Failure> {
     let src = load.src.as_path();
     let (input, in_quotes) = Quotes::new(input, delimiter);
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
@@ -291,7 +297,7 @@ fn columns(header: &StringRecord) -> String {
     header.iter().collect::<Vec<_>>().join(", ")
 }
 
-fn load_jsonl(input: Box<dyn Read>, load: &Load, rows: &mut Rows, put: Put<'_>) -> Result<(), Failure> {
+fn load_jsonl(input: Box<dyn Read>, load: &Load, rows: &mut RowLoader, put: PutRow<'_>) -> Result<(), Failure> {
     let src = load.src.as_path();
     let mut lines = BufReader::with_capacity(BATCH_BYTES, input);
     let mut line = Vec::new();

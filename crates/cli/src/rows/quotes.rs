@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 /// A position in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+enum QuotePosition {
     FieldStart,
     Unquoted,
     Quoted,
@@ -18,7 +18,7 @@ enum At {
 pub(super) struct Quotes<R> {
     inner: R,
     delimiter: u8,
-    at: At,
+    at: QuotePosition,
     in_quotes: Rc<Cell<bool>>,
 }
 
@@ -26,7 +26,7 @@ impl<R: Read> Quotes<R> {
     /// The reader, and whether the bytes read so far end inside a quoted field.
     pub(super) fn new(inner: R, delimiter: u8) -> (Quotes<R>, Rc<Cell<bool>>) {
         let in_quotes = Rc::default();
-        (Quotes { inner, delimiter, at: At::FieldStart, in_quotes: Rc::clone(&in_quotes) }, in_quotes)
+        (Quotes { inner, delimiter, at: QuotePosition::FieldStart, in_quotes: Rc::clone(&in_quotes) }, in_quotes)
     }
 }
 
@@ -34,19 +34,19 @@ impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.at = buffer[..length].iter().fold(self.at, |at, byte| after(at, *byte, self.delimiter));
-        self.in_quotes.set(self.at == At::Quoted);
+        self.in_quotes.set(self.at == QuotePosition::Quoted);
         Ok(length)
     }
 }
 
-fn after(at: At, byte: u8, delimiter: u8) -> At {
+fn after(at: QuotePosition, byte: u8, delimiter: u8) -> QuotePosition {
     match (at, byte) {
-        (At::Quoted, b'"') => At::QuoteInQuoted,
-        (At::Quoted, _) => At::Quoted,
-        (At::FieldStart | At::QuoteInQuoted, b'"') => At::Quoted,
-        (_, b'\n' | b'\r') => At::FieldStart,
-        (_, byte) if byte == delimiter => At::FieldStart,
-        _ => At::Unquoted,
+        (QuotePosition::Quoted, b'"') => QuotePosition::QuoteInQuoted,
+        (QuotePosition::Quoted, _) => QuotePosition::Quoted,
+        (QuotePosition::FieldStart | QuotePosition::QuoteInQuoted, b'"') => QuotePosition::Quoted,
+        (_, b'\n' | b'\r') => QuotePosition::FieldStart,
+        (_, byte) if byte == delimiter => QuotePosition::FieldStart,
+        _ => QuotePosition::Unquoted,
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use waxseal::registry::{Event, Operation, Paging, Query, Target};
 use waxseal::{Db, Session};
 
-use super::report::Report;
-use super::steps::{Item, Now, Tour};
+use super::report::TourReport;
+use super::steps::{Now, RunningTour, StoredFile};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::registry::event_line;
@@ -47,7 +47,7 @@ pub(super) fn events(db: &Db) -> waxseal::Result<Vec<Event>> {
 
 /// Compares the events with the changes of these files. Returns the faults: each change must have exactly one event, in
 /// the tour's name.
-pub(super) fn faults(items: &[Item], events: &[Event]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn faults(items: &[StoredFile], events: &[Event]) -> Vec<(&'static str, Vec<u8>)> {
     let mut faults = Vec::new();
     let mut expected: BTreeMap<&[u8], Operation> = BTreeMap::new();
     for item in items {
@@ -75,9 +75,9 @@ pub(super) fn faults(items: &[Item], events: &[Event]) -> Vec<(&'static str, Vec
     faults
 }
 
-impl Tour {
+impl RunningTour {
     /// Compares the log with the changes.
-    pub(super) fn check_events(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn check_events(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = std::time::Instant::now();
         let events = events(self.db())?;
         report.events = events.len() as u64;
@@ -95,7 +95,7 @@ impl Tour {
     }
 
     /// Prints the first events.
-    pub(super) fn say_events(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn say_events(&self, report: &TourReport, output: &mut Output) -> Result<(), Failure> {
         let events = events(self.db())?;
         for event in events.iter().take(PRINTED) {
             let line = event_line(&self.db().nobody(), event, output)?;
@@ -117,7 +117,8 @@ mod tests {
         cf.put("a", "1")?;
         cf.delete("b")?;
         db.flush()?;
-        let items = |a: Now, b: Now| [Item::stub("a", a), Item::stub("b", b), Item::stub("c", Now::AsLoaded)];
+        let items =
+            |a: Now, b: Now| [StoredFile::stub("a", a), StoredFile::stub("b", b), StoredFile::stub("c", Now::AsLoaded)];
         let updated = Now::updated(b"1");
         let right = events(&db)?;
         assert_eq!(faults(&items(updated, Now::Deleted), &right), []);

@@ -19,9 +19,9 @@ use waxseal::env::SeededRandom;
 use waxseal::{ColumnFamily, Db, Event, Listener, RepairOptions, Report as Findings, VerifyOptions};
 
 use super::kill;
-use super::report::Report;
+use super::report::TourReport;
 use super::seconds;
-use super::steps::{Content, NOTES, Tour, builder, open};
+use super::steps::{ContentDigest, NOTES, RunningTour, builder, open};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
@@ -35,7 +35,7 @@ const PRINTED: usize = 3;
 
 /// The outcome of the flipped bits.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Flips {
+pub(super) struct FlipResults {
     pub(super) injected: u64,
     /// Flips whose file was named by `verify`, or by the store itself before that.
     pub(super) detected: u64,
@@ -88,21 +88,21 @@ struct Flip {
     file: String,
 }
 
-impl Tour {
+impl RunningTour {
     /// Copies the closed store, damages the copy, and checks that no damage is silent.
     pub(super) fn flip_bits(
         &self,
         dir: &Path,
-        outcome: &kill::Outcome,
+        outcome: &kill::WriterOutcome,
         seed: u64,
-        report: &mut Report,
+        report: &mut TourReport,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let start = Instant::now();
         let random = SeededRandom::new(seed ^ 0xF11F_0F11);
         copy_store(self.dir(), dir).map_err(|error| Failure::io(dir.display(), error))?;
-        let (mut flips, mut answers, mut printed) = (Flips::default(), Answers::default(), 0);
-        let mut told = Told::default();
+        let (mut flips, mut answers, mut printed) = (FlipResults::default(), Answers::default(), 0);
+        let mut told = FlipDetails::default();
         let mut round = 0;
         while round < MOST_ROUNDS && flips.injected < LEAST_FLIPS {
             let made = flip_tables(dir, &random).map_err(|error| Failure::io(dir.display(), error))?;
@@ -141,7 +141,7 @@ impl Tour {
     }
 
     /// Reads every record by key, and by scan in both directions.
-    fn read_all(&self, db: &Db, outcome: &kill::Outcome) -> Result<Answers, Failure> {
+    fn read_all(&self, db: &Db, outcome: &kill::WriterOutcome) -> Result<Answers, Failure> {
         let mut answers = Answers::default();
         let (cf, notes) = (db.column_family("default")?, db.column_family(NOTES)?);
         answers.add(read_family(&cf, self.expected_or_none())?);
@@ -169,11 +169,11 @@ impl Tour {
 /// content.
 fn read_family<'a>(
     cf: &ColumnFamily,
-    expected: impl DoubleEndedIterator<Item = (&'a [u8], Option<Content>)> + Clone,
+    expected: impl DoubleEndedIterator<Item = (&'a [u8], Option<ContentDigest>)> + Clone,
 ) -> Result<Answers, Failure> {
     let mut answers = Answers::default();
     for (key, content) in expected.clone() {
-        match cf.get_with(key, Content::of) {
+        match cf.get_with(key, ContentDigest::of) {
             Ok(found) if found == content => answers.exact += 1,
             Ok(_) => answers.silent += 1,
             Err(error) if error.is_corruption() => answers.errors += 1,
@@ -189,7 +189,7 @@ fn read_family<'a>(
 /// Compares a scan with the expected records. A row may be missing only within the key range of a reported error.
 fn scan<'a>(
     cf: &ColumnFamily,
-    expected: impl Iterator<Item = (&'a [u8], Content)>,
+    expected: impl Iterator<Item = (&'a [u8], ContentDigest)>,
     forward: bool,
 ) -> Result<Answers, Failure> {
     let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
@@ -211,7 +211,7 @@ fn scan<'a>(
                 }
                 gaps.open = false;
                 match expected.next_if(|(key, _)| *key == cursor.key()) {
-                    Some((_, content)) if content == Content::of(cursor.value()) => answers.exact += 1,
+                    Some((_, content)) if content == ContentDigest::of(cursor.value()) => answers.exact += 1,
                     _ => answers.silent += 1, // a wrong value, or an additional row
                 }
             }
@@ -245,13 +245,13 @@ impl Gaps {
 
 /// Details of the rounds for the report.
 #[derive(Default)]
-struct Told {
+struct FlipDetails {
     found: Vec<String>,
     ladder: BTreeSet<String>,
     fenced: u64,
 }
 
-impl Told {
+impl FlipDetails {
     fn note(&mut self, mended: &Findings) {
         for finding in &mended.damage {
             match finding.outcome {
@@ -264,13 +264,13 @@ impl Told {
 
 #[expect(clippy::too_many_arguments, reason = "it prints them")]
 fn say(
-    flips: Flips,
+    flips: FlipResults,
     rounds: u64,
     meanwhile: Answers,
     after: Answers,
-    told: &Told,
+    told: &FlipDetails,
     start: Instant,
-    report: &mut Report,
+    report: &mut TourReport,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let text = format!(
@@ -364,8 +364,9 @@ mod tests {
         for (key, value) in written {
             cf.put(key, value).unwrap();
         }
-        let expected =
-            expected.iter().map(|(key, value)| (key.as_bytes(), value.map(|value| Content::of(value.as_bytes()))));
+        let expected = expected
+            .iter()
+            .map(|(key, value)| (key.as_bytes(), value.map(|value| ContentDigest::of(value.as_bytes()))));
         read_family(&cf, expected).unwrap()
     }
 

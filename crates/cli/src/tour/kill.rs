@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use waxseal::env::{Random, SeededRandom};
 use waxseal::{Db, Durability, KIB, MIB};
 
-use super::report::Report;
+use super::report::TourReport;
 use super::seconds;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -35,7 +35,7 @@ const LEAST_WRITES: u64 = 6000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One operation of the writer.
-struct Operation {
+struct WriterOperation {
     key: [u8; 5],
     /// `None` deletes the key.
     value: Option<Vec<u8>>,
@@ -43,7 +43,7 @@ struct Operation {
 }
 
 /// Returns the writer's `n`th operation.
-fn operation(seed: u64, thread: u8, n: u64) -> Operation {
+fn operation(seed: u64, thread: u8, n: u64) -> WriterOperation {
     let random = SeededRandom::new(seed ^ (u64::from(thread) << 56) ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let number = random.below(KEYS) as u32;
     let [a, b, c, d] = number.to_le_bytes();
@@ -56,7 +56,7 @@ fn operation(seed: u64, thread: u8, n: u64) -> Operation {
         value
     });
     let durability = if random.one_in(64) { Durability::Sync } else { Durability::Os };
-    Operation { key: [thread, d, c, b, a], value, durability }
+    WriterOperation { key: [thread, d, c, b, a], value, durability }
 }
 
 /// The writer: opens the store and writes until it is killed, or its reader closes the pipe.
@@ -81,7 +81,7 @@ fn write_thread(db: &Db, seed: u64, thread: u8) -> Result<(), Failure> {
     let (writes, counters) = (db.column_family(WRITES)?, db.column_family(COUNTERS)?);
     let mut batch = db.batch();
     for n in 0u64.. {
-        let Operation { key, value, durability } = operation(seed, thread, n);
+        let WriterOperation { key, value, durability } = operation(seed, thread, n);
         match value {
             Some(value) => batch.put(&writes, key, value),
             None => batch.delete(&writes, key),
@@ -97,7 +97,7 @@ fn write_thread(db: &Db, seed: u64, thread: u8) -> Result<(), Failure> {
 }
 
 /// The acknowledgements of a writer before it was killed.
-pub(super) struct Outcome {
+pub(super) struct WriterOutcome {
     seed: u64,
     /// Number of acknowledged operations, by thread.
     acknowledged: [u64; THREADS as usize],
@@ -107,15 +107,15 @@ pub(super) struct Outcome {
 pub(super) fn kill_a_writer(
     dir: &Path,
     seed: u64,
-    report: &mut Report,
+    report: &mut TourReport,
     output: &mut Output,
-) -> Result<Outcome, Failure> {
+) -> Result<WriterOutcome, Failure> {
     let kill_at = LEAST_WRITES + SeededRandom::new(!seed).below(LEAST_WRITES);
     let start = Instant::now();
     let mut writer = start_writer(dir, seed).map_err(|error| Failure::io("starting the writer", error))?;
     let acknowledgements = listen(&mut writer);
 
-    let mut outcome = Outcome { seed, acknowledged: [0; THREADS as usize] };
+    let mut outcome = WriterOutcome { seed, acknowledged: [0; THREADS as usize] };
     let mut heard = 0;
     while heard < kill_at {
         match acknowledgements.recv_timeout(PATIENCE) {
@@ -145,7 +145,7 @@ pub(super) fn kill_a_writer(
     Ok(outcome)
 }
 
-impl Outcome {
+impl WriterOutcome {
     /// Records an acknowledgement. Those of a thread must be in order.
     fn hear(&mut self, thread: u8, n: u64) -> Result<(), Failure> {
         match self.acknowledged.get_mut(thread as usize) {
@@ -192,16 +192,16 @@ fn stop(writer: &mut Child) -> Result<ExitStatus, Failure> {
 }
 
 /// The state of the killed writer's records.
-pub(super) struct Verdict {
+pub(super) struct KillVerdict {
     pub(super) lost: u64,
     pub(super) wrong: u64,
     pub(super) keys: u64,
 }
 
 /// Checks every acknowledged write, and that no write is partial.
-pub(super) fn check(db: &Db, outcome: &Outcome) -> Result<Verdict, Failure> {
+pub(super) fn check(db: &Db, outcome: &WriterOutcome) -> Result<KillVerdict, Failure> {
     let (writes, counters) = (db.column_family(WRITES)?, db.column_family(COUNTERS)?);
-    let mut verdict = Verdict { lost: 0, wrong: 0, keys: 0 };
+    let mut verdict = KillVerdict { lost: 0, wrong: 0, keys: 0 };
     for (thread, acknowledged) in (0..THREADS).zip(outcome.acknowledged) {
         let counter = counters.get_with([thread], |value| value.try_into().map(u64::from_le_bytes).ok())?;
         let done = counter.flatten().unwrap_or(0);
@@ -249,7 +249,7 @@ mod tests {
     fn verdict(write_all: impl Fn(&Db), acknowledged: [u64; 2]) -> (u64, u64) {
         let db = Db::memory().unwrap();
         write_all(&db);
-        let verdict = check(&db, &Outcome { seed: 1, acknowledged }).unwrap();
+        let verdict = check(&db, &WriterOutcome { seed: 1, acknowledged }).unwrap();
         (verdict.lost, verdict.wrong)
     }
 

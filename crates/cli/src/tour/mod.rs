@@ -25,17 +25,17 @@ use crate::failure::{Exit, Failure};
 use crate::levels::levels_of;
 use crate::output::Output;
 use crate::text;
-use report::Report;
-use steps::Tour;
+use report::TourReport;
+use steps::RunningTour;
 
-pub(crate) fn run(options: &args::Tour, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &args::TourArgs, output: &mut Output) -> Result<Exit, Failure> {
     let start = Instant::now();
     let sources = source::sources(options)?;
-    let place = Place::new(options)?;
+    let place = TourPaths::new(options)?;
     report::opening(&sources, &place.store, options.keep, output)?;
 
-    let mut report = Report::default();
-    let mut tour = Tour::load(&sources, &place, &mut report, output)?;
+    let mut report = TourReport::default();
+    let mut tour = RunningTour::load(&sources, &place, &mut report, output)?;
     tour.reopen(&mut report, output)?;
     tour.compare_with_sources(&mut report, output)?;
     tour.change(options.seed, &mut report, output)?;
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &args::Tour, output: &mut Output) -> Result<Exit, Fai
 }
 
 /// The tour's directories: the store, the checkpoint, and the damaged copy.
-struct Place {
+struct TourPaths {
     store: PathBuf,
     checkpoint: PathBuf,
     damaged: PathBuf,
@@ -69,8 +69,8 @@ struct Place {
     made: Vec<PathBuf>,
 }
 
-impl Place {
-    fn new(options: &args::Tour) -> Result<Place, Failure> {
+impl TourPaths {
+    fn new(options: &args::TourArgs) -> Result<TourPaths, Failure> {
         let store = match &options.store {
             Some(store) => store.clone(),
             None => std::env::temp_dir().join(format!("waxseal-tour-{}", std::process::id())),
@@ -87,7 +87,7 @@ impl Place {
             }
         }
         let made = if store.exists() { Vec::new() } else { vec![store.clone()] };
-        Ok(Place { store, checkpoint, damaged, made })
+        Ok(TourPaths { store, checkpoint, damaged, made })
     }
 
     /// Removes the tour's directories, or prints where they are.

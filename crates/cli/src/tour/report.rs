@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use waxseal::LevelMetrics;
 
-use super::flips::Flips;
+use super::flips::FlipResults;
 use super::source::Sources;
 use crate::failure::Failure;
 use crate::levels;
@@ -18,7 +18,7 @@ const PRINTED_FINDINGS: u64 = 20;
 
 /// The numbers of a tour.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct TourReport {
     pub(super) files: u64,
     pub(super) bytes: u64,
     /// Links, special and unreadable files, and files beyond the limit.
@@ -45,11 +45,11 @@ pub(super) struct Report {
     pub(super) levels: Vec<LevelMetrics>,
     /// The store has seals.
     pub(super) sealed: bool,
-    pub(super) flips: Flips,
+    pub(super) flips: FlipResults,
     steps: u32,
 }
 
-impl Report {
+impl TourReport {
     pub(super) fn is_ok(&self) -> bool {
         let all_logged = self.events == self.updated + self.deleted;
         self.mismatches == 0 && self.lost == 0 && self.wrong == 0 && self.flips.silent == 0 && all_logged

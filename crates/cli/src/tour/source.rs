@@ -10,12 +10,12 @@ const DEFAULT_LIMIT: u64 = 512_000_000;
 
 /// The trees to store, in order, and the limit in bytes.
 pub(super) struct Sources {
-    pub(super) trees: Vec<Tree>,
+    pub(super) trees: Vec<SourceTree>,
     pub(super) limit: u64,
 }
 
 /// One tree.
-pub(super) struct Tree {
+pub(super) struct SourceTree {
     pub(super) root: PathBuf,
     /// The prefix of its keys.
     pub(super) prefix: String,
@@ -23,11 +23,11 @@ pub(super) struct Tree {
     pub(super) left_out: Option<PathBuf>,
 }
 
-pub(super) fn sources(options: &args::Tour) -> Result<Sources, Failure> {
+pub(super) fn sources(options: &args::TourArgs) -> Result<Sources, Failure> {
     match &options.path {
         Some(path) if !path.is_dir() => Err(Failure::usage(format!("{} is not a directory", path.display()))),
         Some(path) => {
-            let tree = Tree { root: path.clone(), prefix: String::new(), left_out: None };
+            let tree = SourceTree { root: path.clone(), prefix: String::new(), left_out: None };
             Ok(Sources { trees: vec![tree], limit: options.limit.unwrap_or(u64::MAX) })
         }
         None => {
@@ -42,11 +42,11 @@ pub(super) fn sources(options: &args::Tour) -> Result<Sources, Failure> {
 }
 
 /// Returns the workspace, the package cache, and last the build output, which is the largest and least typical tree.
-fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> Vec<Tree> {
+fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> Vec<SourceTree> {
     let target = workspace.as_ref().map(|root| root.join("target"));
-    let tree = |root: PathBuf, prefix: &str| Tree { root, prefix: prefix.to_owned(), left_out: None };
+    let tree = |root: PathBuf, prefix: &str| SourceTree { root, prefix: prefix.to_owned(), left_out: None };
     let mut trees = Vec::new();
-    trees.extend(workspace.map(|root| Tree { left_out: target.clone(), ..tree(root, "workspace/") }));
+    trees.extend(workspace.map(|root| SourceTree { left_out: target.clone(), ..tree(root, "workspace/") }));
     trees.extend(package_cache.map(|root| tree(root, "registry/")));
     trees.extend(target.filter(|target| target.is_dir()).map(|root| tree(root, "target/")));
     trees

@@ -13,31 +13,31 @@ use waxseal::env::{Random, SeededRandom};
 use waxseal::{Builder, ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
 
 use super::events;
-use super::kill::{self, Outcome};
-use super::report::Report;
+use super::kill::{self, WriterOutcome};
+use super::report::TourReport;
 use super::source::Sources;
-use super::{Place, rate, remove, seconds};
+use super::{TourPaths, rate, remove, seconds};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
 use crate::text::{count, counted, size};
 use crate::tree::read_file;
-use crate::walk::{Kind, Walk};
+use crate::walk::{TreeWalk, WalkedKind};
 
 /// The family in which the tour notes each change, in the same batch as the change.
 pub(super) const NOTES: &str = "tour.changes";
 
 /// A stored file.
-pub(super) struct Item {
+pub(super) struct StoredFile {
     pub(super) key: Vec<u8>,
     path: PathBuf,
-    loaded: Content,
+    loaded: ContentDigest,
     pub(super) now: Now,
 }
 
 /// The length and hash that identify a content.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct ContentDigest {
     length: u64,
     hash: u64,
 }
@@ -46,35 +46,35 @@ pub(super) struct Content {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Now {
     AsLoaded,
-    Updated(Content),
+    Updated(ContentDigest),
     Deleted,
 }
 
-impl Content {
-    pub(super) fn of(bytes: &[u8]) -> Content {
+impl ContentDigest {
+    pub(super) fn of(bytes: &[u8]) -> ContentDigest {
         let mut hasher = DefaultHasher::new();
         hasher.write(bytes);
-        Content { length: bytes.len() as u64, hash: hasher.finish() }
+        ContentDigest { length: bytes.len() as u64, hash: hasher.finish() }
     }
 }
 
 #[cfg(test)]
 impl Now {
     pub(super) fn updated(content: &[u8]) -> Now {
-        Now::Updated(Content::of(content))
+        Now::Updated(ContentDigest::of(content))
     }
 }
 
 #[cfg(test)]
-impl Item {
-    pub(super) fn stub(key: &str, now: Now) -> Item {
-        Item { key: key.into(), path: PathBuf::new(), loaded: Content::of(b""), now }
+impl StoredFile {
+    pub(super) fn stub(key: &str, now: Now) -> StoredFile {
+        StoredFile { key: key.into(), path: PathBuf::new(), loaded: ContentDigest::of(b""), now }
     }
 }
 
-impl Item {
+impl StoredFile {
     /// Returns the content that the store must hold for it.
-    fn expected(&self) -> Option<Content> {
+    fn expected(&self) -> Option<ContentDigest> {
         match self.now {
             Now::AsLoaded => Some(self.loaded),
             Now::Updated(content) => Some(content),
@@ -84,11 +84,11 @@ impl Item {
 }
 
 /// A running tour: the store, and its expected content.
-pub(super) struct Tour {
+pub(super) struct RunningTour {
     dir: PathBuf,
     db: Db,
     /// In key order.
-    items: Vec<Item>,
+    items: Vec<StoredFile>,
 }
 
 pub(super) fn open(dir: &Path) -> Result<Db, Failure> {
@@ -99,28 +99,28 @@ pub(super) fn builder(dir: &Path) -> Builder {
     Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB)
 }
 
-impl Tour {
+impl RunningTour {
     /// Stores every file.
     pub(super) fn load(
         sources: &Sources,
-        place: &Place,
-        report: &mut Report,
+        place: &TourPaths,
+        report: &mut TourReport,
         output: &mut Output,
-    ) -> Result<Tour, Failure> {
-        let mut tour = Tour { dir: place.store.clone(), db: open(&place.store)?, items: Vec::new() };
+    ) -> Result<RunningTour, Failure> {
+        let mut tour = RunningTour { dir: place.store.clone(), db: open(&place.store)?, items: Vec::new() };
         let cf = tour.db.column_family("default")?;
         let start = Instant::now();
         let bar = progress::bar("load", None, "files");
         let mut content = Vec::new();
         for tree in &sources.trees {
-            let walk = Walk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
+            let walk = TreeWalk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
             let walk = walk.leave_out(&place.store).leave_out(&place.checkpoint).leave_out(&place.damaged);
             let walk = tree.left_out.iter().fold(walk, |walk, dir| walk.leave_out(dir));
             for entry in walk {
                 let length = match entry.kind {
-                    Kind::File(metadata) => metadata.len(),
-                    Kind::Directory(_) => continue,
-                    Kind::Link | Kind::Special(_) | Kind::Unreadable(_) => {
+                    WalkedKind::File(metadata) => metadata.len(),
+                    WalkedKind::Directory(_) => continue,
+                    WalkedKind::Link | WalkedKind::Special(_) | WalkedKind::Unreadable(_) => {
                         report.skipped += 1;
                         continue;
                     }
@@ -136,7 +136,12 @@ impl Tour {
                 cf.put(&key, &content)?;
                 report.files += 1;
                 report.bytes += content.len() as u64;
-                tour.items.push(Item { key, path: entry.path, loaded: Content::of(&content), now: Now::AsLoaded });
+                tour.items.push(StoredFile {
+                    key,
+                    path: entry.path,
+                    loaded: ContentDigest::of(&content),
+                    now: Now::AsLoaded,
+                });
                 bar.inc(1);
             }
         }
@@ -166,7 +171,7 @@ impl Tour {
         &self.db
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[StoredFile] {
         &self.items
     }
 
@@ -179,7 +184,7 @@ impl Tour {
     }
 
     /// Closes and reopens the store. Nothing may be missing from its log.
-    pub(super) fn reopen(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn reopen(&mut self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         self.close()?;
         let closed = seconds(start);
@@ -191,14 +196,14 @@ impl Tour {
     }
 
     /// Opens the store after the writer process was killed.
-    pub(super) fn open_again(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn open_again(&mut self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         self.db = open(&self.dir)?;
         report.step("recover", format!("opened in {}", seconds(start)), output)?;
         self.say_recovery(false, report, output)
     }
 
-    fn say_recovery(&self, is_clean: bool, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    fn say_recovery(&self, is_clean: bool, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let recovery = self.db.recovery();
         if recovery.acknowledged_bytes_missing > 0 || (is_clean && recovery.cut_bytes > 0) {
             report.mismatch("the log has lost its end", b"");
@@ -215,7 +220,7 @@ impl Tour {
     }
 
     /// Reads every source file again and compares it with the store.
-    pub(super) fn compare_with_sources(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn compare_with_sources(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         let bar = progress::bar("compare", Some(self.items.len() as u64), "files");
         let (cf, before) = (self.files()?, report.mismatches);
@@ -226,7 +231,7 @@ impl Tour {
                 .is_ok();
             let is_equal = cf.get_with(&item.key, |stored| {
                 let as_now = readable && stored == source;
-                (as_now, as_now || Content::of(stored) == item.loaded)
+                (as_now, as_now || ContentDigest::of(stored) == item.loaded)
             })?;
             match is_equal {
                 None => report.mismatch("a stored file is missing", &item.key),
@@ -254,7 +259,7 @@ impl Tour {
 
     /// Updates a fifth of the files and deletes a tenth. Then checks that an earlier snapshot sees no change, and that
     /// the store has all changes.
-    pub(super) fn change(&mut self, seed: u64, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn change(&mut self, seed: u64, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let snapshot = self.db.snapshot();
         let start = Instant::now();
         let session = events::watch(&self.db)?;
@@ -277,7 +282,7 @@ impl Tour {
                     continue;
                 }
                 batch.put(&cf, &item.key, &content).put(&notes, &item.key, "updated");
-                item.now = Now::Updated(Content::of(&content));
+                item.now = Now::Updated(ContentDigest::of(&content));
                 report.updated += 1;
             }
             batch.commit(Durability::Os)?;
@@ -312,7 +317,7 @@ impl Tour {
     }
 
     /// Scans the store in both directions, and the notes.
-    pub(super) fn check_all(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn check_all(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
         let before = report.mismatches;
@@ -331,7 +336,12 @@ impl Tour {
     }
 
     /// Creates a checkpoint, checks it as an independent store, and removes it.
-    pub(super) fn check_checkpoint(&self, dir: &Path, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn check_checkpoint(
+        &self,
+        dir: &Path,
+        report: &mut TourReport,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         let start = Instant::now();
         self.db.checkpoint(dir)?;
         let made = seconds(start);
@@ -353,8 +363,8 @@ impl Tour {
     /// Checks the acknowledged writes of the killed writer.
     pub(super) fn check_writes(
         &self,
-        outcome: &Outcome,
-        report: &mut Report,
+        outcome: &WriterOutcome,
+        report: &mut TourReport,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let verdict = kill::check(&self.db, outcome)?;
@@ -373,22 +383,22 @@ impl Tour {
         &self.dir
     }
 
-    fn expected(&self) -> impl DoubleEndedIterator<Item = (&[u8], Content)> {
+    fn expected(&self) -> impl DoubleEndedIterator<Item = (&[u8], ContentDigest)> {
         self.expected_or_none().filter_map(|(key, content)| Some((key, content?)))
     }
 
     /// Returns the expected content of every file; `None` if it was deleted.
-    pub(super) fn expected_or_none(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
+    pub(super) fn expected_or_none(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<ContentDigest>)> + Clone {
         self.items.iter().map(|item| (&item.key[..], item.expected()))
     }
 
     /// Returns the expected note for each file; `None` if it was not changed.
-    pub(super) fn expected_notes(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
+    pub(super) fn expected_notes(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<ContentDigest>)> + Clone {
         self.items.iter().map(|item| {
             let note = match item.now {
                 Now::AsLoaded => None,
-                Now::Updated(_) => Some(Content::of(b"updated")),
-                Now::Deleted => Some(Content::of(b"deleted")),
+                Now::Updated(_) => Some(ContentDigest::of(b"updated")),
+                Now::Deleted => Some(ContentDigest::of(b"deleted")),
             };
             (&item.key[..], note)
         })
@@ -399,9 +409,9 @@ impl Tour {
 fn check_scan<'a>(
     mut cursor: Cursor,
     forward: bool,
-    expected: impl Iterator<Item = (&'a [u8], Content)>,
+    expected: impl Iterator<Item = (&'a [u8], ContentDigest)>,
     where_: &str,
-    report: &mut Report,
+    report: &mut TourReport,
 ) -> Result<u64, Failure> {
     let step = |cursor: &mut Cursor| if forward { cursor.next() } else { cursor.prev() };
     let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
@@ -420,7 +430,7 @@ fn check_scan<'a>(
             report.mismatch(&format!("{where_} lacks a record"), key);
             continue;
         }
-        if Content::of(cursor.value()) == content {
+        if ContentDigest::of(cursor.value()) == content {
             right += 1;
         } else {
             report.mismatch(&format!("{where_} has a wrong value"), key);
@@ -477,10 +487,10 @@ mod tests {
         for key in ["a", "b", "c"] {
             cf.put(key, key)?;
         }
-        let all = ["a", "b", "c"].map(|key| (key.as_bytes(), Content::of(key.as_bytes())));
-        let faults = |expected: &[(&[u8], Content)]| {
+        let all = ["a", "b", "c"].map(|key| (key.as_bytes(), ContentDigest::of(key.as_bytes())));
+        let faults = |expected: &[(&[u8], ContentDigest)]| {
             [true, false].map(|forward| {
-                let mut report = Report::default();
+                let mut report = TourReport::default();
                 let mut expected = expected.to_vec();
                 if !forward {
                     expected.reverse();

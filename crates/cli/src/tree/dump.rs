@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use waxseal::{ColumnFamily, Snapshot};
 
-use super::{Left, Meta, left_json, meta_family, say_left};
+use super::{Left, PathAttributes, left_json, meta_family, say_left};
 use crate::args::Args;
 use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
@@ -85,7 +85,7 @@ impl Dump<'_> {
     fn make_directories(&mut self) -> Result<Vec<(PathBuf, u32)>, Failure> {
         let mut made = Vec::new();
         self.for_each_meta(true, |dump, key, meta| {
-            if let Meta::Directory { mode } = meta {
+            if let PathAttributes::Directory { mode } = meta {
                 let path = dump.place(key)?;
                 fs::create_dir_all(&path)?;
                 made.push((path, mode));
@@ -99,7 +99,7 @@ impl Dump<'_> {
         let mut made = 0;
         // Damage among the entries was reported with the directories.
         self.for_each_meta(false, |dump, key, meta| {
-            if let Meta::Link { target } = meta {
+            if let PathAttributes::Link { target } = meta {
                 let path = dump.place(key)?;
                 make_parents(&path)?;
                 symlink(OsStr::from_bytes(&target), &path)?;
@@ -137,14 +137,14 @@ impl Dump<'_> {
     fn write_file(&self, key: &[u8], content: &[u8]) -> io::Result<()> {
         let path = self.place(key)?;
         let meta = match &self.metas {
-            Some(metas) => self.at.get_with(metas, key, Meta::decode).map_err(io::Error::other)?.flatten(),
+            Some(metas) => self.at.get_with(metas, key, PathAttributes::decode).map_err(io::Error::other)?.flatten(),
             None => None,
         };
         make_parents(&path)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o666).open(&path)?;
         file.write_all(content)?;
         match meta {
-            Some(Meta::File { mode }) => file.set_permissions(Permissions::from_mode(mode)),
+            Some(PathAttributes::File { mode }) => file.set_permissions(Permissions::from_mode(mode)),
             _ => Ok(()),
         }
     }
@@ -152,7 +152,7 @@ impl Dump<'_> {
     fn for_each_meta(
         &mut self,
         reports: bool,
-        mut act: impl FnMut(&mut Self, &[u8], Meta) -> io::Result<()>,
+        mut act: impl FnMut(&mut Self, &[u8], PathAttributes) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let Some(metas) = self.metas.clone() else { return Ok(()) };
         for row in self.at.iter(&metas) {
@@ -164,7 +164,7 @@ impl Dump<'_> {
                     continue;
                 }
             };
-            let meta = Meta::decode(&value).ok_or_else(|| io::Error::other("no entry of a tree"));
+            let meta = PathAttributes::decode(&value).ok_or_else(|| io::Error::other("no entry of a tree"));
             if let Err(error) = meta.and_then(|meta| act(self, &key, meta)) {
                 self.skip_or_fail(&key, error)?;
             }

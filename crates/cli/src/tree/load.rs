@@ -13,19 +13,19 @@ use std::path::Path;
 use serde_json::json;
 use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-use super::{Left, Meta, left_json, meta_family, say_left};
+use super::{Left, PathAttributes, left_json, meta_family, say_left};
 use crate::args::{Args, Load};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, open_to_fill, session};
-use crate::walk::{Entry, Kind, Walk};
+use crate::walk::{TreeWalk, WalkedEntry, WalkedKind};
 use crate::{progress, text};
 
 /// Maximum size of a batch of small files, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-struct Counts {
+struct LoadCounts {
     files: u64,
     directories: u64,
     links: u64,
@@ -51,13 +51,13 @@ pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit
     if load.atomic || load.skip_bad {
         return Err(Failure::usage("--atomic and --skip-bad are for rows; a tree is loaded file by file"));
     }
-    let walk = Walk::new(src).map_err(|error| Failure::io(src.display(), error))?;
+    let walk = TreeWalk::new(src).map_err(|error| Failure::io(src.display(), error))?;
     let db = open_to_fill(args)?;
     let walk = walk.leave_out(dir(args)?);
     let writer = session(args, &db)?;
     let (files, metas) = (writer.column_family(&args.cf)?, writer.column_family(&meta_family(&args.cf))?);
 
-    let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
+    let (mut counts, mut skipped, mut failed) = (LoadCounts::default(), Vec::new(), Vec::new());
     let mut batch = writer.batch();
     let mut content = Vec::new();
     let bar = progress::bar("load", None, "files");
@@ -105,38 +105,38 @@ pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit
 
 /// Adds an entry to the batch, or returns the reason for leaving it out.
 fn store(
-    entry: &Entry,
+    entry: &WalkedEntry,
     files: &ColumnFamily,
     metas: &ColumnFamily,
     batch: &mut Batch,
     content: &mut Vec<u8>,
-    counts: &mut Counts,
+    counts: &mut LoadCounts,
 ) -> Result<(), Refused> {
     let failed = |error: io::Error| Refused::Failed(error.to_string());
     if entry.name.len() > MAX_KEY_BYTES {
         return Err(Refused::Failed(format!("its path is longer than {MAX_KEY_BYTES} bytes")));
     }
     let meta = match &entry.kind {
-        Kind::File(metadata) => {
+        WalkedKind::File(metadata) => {
             read_file(&entry.path, metadata.len(), content).map_err(failed)?;
             batch.put(files, &entry.name, &content);
             counts.files += 1;
             counts.bytes += content.len() as u64;
-            Meta::File { mode: metadata.mode() & 0o7777 }
+            PathAttributes::File { mode: metadata.mode() & 0o7777 }
         }
-        Kind::Directory(metadata) => {
+        WalkedKind::Directory(metadata) => {
             batch.delete(files, &entry.name);
             counts.directories += 1;
-            Meta::Directory { mode: metadata.mode() & 0o7777 }
+            PathAttributes::Directory { mode: metadata.mode() & 0o7777 }
         }
-        Kind::Link => {
+        WalkedKind::Link => {
             let target = fs::read_link(&entry.path).map_err(failed)?;
             batch.delete(files, &entry.name);
             counts.links += 1;
-            Meta::Link { target: target.into_os_string().into_vec() }
+            PathAttributes::Link { target: target.into_os_string().into_vec() }
         }
-        Kind::Special(what) => return Err(Refused::Special(what)),
-        Kind::Unreadable(error) => return Err(Refused::Failed(error.to_string())),
+        WalkedKind::Special(what) => return Err(Refused::Special(what)),
+        WalkedKind::Unreadable(error) => return Err(Refused::Failed(error.to_string())),
     };
     batch.put(metas, &entry.name, meta.encode());
     Ok(())

@@ -21,34 +21,34 @@ use crate::output::Output;
 
 /// The attributes of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Meta {
+enum PathAttributes {
     File { mode: u32 },
     Directory { mode: u32 },
     Link { target: Vec<u8> },
 }
 
-impl Meta {
+impl PathAttributes {
     fn encode(&self) -> Vec<u8> {
         match self {
-            Meta::File { mode } => [b"f", &mode.to_le_bytes()[..]].concat(),
-            Meta::Directory { mode } => [b"d", &mode.to_le_bytes()[..]].concat(),
-            Meta::Link { target } => [b"l", &target[..]].concat(),
+            PathAttributes::File { mode } => [b"f", &mode.to_le_bytes()[..]].concat(),
+            PathAttributes::Directory { mode } => [b"d", &mode.to_le_bytes()[..]].concat(),
+            PathAttributes::Link { target } => [b"l", &target[..]].concat(),
         }
     }
 
-    fn decode(bytes: &[u8]) -> Option<Meta> {
+    fn decode(bytes: &[u8]) -> Option<PathAttributes> {
         let (kind, rest) = bytes.split_first()?;
         let mode = || Some(u32::from_le_bytes(rest.try_into().ok()?));
         match kind {
-            b'f' => Some(Meta::File { mode: mode()? }),
-            b'd' => Some(Meta::Directory { mode: mode()? }),
-            b'l' => Some(Meta::Link { target: rest.to_vec() }),
+            b'f' => Some(PathAttributes::File { mode: mode()? }),
+            b'd' => Some(PathAttributes::Directory { mode: mode()? }),
+            b'l' => Some(PathAttributes::Link { target: rest.to_vec() }),
             _ => None,
         }
     }
 }
 
-/// Returns the name of the family that holds the `Meta` of a family's paths.
+/// Returns the name of the family that holds the `PathAttributes` of a family's paths.
 fn meta_family(cf: &str) -> String {
     format!("{cf}.tree")
 }
@@ -76,13 +76,15 @@ mod tests {
 
     #[test]
     fn metas_come_back() {
-        for meta in
-            [Meta::File { mode: 0o755 }, Meta::Directory { mode: 0 }, Meta::Link { target: b"../\xff".to_vec() }]
-        {
-            assert_eq!(Meta::decode(&meta.encode()), Some(meta));
+        for meta in [
+            PathAttributes::File { mode: 0o755 },
+            PathAttributes::Directory { mode: 0 },
+            PathAttributes::Link { target: b"../\xff".to_vec() },
+        ] {
+            assert_eq!(PathAttributes::decode(&meta.encode()), Some(meta));
         }
         for bytes in [&b""[..], b"x", b"f", b"f123", b"d12345"] {
-            assert_eq!(Meta::decode(bytes), None);
+            assert_eq!(PathAttributes::decode(bytes), None);
         }
     }
 }

@@ -9,23 +9,23 @@ const LINE_BYTES: usize = 64;
 
 /// Memory of one cache line, possibly uninitialized.
 #[repr(align(64))]
-struct Line {
+struct CacheLine {
     _bytes: MaybeUninit<[u8; LINE_BYTES]>,
 }
 
 /// A byte buffer that only grows. The first `len` bytes are initialized; `finished` zeroes the rest of the last line.
 #[derive(Default)]
-pub(super) struct Buffer {
-    lines: Vec<Line>,
+pub(super) struct ColumnBuffer {
+    lines: Vec<CacheLine>,
     len: usize,
 }
 
-impl Buffer {
+impl ColumnBuffer {
     /// Creates a buffer with capacity for approximately `bytes`, if the allocation succeeds.
-    pub(super) fn with_room(bytes: usize) -> Buffer {
+    pub(super) fn with_room(bytes: usize) -> ColumnBuffer {
         let mut lines = Vec::new();
         let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // `grow` retries a failed allocation
-        Buffer { lines, len: 0 }
+        ColumnBuffer { lines, len: 0 }
     }
 
     /// Returns the number of written bytes.
@@ -65,7 +65,7 @@ impl Buffer {
     }
 
     /// Finishes the buffer: zeroes the rest of the last line, so that it discloses no old memory.
-    pub(super) fn finished(mut self) -> Buffer {
+    pub(super) fn finished(mut self) -> ColumnBuffer {
         let left = self.lines.len() * LINE_BYTES - self.len;
         // SAFETY: these `left` bytes behind the written ones lie within the lines.
         unsafe { self.lines.as_mut_ptr().cast::<u8>().add(self.len).write_bytes(0, left) }
@@ -93,7 +93,7 @@ impl Buffer {
     }
 }
 
-/// Numbers that `Buffer::push` accepts: plain, without padding.
+/// Numbers that `ColumnBuffer::push` accepts: plain, without padding.
 pub(super) trait Number: Copy {}
 impl Number for u8 {}
 impl Number for i32 {}
@@ -104,7 +104,7 @@ impl Number for u64 {}
 mod tests {
     use super::*;
 
-    fn bytes(buffer: &Buffer) -> &[u8] {
+    fn bytes(buffer: &ColumnBuffer) -> &[u8] {
         // SAFETY: the first `len` bytes are written.
         unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), buffer.len()) }
     }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_was_appended_is_there_and_aligned() {
         for appended in [0, 1, 63, 64, 65, 1000] {
-            let mut buffer = Buffer::default();
+            let mut buffer = ColumnBuffer::default();
             let mut expected = Vec::new();
             for n in 0..appended {
                 buffer.push(n as u8).unwrap();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn bits_stand_low_first() {
-        let mut buffer = Buffer::with_room(2);
+        let mut buffer = ColumnBuffer::with_room(2);
         [true, false, false, true, false, false, false, false, true].iter().enumerate().for_each(|(bit, is_set)| {
             buffer.set_bit(bit, *is_set).unwrap();
         });

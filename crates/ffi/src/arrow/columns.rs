@@ -14,7 +14,7 @@ use std::ptr::null;
 use face::Row;
 
 use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
-use super::buffer::Buffer;
+use super::buffer::ColumnBuffer;
 
 /// A kind of column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl Column {
 }
 
 /// The rows of one batch.
-pub(super) struct Batch {
+pub(super) struct RowBatch {
     rows: usize,
     bytes: usize,
     columns: Vec<(Column, Filling)>,
@@ -63,30 +63,30 @@ pub(super) struct Batch {
 #[derive(Default)]
 struct Filling {
     /// The validity bitmap, one bit per row; `None` until the first null.
-    validity: Option<Buffer>,
+    validity: Option<ColumnBuffer>,
     nulls: usize,
     /// The start of each row and the end of the last; of binary columns only.
-    offsets: Buffer,
-    data: Buffer,
+    offsets: ColumnBuffer,
+    data: ColumnBuffer,
 }
 
-impl Batch {
+impl RowBatch {
     /// Creates a batch without rows, with capacity for approximately `rows` rows, and `bytes` bytes of values.
-    pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Result<Batch, TryReserveError> {
-        let mut batch = Batch { rows: 0, bytes: 0, columns: Vec::new() };
+    pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Result<RowBatch, TryReserveError> {
+        let mut batch = RowBatch { rows: 0, bytes: 0, columns: Vec::new() };
         for column in columns {
             let mut filling = Filling::default();
             match column {
                 Column::Key => {
-                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i32>());
+                    filling.offsets = ColumnBuffer::with_room((rows + 1) * size_of::<i32>());
                     filling.offsets.push(0i32)?;
                 }
                 Column::Value => {
-                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i64>());
+                    filling.offsets = ColumnBuffer::with_room((rows + 1) * size_of::<i64>());
                     filling.offsets.push(0i64)?;
-                    filling.data = Buffer::with_room(bytes);
+                    filling.data = ColumnBuffer::with_room(bytes);
                 }
-                Column::Seqno | Column::Seal => filling.data = Buffer::with_room(rows * size_of::<u64>()),
+                Column::Seqno | Column::Seal => filling.data = ColumnBuffer::with_room(rows * size_of::<u64>()),
             }
             batch.columns.push((*column, filling));
         }
@@ -131,7 +131,7 @@ impl Batch {
     pub(super) fn into_array(self) -> ArrowArray {
         let rows = self.rows as i64;
         let children = self.columns.into_iter().map(|(column, filling)| filling.into_array(column, rows)).collect();
-        Held::array(rows, 0, vec![None], children)
+        ArrayMemory::array(rows, 0, vec![None], children)
     }
 }
 
@@ -139,7 +139,7 @@ impl Filling {
     /// Records whether a row has a value.
     fn note(&mut self, row: usize, is_valid: bool) -> Result<(), TryReserveError> {
         if self.validity.is_none() && !is_valid {
-            let mut bits = Buffer::default();
+            let mut bits = ColumnBuffer::default();
             (0..row).try_for_each(|before| bits.set_bit(before, true))?;
             self.validity = Some(bits);
         }
@@ -155,23 +155,29 @@ impl Filling {
             Column::Key | Column::Value => vec![self.validity, Some(self.offsets), Some(self.data)],
             Column::Seqno | Column::Seal => vec![self.validity, Some(self.data)],
         };
-        Held::array(rows, self.nulls as i64, buffers, Vec::new())
+        ArrayMemory::array(rows, self.nulls as i64, buffers, Vec::new())
     }
 }
 
 /// Memory that an array owns until it is released. A consumer may move children out of it, and release them separately.
-struct Held {
-    _buffers: Vec<Option<Buffer>>,
+struct ArrayMemory {
+    _buffers: Vec<Option<ColumnBuffer>>,
     addresses: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
 }
 
-impl Held {
-    fn array(length: i64, null_count: i64, buffers: Vec<Option<Buffer>>, children: Vec<ArrowArray>) -> ArrowArray {
-        let buffers: Vec<Option<Buffer>> = buffers.into_iter().map(|buffer| buffer.map(Buffer::finished)).collect();
-        let addresses = buffers.iter().map(|buffer| buffer.as_ref().map_or(null(), Buffer::as_ptr)).collect();
+impl ArrayMemory {
+    fn array(
+        length: i64,
+        null_count: i64,
+        buffers: Vec<Option<ColumnBuffer>>,
+        children: Vec<ArrowArray>,
+    ) -> ArrowArray {
+        let buffers: Vec<Option<ColumnBuffer>> =
+            buffers.into_iter().map(|buffer| buffer.map(ColumnBuffer::finished)).collect();
+        let addresses = buffers.iter().map(|buffer| buffer.as_ref().map_or(null(), ColumnBuffer::as_ptr)).collect();
         let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        let mut held = Box::new(Held { _buffers: buffers, addresses, children });
+        let mut held = Box::new(ArrayMemory { _buffers: buffers, addresses, children });
         ArrowArray {
             length,
             null_count,
@@ -187,18 +193,19 @@ impl Held {
 }
 
 /// # Safety
-/// `array` is null, or was made by `Held::array` and possibly moved.
+/// `array` is null, or was made by `ArrayMemory::array` and possibly moved.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as the caller promises.
     let Some(array) = (unsafe { array.as_mut() }) else { return };
     if array.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `Held::array` leaked. It is taken back once: `release` was still set.
-    let held = unsafe { Box::from_raw(array.private_data.cast::<Held>()) };
+    // SAFETY: `private_data` is the box that `ArrayMemory::array` leaked. It is taken back once: `release` was still
+    // set.
+    let held = unsafe { Box::from_raw(array.private_data.cast::<ArrayMemory>()) };
     for child in held.children {
-        // SAFETY: each child is a box that `Held::array` leaked. A child that was moved out has no `release`, but its
-        // box still belongs to the parent.
+        // SAFETY: each child is a box that `ArrayMemory::array` leaked. A child that was moved out has no `release`,
+        // but its box still belongs to the parent.
         unsafe {
             if let Some(release) = (*child).release {
                 release(child);

@@ -2,13 +2,13 @@
 
 use super::abi::ArrowArrayStream;
 use super::columns::Column;
-use super::stream::{Limits, Source, streamed};
+use super::stream::{Limits, RowSource, streamed};
 use crate::error::{answer, waxseal_error_t};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::with;
 use crate::lent::{Out, lent_array, out};
-use crate::range::{Bounds, bounds, waxseal_range_t};
+use crate::range::{CallerBounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
 /// The keys of a scan, as column `key`.
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn waxseal_scan_arrow_columns(
 fn scan(
     family: *const waxseal_family_t,
     snapshot: *const waxseal_snapshot_t,
-    range: Bounds,
+    range: CallerBounds,
     columns: Vec<Column>,
     (batch_rows, batch_bytes): (usize, usize),
     place: Out<'_, ArrowArrayStream>,
@@ -127,6 +127,6 @@ fn scan(
         read(snapshot, || Ok(family.cursor_in(range.clone())), |snapshot| Ok(snapshot.cursor_in(family, range.clone())))
     })?;
     cursor.check()?;
-    place.set(streamed(Source::new(cursor, columns, limits)));
+    place.set(streamed(RowSource::new(cursor, columns, limits)));
     Ok(())
 }

@@ -14,9 +14,9 @@ use std::ptr::{null, null_mut};
 use face::{Cursor, Error, ErrorKind};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use super::columns::{Batch, Column, schema};
+use super::columns::{Column, RowBatch, schema};
 use crate::failure::{Failure, Result, WAXSEAL_CLOSED, WAXSEAL_INVALID};
-use crate::order_failure::{Watch, check, unwound};
+use crate::order_failure::{OrderGuard, check, unwound};
 use crate::reentry::{is_inside, refuse_reentry};
 
 /// The limits at which a batch ends.
@@ -28,16 +28,16 @@ pub(super) struct Limits {
 }
 
 /// The rows of a cursor, in batches.
-pub(super) struct Source {
+pub(super) struct RowSource {
     cursor: Cursor,
-    place: Place,
+    place: StreamPosition,
     columns: Vec<Column>,
     limits: Limits,
     /// Rows and bytes of the previous batch, used as capacity of the next one.
     before: (usize, usize),
 }
 
-enum Place {
+enum StreamPosition {
     Before,
     Within,
     /// Within, and the next call returns this error first.
@@ -47,19 +47,19 @@ enum Place {
     Failed(Error),
 }
 
-impl Source {
-    pub(super) fn new(cursor: Cursor, columns: Vec<Column>, limits: Limits) -> Source {
-        Source { cursor, place: Place::Before, columns, limits, before: (0, 0) }
+impl RowSource {
+    pub(super) fn new(cursor: Cursor, columns: Vec<Column>, limits: Limits) -> RowSource {
+        RowSource { cursor, place: StreamPosition::Before, columns, limits, before: (0, 0) }
     }
 
     /// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by
     /// then.
-    fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> face::Result<T>) -> Result<T> {
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut RowSource) -> face::Result<T>) -> Result<T> {
         let store = self.cursor.store();
         if is_inside() {
             refuse_reentry(Some(store))?;
         }
-        let watch = Watch(|| Some(store));
+        let watch = OrderGuard(|| Some(store));
         check(&watch.0)?;
         let outcome = act(self);
         check(&watch.0)?;
@@ -67,26 +67,26 @@ impl Source {
     }
 
     /// Returns the next rows; `None` at the end.
-    fn next(&mut self) -> face::Result<Option<Batch>> {
-        match std::mem::replace(&mut self.place, Place::Within) {
-            Place::Before => self.fill(true),
-            Place::Within => self.fill(false),
-            Place::Owing(error) => Err(error),
-            Place::Behind => {
-                self.place = Place::Behind;
+    fn next(&mut self) -> face::Result<Option<RowBatch>> {
+        match std::mem::replace(&mut self.place, StreamPosition::Within) {
+            StreamPosition::Before => self.fill(true),
+            StreamPosition::Within => self.fill(false),
+            StreamPosition::Owing(error) => Err(error),
+            StreamPosition::Behind => {
+                self.place = StreamPosition::Behind;
                 Ok(None)
             }
-            Place::Failed(error) => {
-                self.place = Place::Failed(error.clone());
+            StreamPosition::Failed(error) => {
+                self.place = StreamPosition::Failed(error.clone());
                 Err(error)
             }
         }
     }
 
-    fn fill(&mut self, is_first: bool) -> face::Result<Option<Batch>> {
-        let mut batch = Batch::new(&self.columns, self.before.0, self.before.1).map_err(|error| {
+    fn fill(&mut self, is_first: bool) -> face::Result<Option<RowBatch>> {
+        let mut batch = RowBatch::new(&self.columns, self.before.0, self.before.1).map_err(|error| {
             let error = no_memory(error);
-            self.place = Place::Failed(error.clone()); // the cursor has not moved
+            self.place = StreamPosition::Failed(error.clone()); // the cursor has not moved
             error
         })?;
         let mut moved = if is_first { self.cursor.first() } else { self.cursor.next() };
@@ -95,11 +95,11 @@ impl Source {
                 Ok(true) if batch.rows() >= self.limits.rows || batch.bytes() >= self.limits.bytes => break,
                 Ok(true) => moved = self.cursor.next(),
                 Ok(false) => {
-                    self.place = Place::Behind;
+                    self.place = StreamPosition::Behind;
                     break;
                 }
                 Err(error) if !error.is_corruption() => {
-                    self.place = Place::Failed(error.clone());
+                    self.place = StreamPosition::Failed(error.clone());
                     if batch.rows() == 0 {
                         return Err(error);
                     }
@@ -107,7 +107,7 @@ impl Source {
                 }
                 Err(error) if batch.rows() == 0 => return Err(error),
                 Err(error) => {
-                    self.place = Place::Owing(error);
+                    self.place = StreamPosition::Owing(error);
                     break;
                 }
             }
@@ -118,7 +118,7 @@ impl Source {
 }
 
 /// Adds the row under the cursor to the batch; false if there is none.
-fn take(cursor: &Cursor, batch: &mut Batch) -> face::Result<bool> {
+fn take(cursor: &Cursor, batch: &mut RowBatch) -> face::Result<bool> {
     let Some(row) = cursor.row()? else { return Ok(false) };
     batch.push(&row).map_err(no_memory)?;
     Ok(true)
@@ -130,19 +130,19 @@ fn no_memory(_: TryReserveError) -> Error {
 }
 
 /// Memory that a stream owns until it is released.
-struct Held {
-    source: Source,
+struct StreamMemory {
+    source: RowSource,
     told: Option<CString>,
 }
 
 /// Converts a source to a stream, which its owner must release.
-pub(super) fn streamed(source: Source) -> ArrowArrayStream {
+pub(super) fn streamed(source: RowSource) -> ArrowArrayStream {
     ArrowArrayStream {
         get_schema: Some(get_schema),
         get_next: Some(get_next),
         get_last_error: Some(get_last_error),
         release: Some(release),
-        private_data: Box::into_raw(Box::new(Held { source, told: None })).cast::<c_void>(),
+        private_data: Box::into_raw(Box::new(StreamMemory { source, told: None })).cast::<c_void>(),
     }
 }
 
@@ -155,11 +155,15 @@ const EINVAL: c_int = 22;
 ///
 /// # Safety
 /// `of` is null, released, or made by `streamed`, and no other thread uses it now; `out` is null or writable.
-unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> face::Result<T>) -> c_int {
+unsafe fn answer<T>(
+    of: *mut ArrowArrayStream,
+    out: *mut T,
+    act: impl FnOnce(&mut RowSource) -> face::Result<T>,
+) -> c_int {
     // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is set.
     let held = unsafe {
         match of.as_mut() {
-            Some(stream) if stream.release.is_some() => &mut *stream.private_data.cast::<Held>(),
+            Some(stream) if stream.release.is_some() => &mut *stream.private_data.cast::<StreamMemory>(),
             _ => return EINVAL,
         }
     };
@@ -170,7 +174,7 @@ unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mu
     let outcome = catch_unwind(AssertUnwindSafe(|| held.source.guarded(act)));
     let outcome = outcome.unwrap_or_else(|_| {
         let error = Error::invalid("a bug in waxseal: it panicked while reading");
-        held.source.place = Place::Failed(error.clone());
+        held.source.place = StreamPosition::Failed(error.clone());
         Err(unwound().unwrap_or(Failure::Engine(error)))
     });
     match outcome {
@@ -204,7 +208,7 @@ unsafe extern "C" fn get_schema(of: *mut ArrowArrayStream, out: *mut ArrowSchema
 
 unsafe extern "C" fn get_next(of: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: the consumer follows the specification.
-    unsafe { answer(of, out, |source| Ok(source.next()?.map_or(ArrowArray::released(), Batch::into_array))) }
+    unsafe { answer(of, out, |source| Ok(source.next()?.map_or(ArrowArray::released(), RowBatch::into_array))) }
 }
 
 /// The text belongs to the stream, and is valid until the stream's next call.
@@ -212,7 +216,7 @@ unsafe extern "C" fn get_last_error(of: *mut ArrowArrayStream) -> *const c_char 
     // SAFETY: the consumer follows the specification.
     let told = unsafe {
         match of.as_ref() {
-            Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<Held>()).told,
+            Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<StreamMemory>()).told,
             _ => return null(),
         }
     };
@@ -226,7 +230,7 @@ unsafe extern "C" fn release(of: *mut ArrowArrayStream) {
         return;
     }
     // SAFETY: `private_data` is the box that `streamed` leaked, and it is taken back once.
-    let held = unsafe { Box::from_raw(stream.private_data.cast::<Held>()) };
+    let held = unsafe { Box::from_raw(stream.private_data.cast::<StreamMemory>()) };
     stream.private_data = null_mut();
     let _ = catch_unwind(AssertUnwindSafe(move || drop(held))); // the last handle of a store closes it
 }

@@ -11,8 +11,8 @@ use waxseal::Cache;
 use waxseal::env::{Fs, RealFs};
 
 use super::{leveldb_cache_t, leveldb_comparator_t, leveldb_env_t, leveldb_filterpolicy_t, pointer, ticket};
-use crate::callback::{Compare, CreateFilter, Destructor, Filtering, KeyMayMatch, Name, Ordered};
-use crate::held::{CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
+use crate::callback::{Compare, CreateFilter, Destructor, Filtering, KeyMayMatch, NameFunction, Ordered};
+use crate::held::{CACHES, COMPARATORS, ENVIRONMENTS, HeldPolicy, POLICIES};
 use crate::raw;
 use crate::shelf::lock;
 
@@ -25,7 +25,7 @@ extern "C" fn leveldb_comparator_create(
     state: *mut c_void,
     destructor: Option<Destructor>,
     compare: Option<Compare>,
-    name: Option<Name>,
+    name: Option<NameFunction>,
 ) -> *mut leveldb_comparator_t {
     raw::quietly(null_mut(), || {
         let made = Ordered::new(state, destructor, compare, name);
@@ -50,10 +50,10 @@ extern "C" fn leveldb_filterpolicy_create(
     destructor: Option<Destructor>,
     create_filter: Option<CreateFilter>,
     key_may_match: Option<KeyMayMatch>,
-    name: Option<Name>,
+    name: Option<NameFunction>,
 ) -> *mut leveldb_filterpolicy_t {
     raw::quietly(null_mut(), || {
-        let made = Filtering::new(state, destructor, create_filter, key_may_match, name).map(Policy::Own);
+        let made = Filtering::new(state, destructor, create_filter, key_may_match, name).map(HeldPolicy::Own);
         pointer(POLICIES.put(|held| *lock(held) = Some(made)))
     })
 }
@@ -71,7 +71,7 @@ extern "C" fn leveldb_filterpolicy_destroy(policy: *mut leveldb_filterpolicy_t) 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> *mut leveldb_filterpolicy_t {
     raw::quietly(null_mut(), || {
-        let bloom = Policy::Bloom(bits_per_key.clamp(1, 32) as usize);
+        let bloom = HeldPolicy::Bloom(bits_per_key.clamp(1, 32) as usize);
         pointer(POLICIES.put(|held| *lock(held) = Some(Ok(bloom))))
     })
 }

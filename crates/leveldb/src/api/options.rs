@@ -9,7 +9,7 @@ use super::{
     leveldb_cache_t, leveldb_comparator_t, leveldb_env_t, leveldb_filterpolicy_t, leveldb_logger_t, leveldb_options_t,
     leveldb_readoptions_t, leveldb_snapshot_t, leveldb_writeoptions_t, pointer, ticket,
 };
-use crate::held::{OPTIONS, READ_OPTIONS, ReadOptions, WRITE_OPTIONS, WriteOptions};
+use crate::held::{HeldWriteOptions, OPTIONS, READ_OPTIONS, ReadOptions, WRITE_OPTIONS};
 use crate::options::Options;
 use crate::raw;
 use crate::shelf::lock;
@@ -144,7 +144,7 @@ extern "C" fn leveldb_readoptions_set_snapshot(
     set_read(options, |held| held.snapshot.store(ticket(snapshot), Relaxed));
 }
 
-fn set_sync(held: &WriteOptions, is_set: bool) {
+fn set_sync(held: &HeldWriteOptions, is_set: bool) {
     held.sync.store(is_set, Relaxed);
 }
 
