@@ -113,7 +113,7 @@ fn below(operation: &str, count: u64, dir: &Path) -> Outcome {
         env,
         companions: sealer.clone(),
         families,
-        chronicle: Some(prepared.chronicle.clone()),
+        engine_log: Some(prepared.engine_log.clone()),
         ..Parts::real()
     };
     let db = waxseal_lsm::db::Db::open(dir, Settings::default(), parts)?;

@@ -494,7 +494,7 @@ pub struct Touched<'a> {
 
 /// An event of the engine: background work, or work that a caller requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed<'a> {
+pub enum EngineEvent<'a> {
     /// A store was opened and its log was not empty.
     Recovered {
         /// Commits replayed.
@@ -538,7 +538,7 @@ pub enum Deed<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work<'a> {
     /// The event.
-    pub deed: Deed<'a>,
+    pub engine_event: EngineEvent<'a>,
     /// The affected families; empty for an event that concerns the whole store.
     pub touched: Vec<Touched<'a>>,
     /// Logical log offsets of the records: the start, and the exclusive end.
@@ -605,7 +605,7 @@ pub trait EventStore {
 
 /// The event log: records each piece of engine work as one line. Lines are stored in the manifest; later the oldest
 /// become rows of a family. All calls may come from any thread, and none may wait for a commit.
-pub trait Chronicle: Send + Sync {
+pub trait EngineLog: Send + Sync {
     /// Called when a store that holds these lines is recovered, so that an implementation continues its clock after
     /// them.
     fn resumes(&self, _lines: &mut dyn Iterator<Item = &[u8]>) {}

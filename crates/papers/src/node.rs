@@ -78,7 +78,7 @@ impl Node {
             listener: shape.listener.clone(),
             families: vec![("default".to_owned(), shape.options.clone())],
             orders: vec![shape.options.order.clone()],
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let db = Db::open(dir, shape.settings.clone(), parts)?;

@@ -1,5 +1,6 @@
-//! Every experiment about registry and log as a user calls it, tiny: its lines have their shape, what is about right and wrong passes,
-//! and what is about time may be undecided or, at this size, fail. And what deferred rows cost a put, by counters.
+//! Every experiment about registry and log as a user calls it, tiny: its lines have their shape, what is about right
+//! and wrong passes, and what is about time may be undecided or, at this size, fail. And what deferred rows cost a put,
+//! by counters.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
 mod lines;
@@ -76,8 +77,8 @@ impl Store {
         let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
         let mut families = vec![("default".to_owned(), CfOptions::default())];
         families.extend(prepared.families.clone());
-        let chronicle = Some(prepared.chronicle.clone());
-        let parts = Parts { env, companions: sealer.clone(), families, chronicle, ..Parts::real() };
+        let engine_log = Some(prepared.engine_log.clone());
+        let parts = Parts { env, companions: sealer.clone(), families, engine_log, ..Parts::real() };
         let db = Db::open(std::path::Path::new("/store"), Settings::default(), parts).expect("opened");
         let family = db.family("default").expect("it always exists");
         let registrar = prepared.attach(db.clone(), sealer).expect("attached");
@@ -86,7 +87,8 @@ impl Store {
             let options = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
             let target = Target::family("default");
             store.registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).expect("registered");
-            // A session has its number from its first watched commit on; the 16,383rd is the last whose number takes two bytes.
+            // A session has its number from its first watched commit on; the 16,383rd is the last whose number takes
+            // two bytes.
             for number in 0..16_383 {
                 store.who =
                     Some(store.registrar.session(Identity::named(format!("session{number}"))).expect("a session"));

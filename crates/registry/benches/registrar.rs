@@ -1,6 +1,7 @@
 //! What a commit pays on its way through the registrar, and what it costs to ask the log: on a whole store in memory.
 //!
-//! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object and condition.
+//! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object
+//! and condition.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -34,8 +35,8 @@ impl Store {
         let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
         let mut families = vec![(FAMILY.to_owned(), CfOptions::default())];
         families.extend(prepared.families.clone());
-        let chronicle = Some(prepared.chronicle.clone());
-        let parts = Parts { env, companions: sealer.clone(), families, chronicle, ..Parts::real() };
+        let engine_log = Some(prepared.engine_log.clone());
+        let parts = Parts { env, companions: sealer.clone(), families, engine_log, ..Parts::real() };
         let db = Db::open(Path::new("/store"), Settings::default(), parts).expect("opened");
         let family = db.family(FAMILY).expect("a family");
         let registrar = prepared.attach(db.clone(), sealer).expect("attached");

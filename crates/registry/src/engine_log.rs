@@ -13,7 +13,7 @@ use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::record::{MAX_SEQNO, Seqno};
-use waxseal_lsm::seam::{Deed, TableFact, Work};
+use waxseal_lsm::seam::{EngineEvent, TableFact, Work};
 
 use crate::clock::Time;
 use crate::event::Event;
@@ -52,7 +52,7 @@ pub struct EngineLine {
 impl EngineLine {
     /// Creates the line of a job.
     pub fn of(work: &Work<'_>, time: Time) -> EngineLine {
-        let (operation, mut payload) = deed(&work.deed);
+        let (operation, mut payload) = engine_event(&work.engine_event);
         for touched in &work.touched {
             payload.push(Field::Setting(("family".to_owned(), touched.name.to_owned())));
             files(&mut payload, &touched.read, Field::Input, FILES[0]);
@@ -206,27 +206,27 @@ fn part(operation: Operation) -> &'static str {
     operation.sites().iter().find_map(part).unwrap_or("store")
 }
 
-fn deed(deed: &Deed<'_>) -> (Operation, Payload) {
+fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
     let payload = Payload::new();
-    match deed {
-        Deed::Recovered { commits, cut_bytes } => {
+    match engine_event {
+        EngineEvent::Recovered { commits, cut_bytes } => {
             (Operation::ENGINE_RECOVER, payload.with(Field::Records(*commits)).with(Field::Bytes(*cut_bytes)))
         }
-        Deed::Flushed => (Operation::ENGINE_FLUSH, payload),
-        Deed::Compacted { level, moved, reason } => {
+        EngineEvent::Flushed => (Operation::ENGINE_FLUSH, payload),
+        EngineEvent::Compacted { level, moved, reason } => {
             let payload = how(reason).with(Field::Setting(("level".to_owned(), level.to_string())));
             (Operation::ENGINE_COMPACT, if *moved { payload.with(Field::Verdict("moved".to_owned())) } else { payload })
         }
-        Deed::Ingested => (Operation::ENGINE_INGEST, payload),
-        Deed::Replaced => (Operation::ENGINE_REPAIR, payload),
-        Deed::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
-        Deed::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),
-        Deed::Fenced(fence) => (Operation::ENGINE_FENCE, span(how(FENCED), fence)),
-        Deed::Lifted(fence) => (Operation::ENGINE_FENCE, span(how("lifted"), fence)),
-        Deed::Checkpointed { dir } => {
+        EngineEvent::Ingested => (Operation::ENGINE_INGEST, payload),
+        EngineEvent::Replaced => (Operation::ENGINE_REPAIR, payload),
+        EngineEvent::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
+        EngineEvent::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),
+        EngineEvent::Fenced(fence) => (Operation::ENGINE_FENCE, span(how(FENCED), fence)),
+        EngineEvent::Lifted(fence) => (Operation::ENGINE_FENCE, span(how("lifted"), fence)),
+        EngineEvent::Checkpointed { dir } => {
             (Operation::ENGINE_CHECKPOINT, payload.with(Field::Setting(("directory".to_owned(), (*dir).to_owned()))))
         }
-        Deed::Dropped => (Operation::TABLE_DROP, payload),
+        EngineEvent::Dropped => (Operation::TABLE_DROP, payload),
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
     fn golden_line() {
         // docs/format.md, section 9.9.
         let touched = Touched { family: 1, name: "u", read: Vec::new(), written: vec![fact(0xAB)] };
-        let work = Work { deed: Deed::Flushed, touched: vec![touched], log: None, seqno: 5, nanos: 0 };
+        let work = Work { engine_event: EngineEvent::Flushed, touched: vec![touched], log: None, seqno: 5, nanos: 0 };
         let line = EngineLine::of(&work, Time(2)).encode().unwrap();
         let uid = [0xAB; 16];
         let expected =
@@ -278,8 +278,9 @@ mod tests {
     #[test]
     fn a_line_is_an_event_of_its_part_and_of_every_file() {
         let touched = Touched { family: 1, name: "u", read: vec![fact(1), fact(2)], written: vec![fact(3), fact(2)] };
-        let deed = Deed::Compacted { level: 1, moved: false, reason: "score" };
-        let line = EngineLine::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score" };
+        let line =
+            EngineLine::of(&Work { engine_event, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
         let targets: Vec<String> = line.events(1).iter().map(|event| event.key.target.to_string()).collect();
         assert_eq!(targets.len(), 4);
         assert_eq!(targets[0], "engine:compaction");
@@ -294,8 +295,8 @@ mod tests {
         let facts = |from: u8, count: u8| (from..from + count).map(fact).collect::<Vec<_>>();
         let line = |read: u8, written: u8| {
             let touched = Touched { family: 1, name: "u", read: facts(1, read), written: facts(read, written) };
-            let deed = Deed::Compacted { level: 1, moved: false, reason: "score" };
-            EngineLine::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
+            let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score" };
+            EngineLine::of(&Work { engine_event, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
         };
         let few = line(8, 8).events(1);
         assert!(few.iter().all(|event| event.payload == few[0].payload && !is_short(event)));
@@ -331,7 +332,7 @@ mod tests {
         let read: Vec<TableFact> = (0..5000).map(|n| TableFact { uid: uid(n), ..fact(1) }).collect();
         let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
         let line = EngineLine::of(
-            &Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
+            &Work { engine_event: EngineEvent::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
             Time(2),
         );
         let events = line.events(1);
@@ -347,7 +348,7 @@ mod tests {
         let read: Vec<TableFact> = (0..5000).map(|_| fact(1)).collect();
         let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
         let line = EngineLine::of(
-            &Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
+            &Work { engine_event: EngineEvent::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 },
             Time(2),
         );
         assert!(line.encode().unwrap().len() < waxseal_lsm::seam::MAX_LINE_BYTES);

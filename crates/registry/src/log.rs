@@ -153,7 +153,7 @@ impl<'a> LogReader<'a> {
                 Some(of) => Some(pending::of_key(self.db, &of, key, self.at(), self.making)?),
                 None => None,
             },
-            Target::TableFile(_) | Target::Engine(_) => Some(self.chronicle(Some(&query.target))?),
+            Target::TableFile(_) | Target::Engine(_) => Some(self.engine_log(Some(&query.target))?),
             _ => None,
         };
         planted!(LatestForgetsMemory => let unstored = None);
@@ -220,8 +220,8 @@ impl<'a> LogReader<'a> {
     fn unstored(&self, target: &Target) -> Result<Vec<Box<dyn LogRows + 'a>>> {
         let mut sources = self.pending(target)?;
         match target {
-            Target::Cluster => sources.push(Box::new(self.chronicle(None)?)),
-            Target::TableFile(_) | Target::Engine(_) => sources.push(Box::new(self.chronicle(Some(target))?)),
+            Target::Cluster => sources.push(Box::new(self.engine_log(None)?)),
+            Target::TableFile(_) | Target::Engine(_) => sources.push(Box::new(self.engine_log(Some(target))?)),
             _ => {}
         }
         Ok(sources)
@@ -259,7 +259,7 @@ impl<'a> LogReader<'a> {
     /// Returns the lines of the engine event log with their numbers.
     pub(crate) fn lines(&self) -> Result<Vec<(u64, EngineLine)>> {
         let mut lines = Vec::new();
-        for (number, bytes) in self.db.chronicle() {
+        for (number, bytes) in self.db.engine_log() {
             let line = EngineLine::decode(&bytes)?;
             if line.seqno <= self.snapshot.seqno() {
                 lines.push((number, line));
@@ -281,7 +281,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Returns the engine's events that are not rows yet, for one target or all.
-    fn chronicle(&self, target: Option<&Target>) -> Result<Sorted> {
+    fn engine_log(&self, target: Option<&Target>) -> Result<Sorted> {
         let mut rows = Vec::new();
         for (number, line) in self.lines()? {
             let events = target.map_or_else(|| line.events(number), |target| line.events_of(target, number));

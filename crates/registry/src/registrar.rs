@@ -17,7 +17,7 @@ use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::planted;
 use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Chronicle, Draft};
+use waxseal_lsm::seam::{Draft, EngineLog};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::clock::Time;
@@ -94,8 +94,8 @@ impl Setup {
 pub struct Prepared {
     /// The system families, for `Parts::families`.
     pub families: Vec<(String, CfOptions)>,
-    /// For `Parts::chronicle`.
-    pub chronicle: Arc<dyn Chronicle>,
+    /// For `Parts::engine_log`.
+    pub engine_log: Arc<dyn EngineLog>,
     /// For `Sealer::emitting`.
     pub emitter: Arc<dyn Emitter>,
     setup: Setup,
@@ -107,7 +107,7 @@ impl Prepared {
     /// store's record protector, and emits through `emitter`. Errors: those of reads.
     pub fn attach(self, db: Db, sealer: Arc<Sealer>) -> Result<Registrar> {
         let Prepared { setup, witness, .. } = self;
-        for (_, line) in db.chronicle() {
+        for (_, line) in db.engine_log() {
             EngineLine::decode(&line).map(|line| witness.meet(line.time))?;
         }
         witness.clock.follow(db.last_time());
@@ -230,8 +230,8 @@ impl Registrar {
     /// Creates the parts that the engine's open needs.
     pub fn prepare(setup: Setup) -> Prepared {
         let witness = Arc::new(Witness::new(setup.clock.clone()));
-        let (chronicle, emitter) = (witness.clone(), witness.clone());
-        Prepared { families: system_families(), chronicle, emitter, setup, witness }
+        let (engine_log, emitter) = (witness.clone(), witness.clone());
+        Prepared { families: system_families(), engine_log, emitter, setup, witness }
     }
 
     /// Commits a batch, with the events of registered operations; every write of a user uses it. `verbs` names the

@@ -18,7 +18,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{
-    Chronicle, Companions, Draft, Emitted, Emitting, EventRetention, EventStore, Lookup, Quarantine, Work,
+    Companions, Draft, Emitted, Emitting, EngineLog, EventRetention, EventStore, Lookup, Quarantine, Work,
 };
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
@@ -146,7 +146,7 @@ impl Emitter for Witness {
     }
 }
 
-impl Chronicle for Witness {
+impl EngineLog for Witness {
     fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
         lines.filter_map(|line| EngineLine::decode(line).ok()).for_each(|line| self.meet(line.time));
     }

@@ -23,8 +23,8 @@ fn an_embedder_registers_writes_and_asks() -> Result<()> {
     let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
     let mut families = prepared.families.clone();
     families.push(("users".to_owned(), Default::default()));
-    let chronicle = Some(prepared.chronicle.clone());
-    let parts = Parts { env, companions: sealer.clone(), families, chronicle, ..Parts::real() };
+    let engine_log = Some(prepared.engine_log.clone());
+    let parts = Parts { env, companions: sealer.clone(), families, engine_log, ..Parts::real() };
     let db = Db::open(Path::new("/store"), Settings::default(), parts)?;
     let registrar = prepared.attach(db.clone(), sealer)?;
 

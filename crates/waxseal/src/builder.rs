@@ -429,7 +429,7 @@ impl Builder {
         let prepared = (self.has_registry && keeper.is_some()).then_some(prepared);
         if let Some(prepared) = &prepared {
             parts.families.extend(prepared.families.iter().cloned());
-            parts.chronicle = Some(prepared.chronicle.clone());
+            parts.engine_log = Some(prepared.engine_log.clone());
         }
         parts.companions = match &keeper {
             Some(keeper) => keeper.clone(),

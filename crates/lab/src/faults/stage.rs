@@ -257,7 +257,7 @@ impl Stage {
             listener: self.ears.clone(),
             families,
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;

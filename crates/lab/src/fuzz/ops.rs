@@ -162,7 +162,7 @@ impl Run {
             listener: Arc::new(Silent),
             families,
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         }
     }

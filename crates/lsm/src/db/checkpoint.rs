@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
 use crate::options::MIB;
-use crate::seam::{Deed, Work};
+use crate::seam::{EngineEvent, Work};
 use crate::version::{self, Contents, Edit, EditChange, Manifest, ManifestState, Marked};
 
 /// Writes a checkpoint into `dir`; see `Db::checkpoint`.
@@ -89,16 +89,16 @@ fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
 
 /// Returns the event log entries for the checkpoint, which go into the copy and into this store.
 fn tell_of_copy(flusher: &Flusher, state: &ManifestState, dir: &Path, started: u64) -> Option<Vec<EditChange>> {
-    let keeper = flusher.catalog().events.keeper()?;
+    let engine_log = flusher.catalog().events.engine_log()?;
     let work = Work {
-        deed: Deed::Checkpointed { dir: &dir.to_string_lossy() },
+        engine_event: EngineEvent::Checkpointed { dir: &dir.to_string_lossy() },
         touched: touched_in(state, &[], true),
         log: None,
         seqno: state.last_seqno,
         nanos: flusher.context().now_nanos().saturating_sub(started),
     };
     let mut edit = Edit::default();
-    add_event(&**keeper, &mut edit, &work);
+    add_event(&**engine_log, &mut edit, &work);
     Some(edit.changes).filter(|lines| !lines.is_empty())
 }
 

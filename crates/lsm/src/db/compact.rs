@@ -47,7 +47,7 @@ use crate::options::Compression;
 use crate::planted;
 use crate::read::CursorBounds;
 use crate::record::{MAX_SEQNO, Seqno};
-use crate::seam::Deed;
+use crate::seam::EngineEvent;
 use crate::sst::{CompanionSummary, train_for};
 use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 
@@ -424,8 +424,8 @@ impl Compactor {
             self.context().counters.expired(dropped.count());
         }
         let (level, moved, reason) = (plan.output_level as u8, plan.action == PlanAction::Move, plan.reason.name());
-        let deed = Deed::Compacted { level, moved, reason };
-        self.catalog().log_event(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
+        let engine_event = EngineEvent::Compacted { level, moved, reason };
+        self.catalog().log_event(&mut edit, engine_event, std::slice::from_ref(&replaced), None, started);
         self.catalog().install(edit, [replaced])
     }
 

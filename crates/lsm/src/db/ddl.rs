@@ -32,7 +32,7 @@ use crate::names::system_id;
 use crate::options::CfOptions;
 use crate::planted;
 use crate::record::Seqno;
-use crate::seam::{Deed, Emitted};
+use crate::seam::{Emitted, EngineEvent};
 use crate::version::{self, Edit, EditChange};
 use crate::wal::EpochChange;
 
@@ -159,7 +159,7 @@ fn install_drop(
     edit.changes.push(EditChange::FamilyDropped { id: family.id() });
     let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
     concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
-    flusher.catalog().log_event(&mut edit, Deed::Dropped, &concerned, None, started);
+    flusher.catalog().log_event(&mut edit, EngineEvent::Dropped, &concerned, None, started);
     let said = flusher.write_path().log_changes(&mut edit, moment, &[(family, seqno)]);
     flusher.catalog().install(edit, parts)?;
     flusher.write_path().end_log_edit(said);

@@ -34,7 +34,7 @@ use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::planted;
 use crate::record::Seqno;
-use crate::seam::Deed;
+use crate::seam::EngineEvent;
 use crate::version::{Edit, EditChange, TableMeta};
 
 impl Flusher {
@@ -244,7 +244,7 @@ impl Flusher {
             let through = planted!(FlushedSeqnoTooHigh, self.store_log().visible(), of.through);
             edit.changes.push(EditChange::Flushed { family: of.family.id(), seqno: through });
             let first = of.first_offset().unwrap_or(moment.offset).min(moment.offset);
-            self.catalog().log_event(&mut edit, Deed::Flushed, &own, Some((first, moment.offset)), *started);
+            self.catalog().log_event(&mut edit, EngineEvent::Flushed, &own, Some((first, moment.offset)), *started);
             parts.append(&mut own);
         }
         if let Some(due) = due {

@@ -34,7 +34,7 @@ use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::read::CursorBounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Companions, Deed, Protection, RecordSource};
+use crate::seam::{Check, Companions, EngineEvent, Protection, RecordSource};
 use crate::values::BlobBuffer;
 use crate::version::{Edit, TableMeta};
 use crate::wal::EpochChange;
@@ -127,7 +127,7 @@ fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, sta
     let mut edit = Edit::default();
     let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
     edit.changes.extend(replaced.changes());
-    compactor.catalog().log_event(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
+    compactor.catalog().log_event(&mut edit, EngineEvent::Ingested, std::slice::from_ref(&replaced), None, started);
     let said = compactor.write_path().log_changes(&mut edit, moment, &[]);
     compactor.catalog().install(edit, Some(replaced))?;
     compactor.write_path().end_log_edit(said);

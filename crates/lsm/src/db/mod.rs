@@ -107,7 +107,7 @@ use crate::names::is_system_name;
 use crate::options::{CfOptions, Durability, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::seam::{Chronicle, Companions, Emitted, MAX_LINE_BYTES};
+use crate::seam::{Companions, Emitted, EngineLog, MAX_LINE_BYTES};
 use crate::sst::{Cache, Table};
 use crate::version::{Edit, EditChange};
 use crate::wal::EpochChange;
@@ -132,7 +132,7 @@ pub struct Parts {
     /// Key orders other than bytewise. A stored family's order is looked up here by its name.
     pub orders: Vec<Order>,
     /// Writes the event log; `None` records no events.
-    pub chronicle: Option<Arc<dyn Chronicle>>,
+    pub engine_log: Option<Arc<dyn EngineLog>>,
     /// The block cache, which several stores may share; `None` creates a private one of `Settings::cache_bytes`.
     pub cache: Option<Arc<Cache>>,
 }
@@ -146,7 +146,7 @@ impl Parts {
             listener: Arc::new(Silent),
             families: Vec::new(),
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         }
     }
@@ -274,7 +274,7 @@ impl Db {
 
     /// Returns the event log entries that are not rows yet, each with its number, oldest first. An entry may appear
     /// both here and in rows read afterwards, but it is never missing from both.
-    pub fn chronicle(&self) -> Vec<(u64, Arc<[u8]>)> {
+    pub fn engine_log(&self) -> Vec<(u64, Arc<[u8]>)> {
         self.inner().catalog().events.lines().iter().cloned().collect()
     }
 

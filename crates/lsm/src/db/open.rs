@@ -98,7 +98,7 @@ impl StoreInner {
             listener: self.notifier().listener().clone(),
             families: self.given.0.clone(),
             orders: self.given.1.clone(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let kept = Some((self.context().cache.clone(), self.catalog().open_tables.files().clone()));
@@ -174,7 +174,7 @@ pub(super) fn start(
         claims: TableClaims::barring(opened.barred),
         ingesting: AtomicU64::new(0),
         open_tables: opened.open_tables,
-        events: EventLog::new(parts.chronicle, opened.lines),
+        events: EventLog::new(parts.engine_log, opened.lines),
     };
     let write_path = WritePath {
         catalog,

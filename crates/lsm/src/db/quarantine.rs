@@ -22,7 +22,7 @@ use crate::env::work::lock;
 use crate::error::Result;
 use crate::fence::Fence;
 use crate::planted;
-use crate::seam::{Deed, Emitted, Quarantine, Withheld};
+use crate::seam::{Emitted, EngineEvent, Quarantine, Withheld};
 use crate::version::{Edit, EditChange, LEVELS};
 
 /// A table by level and number, or a lost range by number.
@@ -46,7 +46,7 @@ pub(super) fn quarantine_row(
         QuarantinedItem::Span(number, fence) => Withheld::Span(number, fence),
     };
     let seqno = catalog.store_log().visible();
-    catalog.events.keeper()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
+    catalog.events.engine_log()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
 }
 
 /// Returns the rows for all quarantined items of a family that is being dropped.
@@ -109,7 +109,7 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
     let parts: Vec<_> = of_rows().collect();
     edit.changes.extend(parts.iter().flat_map(Replaced::changes));
     let told: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
-    write_path.catalog().log_event(&mut edit, Deed::Barred, &told, None, write_path.context().now_nanos());
+    write_path.catalog().log_event(&mut edit, EngineEvent::Barred, &told, None, write_path.context().now_nanos());
     let outcome = write_path.catalog().install(edit, parts);
     for number in new {
         write_path.notifier().notify(Event::Barred { family: family.name().to_owned(), table: number });

@@ -33,7 +33,7 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted;
 use crate::record::Seqno;
-use crate::seam::{Deed, Work};
+use crate::seam::{EngineEvent, Work};
 use crate::sst::Cache;
 use crate::values::LoggedValues;
 use crate::version::{
@@ -354,7 +354,7 @@ impl Opening<'_> {
         edit.changes.push(EditChange::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
         edit.changes.push(EditChange::Permanent { offset, seqno: last });
         let work = Work {
-            deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
+            engine_event: EngineEvent::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
             touched: touched_in(state, &edit.changes, false),
             log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
             seqno: last,
@@ -362,9 +362,9 @@ impl Opening<'_> {
         };
         // An open without changes writes no event.
         let any = report.cut_bytes > 0 || !work.touched.is_empty();
-        if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
-            keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
-            add_event(&**keeper, &mut edit, &work);
+        if let Some(engine_log) = self.parts.engine_log.as_ref().filter(|_| any) {
+            engine_log.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
+            add_event(&**engine_log, &mut edit, &work);
             number_events(&mut edit, state);
         }
         Ok(PreparedRecovery { replay, edit, log, last, report })

@@ -25,7 +25,7 @@ use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
-use crate::seam::{Deed, Emitted, RecordSource};
+use crate::seam::{Emitted, EngineEvent, RecordSource};
 use crate::values::BlobFile;
 use crate::version::{Edit, LEVELS, TableMeta};
 
@@ -123,7 +123,7 @@ impl<'a> HeldTables<'a> {
         let level = self.span.as_ref().map_or(0, |span| span.level);
         let adds = written.iter().map(|meta| (level, meta.clone())).collect();
         let replaced = Replaced::tables(family, removes, adds);
-        exchange_fenced(compactor.write_path(), replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
+        exchange_fenced(compactor.write_path(), replaced, (lifted, fenced), Some(EngineEvent::Replaced), started)?;
         Ok(written)
     }
 
@@ -139,7 +139,13 @@ impl<'a> HeldTables<'a> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
         let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.compactor.context().now_nanos());
-        exchange_fenced(self.compactor.write_path(), replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
+        exchange_fenced(
+            self.compactor.write_path(),
+            replaced,
+            (Vec::new(), Vec::new()),
+            Some(EngineEvent::Freed),
+            started,
+        )
     }
 
     /// Writes all records of a cursor to tables of a level, synced but not yet named by an edit.
@@ -209,7 +215,7 @@ fn exchange_fenced(
     write_path: &WritePath,
     replaced: Replaced<'_>,
     (lifted, fenced): (Vec<u64>, Vec<Fence>),
-    deed: Option<Deed<'_>>,
+    engine_event: Option<EngineEvent<'_>>,
     started: u64,
 ) -> Result<()> {
     let family = replaced.family;
@@ -218,17 +224,17 @@ fn exchange_fenced(
         fenced.into_iter().map(|fence| (write_path.catalog().new_file_number(), Arc::new(fence))).collect();
     let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
     let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
-    let rows = quarantine_rows(write_path, &replaced, &ended, deed);
+    let rows = quarantine_rows(write_path, &replaced, &ended, engine_event);
     let received = write_quarantine(write_path.catalog(), rows);
     let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
     let parts: Vec<_> = [replaced].into_iter().chain(beside).collect();
     let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-    let begun = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
-    let over = ended.iter().map(|(_, fence)| Deed::Lifted(fence));
+    let begun = fenced.iter().map(|(_, fence)| EngineEvent::Fenced(fence));
+    let over = ended.iter().map(|(_, fence)| EngineEvent::Lifted(fence));
     // All tables of the edit belong to the first entry; the other entries concern only the family.
     let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
-    for deed in deed.into_iter().chain(begun).chain(over) {
-        write_path.catalog().log_event(&mut edit, deed, told, None, started);
+    for engine_event in engine_event.into_iter().chain(begun).chain(over) {
+        write_path.catalog().log_event(&mut edit, engine_event, told, None, started);
         told = &family_alone;
     }
     write_path.catalog().install(edit, parts)?;
@@ -249,12 +255,14 @@ fn quarantine_rows(
     write_path: &WritePath,
     replaced: &Replaced<'_>,
     ended: &[(&u64, &Fence)],
-    deed: Option<Deed<'_>>,
+    engine_event: Option<EngineEvent<'_>>,
 ) -> Vec<Emitted> {
     let row = |item, begins, how| quarantine_row(write_path.catalog(), replaced.family, item, begins, how);
     let gone = |how| move |table| row(QuarantinedItem::Table(table), false, how);
-    let tables: Vec<_> = match deed {
-        Some(Deed::Freed) => write_path.catalog().quarantined(&replaced.removes).filter_map(gone("freed")).collect(),
+    let tables: Vec<_> = match engine_event {
+        Some(EngineEvent::Freed) => {
+            write_path.catalog().quarantined(&replaced.removes).filter_map(gone("freed")).collect()
+        }
         _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
     };
     let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(QuarantinedItem::Span(*id, fence), true, "fenced"));

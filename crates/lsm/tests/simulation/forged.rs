@@ -102,7 +102,7 @@ impl Store {
             listener,
             families,
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let settings =

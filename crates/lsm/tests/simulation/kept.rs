@@ -131,7 +131,7 @@ pub fn lines() {
     busy(&mut whole).expect("without a crash");
     let end = whole.sim.steps();
     let before = crate::watched::lines(whole.db()).expect("lines");
-    assert!(whole.db().chronicle().len() < before.len() && before.len() > 35, "{before:?}");
+    assert!(whole.db().engine_log().len() < before.len() && before.len() > 35, "{before:?}");
     whole.db().close().expect("close");
     whole.db = None;
     whole.open().expect("reopening");

@@ -46,7 +46,7 @@ fn open(sim: &SimFs, opens: u64, watched: bool) -> Db {
     let env = sim.env(7_000 + opens);
     let mut parts = Parts { env, families, companions: Arc::new(Sealer::new()), ..Parts::real() };
     if watched {
-        parts.chronicle = Some(Arc::new(Scribe));
+        parts.engine_log = Some(Arc::new(Scribe));
     }
     Db::open(Path::new(DIR), settings, parts).expect("open")
 }
@@ -81,7 +81,7 @@ fn life(watched: bool) -> (BTreeMap<String, Vec<u8>>, u64, u64) {
             db.settle().expect("settle");
         }
         rotations += db.metrics().manifest_rotations;
-        lines = lines.max(db.chronicle().len() as u64);
+        lines = lines.max(db.engine_log().len() as u64);
         match opens {
             1 => {
                 sim.crash_at(sim.steps());

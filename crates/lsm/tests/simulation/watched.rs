@@ -15,7 +15,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, EventStore, TableFact, Work};
+use waxseal_lsm::seam::{Companions, Emitted, EngineEvent, EngineLog, EventStore, TableFact, Work};
 
 /// The system family that receives the entries' rows.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
@@ -23,11 +23,11 @@ pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
 /// Writes readable entries.
 pub(crate) struct Scribe;
 
-impl Chronicle for Scribe {
+impl EngineLog for Scribe {
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
-        let changes = !matches!(work.deed, Deed::Barred | Deed::Checkpointed { .. });
-        let deed = format!("{:?}", work.deed);
-        let word = deed.split([' ', '(']).next().unwrap_or_default();
+        let changes = !matches!(work.engine_event, EngineEvent::Barred | EngineEvent::Checkpointed { .. });
+        let engine_event = format!("{:?}", work.engine_event);
+        let word = engine_event.split([' ', '(']).next().unwrap_or_default();
         let uids = |sign: &str, facts: &[TableFact]| -> String {
             facts.iter().map(|fact| format!(" {sign}{:?}", fact.uid)).collect()
         };
@@ -56,7 +56,7 @@ pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
 
 /// Returns the entries after a number.
 fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
-    let held = db.chronicle();
+    let held = db.engine_log();
     let family = db.family(LINES.0).expect("the family of lines");
     let mut lines = BTreeMap::new();
     let start = Bound::Excluded(format!("{last:020}").into_bytes());
@@ -125,7 +125,7 @@ impl Told {
         match outcome {
             Ok(()) => {
                 // A crash may lose entries that are still in the manifest.
-                let first_held = db.chronicle().first().map_or(0, |(number, _)| *number);
+                let first_held = db.engine_log().first().map_or(0, |(number, _)| *number);
                 let kept = lines.into_iter().take_while(|(number, _)| *number < first_held).collect();
                 self.add(&kept).unwrap_or_else(|what| panic!("{at}: {what}"));
                 Ok(())

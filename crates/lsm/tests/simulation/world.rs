@@ -368,12 +368,12 @@ impl World {
             listener: self.tally.clone(),
             families,
             orders: vec![Order::custom(Arc::new(Backwards))],
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         if self.config.watched {
             parts.companions = Arc::new(Over(Retaining(parts.companions)));
-            parts.chronicle = Some(Arc::new(Scribe));
+            parts.engine_log = Some(Arc::new(Scribe));
             // Event log entries are never deleted. In tables as small as the users' they would account for most open
             // files.
             let options = self.options(LINES.0);

@@ -24,7 +24,7 @@ fn watched(env: Env) -> Parts {
     let mut parts = parts(env);
     parts.families.push((LINES.0.to_owned(), system));
     parts.companions = Arc::new(Over(Retaining(Arc::new(Plain))));
-    parts.chronicle = Some(Arc::new(Scribe));
+    parts.engine_log = Some(Arc::new(Scribe));
     parts
 }
 
@@ -34,9 +34,9 @@ fn open_watched(sim: &SimFs, dir: &Path, chronicle_lines: usize) -> Db {
 }
 
 /// Returns the jobs in the entries after a number, without seqnos and tables.
-fn deeds(db: &Db, behind: u64) -> Vec<String> {
-    let deed = |(_, line): (u64, String)| line.split(' ').next().unwrap().to_owned();
-    lines(db).unwrap().into_iter().filter(|(number, _)| *number > behind).map(deed).collect()
+fn engine_events(db: &Db, behind: u64) -> Vec<String> {
+    let engine_event = |(_, line): (u64, String)| line.split(' ').next().unwrap().to_owned();
+    lines(db).unwrap().into_iter().filter(|(number, _)| *number > behind).map(engine_event).collect()
 }
 
 /// Returns a value that the record protector retains, or one that it does not retain.
@@ -52,9 +52,9 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
     let users = db.create_family("users", options()).unwrap();
     let (mut seen, mut told) = (0, Vec::new());
     let mut tell = |db: &Db| {
-        let deeds = deeds(db, seen);
-        seen += deeds.len() as u64;
-        told.push(deeds.join(" "));
+        let engine_events = engine_events(db, seen);
+        seen += engine_events.len() as u64;
+        told.push(engine_events.join(" "));
         check_lines(db, &format!("after {told:?}")).unwrap();
     };
     tell(&db);
@@ -103,7 +103,7 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
     db.note(b"Noted 1".to_vec()).unwrap();
     tell(&db);
     let copy = Db::open(Path::new("/copy"), settings(), watched(sim.env(99))).unwrap();
-    assert_eq!(deeds(&copy, 0).last().unwrap(), "Checkpointed");
+    assert_eq!(engine_events(&copy, 0).last().unwrap(), "Checkpointed");
     check_lines(&copy, "the copy").unwrap();
     fill(&db, 0..3, 2);
     kill(&sim, db);
@@ -143,14 +143,14 @@ fn the_oldest_lines_become_rows_and_numbers_go_on() {
         db.flush().unwrap();
         db.settle().unwrap();
         check_lines(&db, "after a flush").unwrap();
-        assert!(db.chronicle().len() <= 18, "{}", db.chronicle().len());
+        assert!(db.engine_log().len() <= 18, "{}", db.engine_log().len());
         let beside = Db::open_read_only(&dir, settings(), watched(sim.env(5))).unwrap();
         assert_eq!(lines(&beside).unwrap(), lines(&db).unwrap());
         assert_eq!(*beside.note(Vec::new()).unwrap_err().kind(), ErrorKind::ReadOnly);
         db.close().unwrap();
     }
     // A store without an event log implementation leaves the entries unchanged.
-    let plain = Db::open(&dir, settings(), Parts { chronicle: None, ..watched(sim.env(7)) }).unwrap();
+    let plain = Db::open(&dir, settings(), Parts { engine_log: None, ..watched(sim.env(7)) }).unwrap();
     let before = lines(&plain).unwrap();
     fill(&plain, 0..5, 9);
     plain.flush().unwrap();
@@ -179,7 +179,7 @@ fn no_line_is_missing_while_lines_become_rows() {
     });
     db.settle().unwrap();
     check_lines(&db, "settled").unwrap();
-    assert!(db.chronicle().len() < lines(&db).unwrap().len());
+    assert!(db.engine_log().len() < lines(&db).unwrap().len());
 }
 
 /// Returns a version as `get_before` shows it: seqno, and value (`None` for a tombstone).

@@ -76,7 +76,7 @@ impl World {
             listener: heard.clone(),
             families: vec![("default".to_owned(), options)],
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;

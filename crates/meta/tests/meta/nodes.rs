@@ -72,7 +72,7 @@ impl Node {
             listener: Arc::new(Silent),
             families,
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         Db::open(dir, settings, parts).unwrap()

@@ -42,7 +42,7 @@ fn parts(sim: &SimFs) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options)],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }

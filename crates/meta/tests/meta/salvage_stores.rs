@@ -32,7 +32,7 @@ fn parts(sim: &SimFs) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options)],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }
@@ -239,7 +239,8 @@ fn a_store_that_no_file_names_is_refused() {
     assert!(error.to_string().contains(&format!("{own:?} has")), "{error}");
 }
 
-/// A checkpoint is a store of its own with tables of its parent: they are its own, and what the parent wrote later is not.
+/// A checkpoint is a store of its own with tables of its parent: they are its own, and what the parent wrote later is
+/// not.
 #[test]
 fn a_checkpoint_keeps_the_tables_of_its_parents() {
     for generations in [1, 2] {

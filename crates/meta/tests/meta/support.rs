@@ -93,7 +93,7 @@ impl Store {
             listener: Arc::new(Silent),
             families: vec![("default".to_owned(), options.clone())],
             orders: vec![options.order],
-            chronicle: None,
+            engine_log: None,
             cache: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;

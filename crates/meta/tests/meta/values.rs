@@ -189,7 +189,7 @@ fn parts(sim: &SimFs) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), with_values())],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }

@@ -42,7 +42,7 @@ fn all_log() -> Db {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), CfOptions::default())],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     };
     let db = Db::open(Path::new("/store"), settings, parts).unwrap();

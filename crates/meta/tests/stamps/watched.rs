@@ -127,7 +127,7 @@ pub(crate) fn parts(sim: &SimFs, companions: Arc<dyn Companions>) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options()), (LOG.to_owned(), log)],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }

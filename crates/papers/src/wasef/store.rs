@@ -56,7 +56,7 @@ impl Store {
         let prepared = Registrar::prepare(setup);
         let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
         let mut parts = parts(shape, sealer.clone(), prepared.families.clone());
-        parts.chronicle = Some(prepared.chronicle.clone());
+        parts.engine_log = Some(prepared.engine_log.clone());
         let db = Db::open(dir, shape.settings.clone(), parts)?;
         let registrar = prepared.attach(db.clone(), sealer)?;
         Ok(Store { family: user_family(&db)?, db, registrar: Some(registrar) })
@@ -148,7 +148,7 @@ fn parts(shape: &Shape, sealer: Arc<Sealer>, system: Vec<(String, waxseal_lsm::o
         listener: shape.listener.clone(),
         families,
         orders: vec![shape.options.order.clone()],
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }

@@ -13,7 +13,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_registry::quarantine::Item;
 use waxseal_registry::{Case, Field, Operation, Payload, Query, Scope, StampVerb, Target, Values};
 
-use crate::store::{Config, DEFERRED, DIR, Store, Write, open_without_chronicle};
+use crate::store::{Config, DEFERRED, DIR, Store, Write, open_without_engine_log};
 
 const SESSIONS: &str = "system_metadata.sessions";
 const QUARANTINE: &str = "system_metadata.quarantine";
@@ -132,7 +132,7 @@ fn made_up() {
     store.db.add_fences(&store.family("default"), vec![fence(b"x", b"y")]).unwrap();
     store.registrar.close().unwrap();
     store.db.close().unwrap();
-    let beside = open_without_chronicle(&store.sim).unwrap();
+    let beside = open_without_engine_log(&store.sim).unwrap();
     let family = beside.family("default").unwrap();
     let (fences, table) = (beside.fences(&family), beside.tables(&family).unwrap()[0].meta().number);
     beside.lift_fences(&family, &[fences[0].0]).unwrap();

@@ -1,4 +1,5 @@
-//! Which events of the engine's own work are kept: the newest, those of live tables and of open quarantines, and every event of a user.
+//! Which events of the engine's own work are kept: the newest, those of live tables and of open quarantines, and every
+//! event of a user.
 
 use std::collections::BTreeSet;
 use std::ops::Bound::Unbounded;
@@ -118,7 +119,7 @@ fn bounded() {
     let (rows, records) = rows(&store);
     assert!(rows <= NEWEST + SLACK + 100, "{rows} rows");
     assert_eq!(records, rows as u64, "tombstones and what they hide are gone from the tables");
-    assert!(store.db.chronicle().last().unwrap().0 > 400, "too little happened");
+    assert!(store.db.engine_log().last().unwrap().0 > 400, "too little happened");
 }
 
 /// Beyond the age events go with the next flush; what a live table needs stays.
@@ -231,7 +232,7 @@ fn by_number_and_age_not_at_all() {
     let mut numbers: Vec<u64> = of_engine(&store).iter().map(|event| event.key.seqno).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let last = store.db.chronicle().last().unwrap().0;
+    let last = store.db.engine_log().last().unwrap().0;
     assert!(numbers.into_iter().eq(1..=last), "all of them");
 }
 
@@ -265,7 +266,7 @@ pub(crate) fn crashes(every: usize) {
         store.check_now();
         store.db.settle().unwrap();
         check_lineages(&store, &context);
-        let lines = store.db.chronicle().len();
+        let lines = store.db.engine_log().len();
         assert!(lines <= 100, "{context}: {lines} lines");
     }
 }

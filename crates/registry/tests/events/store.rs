@@ -221,14 +221,14 @@ fn settings(config: Config) -> Settings {
 }
 
 /// The engine alone, with seals and nobody who keeps a chronicle.
-pub(crate) fn open_without_chronicle(sim: &SimFs) -> Result<Db> {
+pub(crate) fn open_without_engine_log(sim: &SimFs) -> Result<Db> {
     let parts = Parts {
         env: sim.env(sim.steps() + 1),
         companions: Arc::new(Sealer::new().with(waxseal_meta::builtin::standard())),
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options("default"))],
         orders: vec![Order::custom(Arc::new(Backwards))],
-        chronicle: None,
+        engine_log: None,
         cache: None,
     };
     Db::open(Path::new(DIR), settings(DEFERRED), parts)
@@ -246,7 +246,7 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         listener: Arc::new(Silent),
         families,
         orders: vec![Order::custom(Arc::new(Backwards))],
-        chronicle: Some(prepared.chronicle.clone()),
+        engine_log: Some(prepared.engine_log.clone()),
         cache: None,
     };
     let db = Db::open(Path::new(DIR), settings(config), parts)?;

@@ -40,7 +40,7 @@ pub(crate) fn open_in(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> (Db, Registrar)
         env,
         companions: sealer.clone(),
         families: prepared.families.clone(),
-        chronicle: Some(prepared.chronicle.clone()),
+        engine_log: Some(prepared.engine_log.clone()),
         ..Parts::real()
     };
     let settings = Settings { memtable_bytes: 64 * 1024, ..Settings::default() };

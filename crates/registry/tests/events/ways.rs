@@ -454,7 +454,7 @@ fn rights() {
         env,
         companions: sealer.clone(),
         families: prepared.families.clone(),
-        chronicle: Some(prepared.chronicle.clone()),
+        engine_log: Some(prepared.engine_log.clone()),
         ..waxseal_lsm::db::Parts::real()
     };
     let db = Db::open("/store".as_ref(), Default::default(), parts).unwrap();

@@ -1,6 +1,6 @@
 //! The event log: each job adds an entry to the edit that makes its change durable.
 //!
-//! In:    the facts of a job, from which the `Chronicle` implementation makes an entry, or none.
+//! In:    the facts of a job, from which the `EngineLog` implementation makes an entry, or none.
 //! Out:   the entries that the manifest still holds, readable without its lock. If there are more than
 //!        `chronicle_lines` of them, or more than 2 MiB, a flush that runs anyway converts the oldest to rows of a
 //!        family. The rows become visible before their entries are removed. The implementation may release entries
@@ -12,22 +12,22 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::view_change::Replaced;
-use crate::seam::{Chronicle, MAX_LINE_BYTES, TableFact, Touched, Work};
+use crate::seam::{EngineLog, MAX_LINE_BYTES, TableFact, Touched, Work};
 use crate::version::{self, Edit, EditChange, EventLines, ManifestState, TableMeta};
 
 /// The event log implementation, and the entries as readers see them.
 pub(crate) struct EventLog {
-    keeper: Option<Arc<dyn Chronicle>>,
+    engine_log: Option<Arc<dyn EngineLog>>,
     lines: ArcSwap<EventLines>,
 }
 
 impl EventLog {
-    pub(in crate::db) fn new(keeper: Option<Arc<dyn Chronicle>>, lines: EventLines) -> EventLog {
-        EventLog { keeper, lines: ArcSwap::from_pointee(lines) }
+    pub(in crate::db) fn new(engine_log: Option<Arc<dyn EngineLog>>, lines: EventLines) -> EventLog {
+        EventLog { engine_log, lines: ArcSwap::from_pointee(lines) }
     }
 
-    pub(in crate::db) fn keeper(&self) -> Option<&Arc<dyn Chronicle>> {
-        self.keeper.as_ref()
+    pub(in crate::db) fn engine_log(&self) -> Option<&Arc<dyn EngineLog>> {
+        self.engine_log.as_ref()
     }
 
     /// Returns the entries that the manifest still holds.
@@ -45,8 +45,8 @@ impl EventLog {
 }
 
 /// Adds the entry of a job, if the implementation makes one, to the job's edit; its number is assigned later.
-pub(in crate::db) fn add_event(keeper: &dyn Chronicle, edit: &mut Edit, work: &Work<'_>) {
-    let line = keeper.line(work);
+pub(in crate::db) fn add_event(engine_log: &dyn EngineLog, edit: &mut Edit, work: &Work<'_>) {
+    let line = engine_log.line(work);
     debug_assert!(line.as_ref().is_none_or(|line| line.len() <= MAX_LINE_BYTES));
     if let Some(line) = line.filter(|line| line.len() <= MAX_LINE_BYTES) {
         edit.changes.push(EditChange::Line { number: 0, bytes: line.into() });

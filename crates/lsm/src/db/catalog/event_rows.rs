@@ -37,17 +37,17 @@ pub(in crate::db) struct DueEvents {
 /// Returns the entries that leave the manifest now, as rows, because they exceed its limits or the implementation
 /// has released them; also tombstones for rows outside the retention.
 pub(in crate::db) fn event_rows_due(catalog: &Catalog) -> Option<DueEvents> {
-    let keeper = catalog.events.keeper()?;
+    let engine_log = catalog.events.engine_log()?;
     let lines = catalog.events.lines();
     let (retention, now) = (catalog.context().settings.event_retention(), catalog.context().env.clock.wall_micros());
     let lengths: Vec<usize> = lines.iter().map(|(_, line)| line.len()).collect();
-    let outdated = keeper.outdated(&mut lines.iter().map(|(number, line)| (*number, &**line)), &retention, now);
+    let outdated = engine_log.outdated(&mut lines.iter().map(|(number, line)| (*number, &**line)), &retention, now);
     let most = surplus(&lengths, catalog.context().settings.chronicle_lines).max(outdated);
     let oldest: Vec<_> = lines.iter().take(most).cloned().collect();
     let through = oldest.last()?.0;
     // Taken after the entries: a table that they report as written is live, or was replaced since.
     let standing = RetentionView::new(catalog, retention, now);
-    let (mut rows, visible) = (keeper.rows(&oldest, &standing), standing.seqno);
+    let (mut rows, visible) = (engine_log.rows(&oldest, &standing), standing.seqno);
     rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // reads see no row above it
     // If a row's family does not exist, the entries stay.
     let families = catalog.families();

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::expiry::AsOf;
 use crate::planted;
 use crate::record::Seqno;
-use crate::seam::{Deed, Work};
+use crate::seam::{EngineEvent, Work};
 use crate::version::{Edit, Manifest, OpenTables};
 use claims::TableClaims;
 use event_log::{EventLog, add_event, touched};
@@ -161,15 +161,15 @@ impl Catalog {
     pub(super) fn log_event(
         &self,
         edit: &mut Edit,
-        deed: Deed<'_>,
+        engine_event: EngineEvent<'_>,
         parts: &[Replaced<'_>],
         log: Option<(u64, u64)>,
         started: u64,
     ) {
-        let Some(keeper) = self.events.keeper() else { return };
+        let Some(engine_log) = self.events.engine_log() else { return };
         let touched = parts.iter().map(touched).collect();
         let nanos = self.context().now_nanos().saturating_sub(started);
-        add_event(&**keeper, edit, &Work { deed, touched, log, seqno: self.store_log().visible(), nanos });
+        add_event(&**engine_log, edit, &Work { engine_event, touched, log, seqno: self.store_log().visible(), nanos });
     }
 }
 

@@ -187,7 +187,7 @@ impl Sample {
             listener: Arc::new(Silent),
             families: FAMILIES.map(|name| (name.to_owned(), of(name))).into(),
             orders: Vec::new(),
-            chronicle: None,
+            engine_log: None,
             cache: None,
         }
     }

@@ -47,7 +47,7 @@ pub(crate) fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
         orders: Vec::new(),
-        chronicle: None,
+        engine_log: None,
         cache: None,
     }
 }
