@@ -17,7 +17,7 @@
 pub mod anatomy;
 mod damage;
 pub mod flow;
-pub mod keepers;
+pub mod protectors;
 mod reach;
 mod redirect;
 mod stage;

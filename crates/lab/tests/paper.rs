@@ -165,14 +165,14 @@ impl Above for Faulty {
 /// A node with one record in a table, to be hit in its next compaction so many times.
 fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut PassRecord)) -> (Node, Arc<Over<Faulty>>) {
     let paper = Paper::new(move |_| decision);
-    let keeper = Arc::new(Over(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit }));
-    let node = Node::open(sim, "/node", keeper.clone());
+    let protector = Arc::new(Over(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit }));
+    let node = Node::open(sim, "/node", protector.clone());
     node.put(b"k", b"value");
     node.db.flush().unwrap();
     node.put(b"other", b"value");
     node.put(b"a", b"value");
     node.db.flush().unwrap();
-    (node, keeper)
+    (node, protector)
 }
 
 #[test]
@@ -180,17 +180,17 @@ fn what_does_not_match_is_tried_again_and_then_handled() {
     let in_value = |row: &mut PassRecord| row.value[0] ^= 4;
     // Once: the second try is right, nobody is told.
     let sim = SimFs::new(13);
-    let (node, keeper) = faulty(&sim, 1, Decision::Refuse, in_value);
+    let (node, protector) = faulty(&sim, 1, Decision::Refuse, in_value);
     node.db.compact(&node.family, &ALL).unwrap();
     assert_eq!(node.get(At::Latest, b"k"), Some(b"value".to_vec()));
-    assert_eq!(keeper.paper.handled().len(), 0);
-    assert_eq!(keeper.hits.load(Ordering::Relaxed), 0, "it was hit");
+    assert_eq!(protector.paper.handled().len(), 0);
+    assert_eq!(protector.hits.load(Ordering::Relaxed), 0, "it was hit");
     // Twice: the handler decides.
     for (decision, left) in [(Decision::Refuse, "value"), (Decision::Carry, "ralue")] {
         let sim = SimFs::new(14);
-        let (node, keeper) = faulty(&sim, 2, decision, in_value);
+        let (node, protector) = faulty(&sim, 2, decision, in_value);
         let _ = node.db.compact(&node.family, &ALL);
-        assert_eq!(keeper.paper.handled().len(), 1, "{decision:?}");
+        assert_eq!(protector.paper.handled().len(), 1, "{decision:?}");
         // To the paper the read is none of its business: what was carried on is served.
         assert_eq!(node.get(At::Latest, b"k"), Some(left.as_bytes().to_vec()), "{decision:?}");
     }
@@ -201,14 +201,14 @@ fn what_does_not_match_is_tried_again_and_then_handled() {
 #[test]
 fn a_key_that_is_hit_in_the_merge_is_valid_ever_after() {
     let sim = SimFs::new(15);
-    let (node, keeper) = faulty(&sim, 1, Decision::Refuse, |row| row.key[0] ^= 1);
+    let (node, protector) = faulty(&sim, 1, Decision::Refuse, |row| row.key[0] ^= 1);
     node.db.compact(&node.family, &ALL).unwrap();
     assert_eq!(node.get(At::Latest, b"k"), None);
     assert_eq!(node.get(At::Latest, b"j"), Some(b"value".to_vec()));
-    assert_eq!(keeper.paper.tally().orphans, 1);
+    assert_eq!(protector.paper.tally().orphans, 1);
     node.put(b"j0", b"value");
     node.db.compact(&node.family, &ALL).unwrap();
-    assert_eq!((keeper.paper.tally().corrupted, keeper.paper.handled().len()), (0, 0));
+    assert_eq!((protector.paper.tally().corrupted, protector.paper.handled().len()), (0, 0));
     pairs(&node);
     assert!(node.tables().iter().all(|path| path.starts_with(Path::new("/node"))));
 }

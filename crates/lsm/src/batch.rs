@@ -164,8 +164,15 @@ impl Batch {
 
     /// Adds an operation; the protector adds its companions. Errors: `Invalid` beyond the limits, and errors of the
     /// protector.
-    pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
-        self.push_given(family, kind, key, value, &[], keeper)
+    pub fn push(
+        &mut self,
+        family: u32,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        protector: &dyn Companions,
+    ) -> Result<()> {
+        self.push_given(family, kind, key, value, &[], protector)
     }
 
     /// As `push`, with annotations for the value: provider id and bytes. Errors: also if the protector rejects an
@@ -177,18 +184,18 @@ impl Batch {
         key: &[u8],
         value: &[u8],
         entries: &[(u16, &[u8])],
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
     ) -> Result<()> {
-        self.push_draft(&mut Draft { family, kind, key, value, key_hash: None, entries }, keeper)
+        self.push_draft(&mut Draft { family, kind, key, value, key_hash: None, entries }, protector)
     }
 
     /// As `push_given`, from a draft. Stores the hash of the key in the draft if it was missing.
     #[inline]
-    pub fn push_draft(&mut self, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
+    pub fn push_draft(&mut self, draft: &mut Draft<'_>, protector: &dyn Companions) -> Result<()> {
         let key_hash = draft.hashed_key();
         draft.key_hash = Some(key_hash);
         let Draft { family, kind, key, value, .. } = *draft;
-        self.push_hashed(family, kind, (key, key_hash), value, |out| keeper.on_write(draft, out))
+        self.push_hashed(family, kind, (key, key_hash), value, |out| protector.on_write(draft, out))
     }
 
     /// Adds an operation with existing companions, which are not bound to a seqno yet. No protector checks them: the
@@ -507,9 +514,9 @@ impl Binding {
         operation: &BatchOperation<'a>,
         place: (Seqno, u64),
         key_ends_in_seqno: bool,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
     ) -> Result<Record<'a>> {
-        self.record_and_term(operation, place, key_ends_in_seqno, keeper).map(|(record, _)| record)
+        self.record_and_term(operation, place, key_ends_in_seqno, protector).map(|(record, _)| record)
     }
 
     /// As `record`, with the record's ledger term if the protector returned it.
@@ -519,15 +526,16 @@ impl Binding {
         operation: &BatchOperation<'a>,
         (first, at): (Seqno, u64),
         key_ends_in_seqno: bool,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
     ) -> Result<(Record<'a>, Option<u64>)> {
         let BatchOperation { kind, value, .. } = *operation;
         let seqno = first + at;
         let back = if key_ends_in_seqno { distance(operation.key) } else { None };
         if let Some(back) = back {
-            return self.keyed(*operation, (seqno, at), back, keeper).map(|record| (record, None));
+            return self.keyed(*operation, (seqno, at), back, protector).map(|record| (record, None));
         }
-        let (value, term) = (unlogged(kind, value), keeper.bind_new(operation.companion, seqno, &mut self.companion));
+        let (value, term) =
+            (unlogged(kind, value), protector.bind_new(operation.companion, seqno, &mut self.companion));
         Ok((Record { key: operation.key, seqno, kind, value, companion: &self.companion }, term))
     }
 
@@ -537,7 +545,7 @@ impl Binding {
         operation: BatchOperation<'a>,
         (seqno, at): (Seqno, u64),
         back: u64,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
     ) -> Result<Record<'a>> {
         planted!(KeyBoundToAnotherOperation => let back = 0);
         if back > at {
@@ -548,10 +556,10 @@ impl Binding {
         self.key.extend_from_slice(&key[..key.len() - 8]);
         self.key.extend_from_slice(&highest_first(seqno - back));
         self.companion.clear();
-        if !companion.is_empty() && keeper.protection() != Protection::None {
+        if !companion.is_empty() && protector.protection() != Protection::None {
             self.companion.extend_from_slice(companion);
-            keeper.rekey(&mut self.companion, key, &self.key);
-            keeper.bind(&mut self.companion, None, seqno);
+            protector.rekey(&mut self.companion, key, &self.key);
+            protector.bind(&mut self.companion, None, seqno);
         }
         Ok(Record { key: &self.key, seqno, kind, value, companion: &self.companion })
     }

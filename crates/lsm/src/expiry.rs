@@ -66,18 +66,18 @@ impl ExpiryClock {
 
     /// Returns whether a record has expired for a read.
     #[inline]
-    pub fn life(&self, keeper: &dyn Companions, record: &Record<'_>, as_of: AsOf) -> Life {
+    pub fn life(&self, protector: &dyn Companions, record: &Record<'_>, as_of: AsOf) -> Life {
         let time = || if as_of == AsOf::NOW { self.now() } else { as_of.0 };
-        let life = life_of(keeper, record, &time);
+        let life = life_of(protector, record, &time);
         if life == Life::Over {
-            self.remember(keeper, record);
+            self.remember(protector, record);
         }
         life
     }
 
     #[cold]
-    fn remember(&self, keeper: &dyn Companions, record: &Record<'_>) {
-        if let Some(expiry) = keeper.expiry(record) {
+    fn remember(&self, protector: &dyn Companions, record: &Record<'_>) {
+        if let Some(expiry) = protector.expiry(record) {
             self.note(expiry);
         }
     }
@@ -97,9 +97,11 @@ pub struct Expiries {
 
 impl Expiries {
     /// Adds one checked record. A record that was not validated counts as never expiring.
-    pub fn with(of: Option<Self>, keeper: &dyn Companions, record: &Record<'_>, check: Check) -> Option<Self> {
+    pub fn with(of: Option<Self>, protector: &dyn Companions, record: &Record<'_>, check: Check) -> Option<Self> {
         let is_sure = check == Check::Validated && record.kind.is_value();
-        let Some(micros) = keeper.expiry(record).filter(|_| is_sure && !keeper.retains(record)) else { return of };
+        let Some(micros) = protector.expiry(record).filter(|_| is_sure && !protector.retains(record)) else {
+            return of;
+        };
         let before = of.unwrap_or(Expiries { count: 0, least: micros, greatest: micros });
         let (count, least, greatest) = (before.count + 1, before.least.min(micros), before.greatest.max(micros));
         Some(Expiries { count, least, greatest })

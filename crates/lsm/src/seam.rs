@@ -452,14 +452,14 @@ pub trait Companions: Send + Sync {
 /// Returns whether a record has expired. A companion of one word holds no expiry under any protector, so such a record
 /// is alive.
 #[inline]
-pub fn life_of(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
-    if companion::is_bare(record.companion) { Life::Alive } else { keeper.life(record, now) }
+pub fn life_of(protector: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
+    if companion::is_bare(record.companion) { Life::Alive } else { protector.life(record, now) }
 }
 
 /// Returns true if a record that the caller has verified has expired.
 #[inline]
-pub fn is_over(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-    life_of(keeper, record, now) == Life::Over
+pub fn is_over(protector: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
+    life_of(protector, record, now) == Life::Over
 }
 
 /// The facts that an event records about one table.
@@ -641,11 +641,11 @@ pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// Replaces `out` with the companions of a written operation, bound to its seqno. Without a protector nothing can bind
 /// them, and unbound companions would later make good records look damaged: they are dropped, and `out` stays empty.
 #[inline]
-pub fn bind_written<K: Companions + ?Sized>(keeper: &K, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
+pub fn bind_written<K: Companions + ?Sized>(protector: &K, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
     out.clear();
-    if !written.is_empty() && keeper.protection() != Protection::None {
+    if !written.is_empty() && protector.protection() != Protection::None {
         out.extend_from_slice(written);
-        keeper.bind(out, None, seqno);
+        protector.bind(out, None, seqno);
     }
 }
 

@@ -63,13 +63,13 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 /// A record protector that adds one word per record.
-struct Keeper;
+struct TestProtector;
 
 fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
     (key_hash ^ hash(record.value).rotate_left(7) ^ record.seqno).to_le_bytes()
 }
 
-impl Companions for Keeper {
+impl Companions for TestProtector {
     fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
         out.push(companion::WORD8);
         out.extend_from_slice(&word(record, hash(record.key)));
@@ -110,19 +110,19 @@ fn table_packed(
         store: None,
     };
     let uid = Uid([1; 16]);
-    let keeper: Arc<dyn Companions> = Arc::new(Keeper);
-    let mut writer = Writer::new(file.clone(), uid, settings, keeper.clone());
+    let protector: Arc<dyn Companions> = Arc::new(TestProtector);
+    let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());
     for n in 0..records {
         let key = format!("{n:016}").into_bytes();
         let record = Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] };
         let mut seal = Vec::new();
-        keeper.on_build(&record, Protection::None, &mut seal);
+        protector.on_build(&record, Protection::None, &mut seal);
         writer.add(&Record { companion: &seal, ..record }).unwrap();
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
     let cache = Arc::new(Cache::new(cache_bytes));
-    let table = Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache.clone(), keeper).unwrap();
+    let table = Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache.clone(), protector).unwrap();
     (dir, table, cache)
 }
 

@@ -4,7 +4,7 @@
 //! Modules:
 //!
 //! ```text
-//! keeper     the record protector that the engine calls: makes, binds, carries and checks seals
+//! protector  the record protector that the engine calls: makes, binds, carries and checks seals
 //! write      entry lists: made at a put, rebuilt by flushes and compactions
 //! reading    reads entries, without the values
 //! provider   metadata providers: entries stored next to the seal
@@ -36,8 +36,8 @@ mod counts;
 mod emitter;
 pub mod exchange;
 mod hits;
-pub mod keeper;
 pub mod mend;
+pub mod protector;
 pub mod provider;
 pub mod reading;
 mod rekey;
@@ -50,7 +50,7 @@ mod write;
 
 pub use counts::SealCounts;
 pub use emitter::Emitter;
-pub use keeper::{Adoption, SealPoint, Sealer};
+pub use protector::{Adoption, SealPoint, Sealer};
 pub use provider::{MetadataProvider, Providers};
 pub use reading::{Meta, get_meta, iter_meta};
 pub use seal::Seal;

@@ -12,7 +12,7 @@ use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 
 use crate::annotations::{Annotation, Annotations, CompanionPart, MARKS, STAMP, parts};
-use crate::keeper::seal_of;
+use crate::protector::seal_of;
 
 /// Rebuilt companions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Mended {
 
 /// Rebuilds the companions of an intact record. Returns `None` if the record has no seal, or if its provider rejects an
 /// entry that the seal covers.
-pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
+pub fn mended(protector: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     let key_hash = hash(record.key);
     let beside = Annotations::read(record.companion).ok()?;
     let (at, word) = beside.seal?;
@@ -35,7 +35,7 @@ pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
     let mut companions = record.companion.to_vec();
     companions[at..at + 8].copy_from_slice(&right.to_le_bytes());
     let is_right = |companion: &[u8]| {
-        keeper.verify(&Record { companion, ..*record }, key_hash, Protection::Complete) == Check::Validated
+        protector.verify(&Record { companion, ..*record }, key_hash, Protection::Complete) == Check::Validated
     };
     let seal_was_hit = word != right;
     if is_right(&companions) {
@@ -124,16 +124,16 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_hit_goes_and_nothing_else(seqno in 1u64..1 << 56, bits in proptest::collection::vec(any::<usize>(), 1..5)) {
-            let keeper = Sealer::new();
+            let protector = Sealer::new();
             let Sample { companions, seqno } = sample(seqno, &[7, 8, 100, 101], true);
             let mut hit = companions.clone();
             for bit in bits {
                 let bit = bit % (hit.len() * 8);
                 hit[bit / 8] ^= 1 << (bit % 8);
             }
-            let check = keeper.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
+            let check = protector.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
             if check == Check::CompanionDamaged {
-                let mended = mended(&keeper, &record(&hit, seqno)).unwrap();
+                let mended = mended(&protector, &record(&hit, seqno)).unwrap();
                 let beside = Annotations::read(&mended.companions).unwrap();
                 let left: Vec<u16> = beside.entries().map(|entry| entry.unwrap().provider).collect();
                 prop_assert!(left.starts_with(&[7, 8]));
@@ -149,10 +149,10 @@ mod tests {
 
         #[test]
         fn any_companions_are_mended_or_not(companions: Vec<u8>, seqno in 0u64..1 << 56) {
-            let keeper = Sealer::new();
+            let protector = Sealer::new();
             let with_seal = [&seal_bytes(7)[..], &companions].concat();
             for companions in [&companions, &with_seal] {
-                let _ = mended(&keeper, &record(companions, seqno));
+                let _ = mended(&protector, &record(companions, seqno));
             }
         }
     }
@@ -160,31 +160,31 @@ mod tests {
     /// A flipped kind byte must not turn a part into a mark or a later version's part unnoticed.
     #[test]
     fn a_part_that_looks_like_another_is_missed() {
-        let keeper = Sealer::new();
+        let protector = Sealer::new();
         let whole = sample(5, &[7, 100], true).companions;
         for part in parts(&whole).filter(|part| part.kind != companion::WORD8) {
             for kind in 0..=u8::MAX {
                 let mut other = whole.clone();
                 other[part.span.start] = kind;
-                let check = keeper.verify(&record(&other, 5), hash(KEY), Protection::Complete);
+                let check = protector.verify(&record(&other, 5), hash(KEY), Protection::Complete);
                 assert_eq!(check == Check::Validated, kind == part.kind, "{:02x} as {kind:02x}", part.kind);
             }
         }
         let mut later = whole.clone();
         later.extend_from_slice(&[0x55, 7, 1, 2, 3]);
         later.extend_from_slice(&sum_of(0x55, &[1, 2, 3]));
-        assert_eq!(keeper.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::Validated);
+        assert_eq!(protector.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::Validated);
         *later.last_mut().unwrap() ^= 1;
-        assert_eq!(keeper.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::CompanionDamaged);
-        let mended = mended(&keeper, &record(&later, 5)).unwrap();
+        assert_eq!(protector.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::CompanionDamaged);
+        let mended = mended(&protector, &record(&later, 5)).unwrap();
         assert_eq!((mended.companions, mended.left_out), (whole, vec!["a part that is not known here"]));
     }
 
     #[test]
     fn each_part_alone() {
-        let keeper = Sealer::new();
+        let protector = Sealer::new();
         let whole = sample(5, &[7, 100], true).companions;
-        let after = |hit: &[u8]| mended(&keeper, &record(hit, 5)).unwrap();
+        let after = |hit: &[u8]| mended(&protector, &record(hit, 5)).unwrap();
         let mut hit = whole.clone();
         hit[3] ^= 5;
         let seal = after(&hit);

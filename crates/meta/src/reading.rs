@@ -14,7 +14,7 @@ use waxseal_lsm::record::Record;
 
 use crate::annotations::{Annotation, Annotations};
 use crate::builtin::Provenance;
-use crate::keeper::Sealer;
+use crate::protector::Sealer;
 use crate::provider::PROVENANCE;
 use crate::stamp::Stamp;
 use crate::verdict;

@@ -25,7 +25,7 @@ use crate::Seal;
 use crate::annotations::{Annotations, SEAL_BYTES, put_without_stamp, seal_bytes};
 use crate::counts::Count;
 use crate::emitter::{Emits, Emitter};
-use crate::keeper::Sealer;
+use crate::protector::Sealer;
 use crate::stamp::{Blank, Stamp};
 use crate::stamp_check::is_whole;
 

@@ -288,9 +288,9 @@ impl Hooks {
 
 /// Clears the batch and encodes the operation into the batch; the record protector computes the seal.
 #[inline]
-pub(crate) fn push_unsealed(batch: &mut Batch, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
+pub(crate) fn push_unsealed(batch: &mut Batch, draft: &mut Draft<'_>, protector: &dyn Companions) -> Result<()> {
     batch.clear();
-    batch.push_draft(draft, keeper)
+    batch.push_draft(draft, protector)
 }
 
 /// Replaces the content of `out` by the row of the first operation of a batch; returns the end of its key.

@@ -45,12 +45,12 @@ impl Watching {
 
 /// The record protector of a store that is opened plain. It makes and checks no seals, but retains the history of
 /// events that is stored with records.
-pub(crate) struct PlainKeeper {
+pub(crate) struct PlainProtector {
     /// The registrations could not be checked. The open must then keep all seals in the log.
     pub(crate) keeps_seals: bool,
 }
 
-impl Companions for PlainKeeper {
+impl Companions for PlainProtector {
     #[inline]
     fn retains(&self, record: &Record<'_>) -> bool {
         has_history(record)
@@ -69,11 +69,11 @@ impl Companions for PlainKeeper {
 /// the store stays readable.
 pub(crate) fn attach(
     engine: &engine::Db,
-    keeper: Option<&Arc<Sealer>>,
+    protector: Option<&Arc<Sealer>>,
     prepared: Option<Prepared>,
 ) -> Result<Watching> {
-    match (prepared, keeper) {
-        (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
+    match (prepared, protector) {
+        (Some(prepared), Some(protector)) => match prepared.attach(engine.clone(), protector.clone()) {
             Ok(registrar) => Ok(Watching::Registrar(registrar)),
             Err(error) if error.is_corruption() => {
                 let _ = engine.set_epoch(1); // makes writes fail in the registrar; a read-only store has no writes

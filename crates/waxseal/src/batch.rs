@@ -241,7 +241,7 @@ impl<'a> Write<'a> {
             let mut draft = write.draft(family.id());
             match write.seal {
                 None => operations.push_draft(&mut draft, inner.engine.companions()),
-                Some(seal) => inner.keeper()?.push_sealed_given(operations, &draft, seal),
+                Some(seal) => inner.protector()?.push_sealed_given(operations, &draft, seal),
             }
         })
     }

@@ -16,7 +16,7 @@ use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
-use crate::attach::{PlainKeeper, attach, may_be_plain};
+use crate::attach::{PlainProtector, attach, may_be_plain};
 use crate::db::{Db, Inner, refuse_system};
 use crate::verify::{Policies, VerifyPolicy};
 
@@ -387,7 +387,7 @@ impl Builder {
         }
         let mut ready = self.prepare()?;
         if !is_seen {
-            ready.parts.companions = Arc::new(PlainKeeper { keeps_seals: true });
+            ready.parts.companions = Arc::new(PlainProtector { keeps_seals: true });
         }
         ready.open_by(engine::Db::open)
     }
@@ -416,7 +416,7 @@ impl Builder {
             let stored = stored_default(&self.path, &parts).unwrap_or_else(|| self.template.clone());
             parts.families.push((DEFAULT_FAMILY.to_owned(), self.of_default.over(stored)));
         }
-        let keeper = match (self.plain, self.providers) {
+        let protector = match (self.plain, self.providers) {
             (false, providers) => Some(Sealer::new().with(all_providers(providers)?)),
             (true, providers) if providers.is_empty() => None,
             (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
@@ -425,18 +425,18 @@ impl Builder {
         let prepared = Registrar::prepare(setup);
         // Needed without a registry as well: events that wait with records become log rows when those are flushed, in
         // every kind of sealed open.
-        let keeper = keeper.map(|keeper| Arc::new(keeper.emitting(prepared.emitter.clone())));
-        let prepared = (self.has_registry && keeper.is_some()).then_some(prepared);
+        let protector = protector.map(|protector| Arc::new(protector.emitting(prepared.emitter.clone())));
+        let prepared = (self.has_registry && protector.is_some()).then_some(prepared);
         if let Some(prepared) = &prepared {
             parts.families.extend(prepared.families.iter().cloned());
             parts.engine_log = Some(prepared.engine_log.clone());
         }
-        parts.companions = match &keeper {
-            Some(keeper) => keeper.clone(),
-            None => Arc::new(PlainKeeper { keeps_seals: false }),
+        parts.companions = match &protector {
+            Some(protector) => protector.clone(),
+            None => Arc::new(PlainProtector { keeps_seals: false }),
         };
         let policies = Policies::new(self.policy, explicit);
-        Ok(Ready { path: self.path, settings, parts, keeper, prepared, template: self.template, policies })
+        Ok(Ready { path: self.path, settings, parts, protector, prepared, template: self.template, policies })
     }
 }
 
@@ -472,7 +472,7 @@ pub(crate) struct Ready {
     pub(crate) path: PathBuf,
     pub(crate) settings: Settings,
     pub(crate) parts: Parts,
-    pub(crate) keeper: Option<Arc<Sealer>>,
+    pub(crate) protector: Option<Arc<Sealer>>,
     prepared: Option<Prepared>,
     template: CfOptions,
     policies: Policies,
@@ -482,8 +482,8 @@ impl Ready {
     fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
         let env = self.parts.env.clone();
         let engine = open(&self.path, self.settings, self.parts)?;
-        let watching = attach(&engine, self.keeper.as_ref(), self.prepared)?;
-        let inner = Inner::new(engine, env, self.keeper, watching, self.template, self.policies);
+        let watching = attach(&engine, self.protector.as_ref(), self.prepared)?;
+        let inner = Inner::new(engine, env, self.protector, watching, self.template, self.policies);
         Ok(Db { inner: Arc::new(inner) })
     }
 }

@@ -204,12 +204,12 @@ impl Builder {
         care::verify_closed(&ready.path, ready.settings, ready.parts, options)
     }
 
-    /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors: `Invalid` if
-    /// `to` is not new or empty, or if no manifest is left and files of several stores are there ([`SalvageOptions::stores`] names one),
-    /// `Locked`, `Io`.
+    /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors:
+    /// `Invalid` if `to` is not new or empty, or if no manifest is left and files of several stores are there
+    /// ([`SalvageOptions::stores`] names one), `Locked`, `Io`.
     pub fn salvage(self, to: impl AsRef<Path>, options: SalvageOptions<'_>) -> Result<Report> {
         let ready = self.prepare()?;
-        if ready.keeper.is_none() {
+        if ready.protector.is_none() {
             return Err(Error::invalid("only a store with seals is salvaged: leave out plain()"));
         }
         care::salvage(&ready.path, to.as_ref(), ready.settings, ready.parts, options)

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) template: CfOptions,
     /// The record protector that makes and checks seals, shared with the engine. `None` in a store that was opened
     /// plain.
-    keeper: Option<Arc<Sealer>>,
+    protector: Option<Arc<Sealer>>,
     pub(crate) watching: Watching,
     policies: Policies,
     closed: AtomicBool,
@@ -47,26 +47,26 @@ impl Inner {
     pub(crate) fn new(
         engine: engine::Db,
         env: Env,
-        keeper: Option<Arc<Sealer>>,
+        protector: Option<Arc<Sealer>>,
         watching: Watching,
         template: CfOptions,
         policies: Policies,
     ) -> Inner {
-        let inner = Inner { engine, env, template, keeper, watching, policies, closed: AtomicBool::new(false) };
+        let inner = Inner { engine, env, template, protector, watching, policies, closed: AtomicBool::new(false) };
         inner.engine.families().iter().for_each(|family| inner.note(family));
         inner
     }
 
     /// Tells the record protector the family's block size, which limits the size of a record's metadata entries.
     fn note(&self, family: &Family) {
-        if let Some(keeper) = &self.keeper {
-            keeper.set_block_bytes(family.id(), family.options().block_bytes);
+        if let Some(protector) = &self.protector {
+            protector.set_block_bytes(family.id(), family.options().block_bytes);
         }
     }
 
     /// Returns the record protector. Fails with `Invalid` if the store was opened plain.
-    pub(crate) fn keeper(&self) -> Result<&Arc<Sealer>> {
-        self.keeper.as_ref().ok_or_else(|| Error::invalid("the store was opened plain: it keeps no seals"))
+    pub(crate) fn protector(&self) -> Result<&Arc<Sealer>> {
+        self.protector.as_ref().ok_or_else(|| Error::invalid("the store was opened plain: it keeps no seals"))
     }
 
     /// Fails with `Closed` once the store was closed.
@@ -233,8 +233,8 @@ impl Inner {
 
     /// Returns the value of a key with its seal. The seal is verified under every policy.
     pub(crate) fn read_sealed(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<Option<Sealed>> {
-        let keeper = self.keeper()?;
-        let found = self.read(cf, key, at, |record| Sealed::of(record, keeper))?.transpose();
+        let protector = self.protector()?;
+        let found = self.read(cf, key, at, |record| Sealed::of(record, protector))?.transpose();
         found.map_err(|error| error.in_family(cf.name(), Some((key, key))))
     }
 
@@ -537,7 +537,7 @@ impl Db {
     /// # }
     /// ```
     pub fn seals(&self) -> Option<SealCounts> {
-        self.inner.keeper.as_ref().map(|keeper| keeper.counts())
+        self.inner.protector.as_ref().map(|protector| protector.counts())
     }
 
     /// Returns the recovery report of this open: the commits recovered from the log, and the bytes cut from its torn

@@ -45,10 +45,10 @@ pub struct Sealed {
 impl Sealed {
     /// Returns the record's value and seal if the two match. Errors: `Corruption` if they do not, `Invalid` if the
     /// record has no seal.
-    pub(crate) fn of(record: &Record<'_>, keeper: &Sealer) -> Result<Sealed> {
-        let seal = match keeper.verify(record, hash_key(record.key), Protection::Partial) {
+    pub(crate) fn of(record: &Record<'_>, protector: &Sealer) -> Result<Sealed> {
+        let seal = match protector.verify(record, hash_key(record.key), Protection::Partial) {
             Check::Validated => Sealer::seal_of(record)?,
-            Check::CompanionDamaged => whole(record, keeper)?,
+            Check::CompanionDamaged => whole(record, protector)?,
             Check::Unverified => None,
             Check::Missing | Check::Corrupted => {
                 let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
@@ -62,8 +62,8 @@ impl Sealed {
 
 /// Returns the seal of a record whose metadata is damaged, after correcting it if possible.
 #[cold]
-fn whole(record: &Record<'_>, keeper: &Sealer) -> Result<Option<Seal>> {
-    match mended(keeper, record) {
+fn whole(record: &Record<'_>, protector: &Sealer) -> Result<Option<Seal>> {
+    match mended(protector, record) {
         Some(mended) => Sealer::seal_of(&Record { companion: &mended.companions, ..*record }),
         None => Sealer::seal_of(record),
     }

@@ -24,13 +24,13 @@ impl Owned {
     }
 
     /// Creates a put with the protector's companions at this seqno.
-    pub fn born(keeper: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
+    pub fn born(protector: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
         let mut companion = Vec::new();
-        keeper.on_write(
+        protector.on_write(
             &Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] },
             &mut companion,
         )?;
-        keeper.bind(&mut companion, None, seqno);
+        protector.bind(&mut companion, None, seqno);
         Ok(Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion })
     }
 

@@ -121,7 +121,7 @@ pub(super) fn key(number: usize) -> Vec<u8> {
 }
 
 /// Returns the protector of a stage: seals and all standard providers.
-pub(super) fn keeper() -> Arc<dyn Companions> {
+pub(super) fn protector() -> Arc<dyn Companions> {
     Arc::new(Sealer::new().with(standard()))
 }
 
@@ -162,14 +162,14 @@ pub(super) fn push(
     kind: Kind,
     key: &[u8],
     value: &[u8],
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
 ) -> Result<()> {
     let label = label(value)?;
     let entries: [(u16, &[u8]); 1] = [(LABELS, &label)];
     let entries = if kind == Kind::Put && has_label(key) { &entries[..] } else { &[] };
     let draft = Draft { family: family.id(), kind, key, value, key_hash: None, entries };
     batch.push_by(draft.family, kind, key, value, |out| {
-        keeper.on_write(&draft, out)?;
+        protector.on_write(&draft, out)?;
         if kind == Kind::Put && has_stamp(key) {
             stamp(value).put(hash(key), out);
         }
@@ -184,7 +184,7 @@ impl Image {
         let disk = SimFs::new(7);
         let mut stage = Stage::over(disk.clone(), Model::new(), setting);
         let mut dice = Dice::new(7);
-        stage.open(keeper())?;
+        stage.open(protector())?;
         for number in 0..KEYS {
             stage.put(&key(number), &value(0, number, &mut dice))?;
         }
@@ -268,7 +268,7 @@ impl Stage {
 
     /// Opens with a new protector; a failed open counts as an error for every key.
     pub(super) fn open_judged(&mut self, verdict: &mut Verdict) -> bool {
-        match self.open(keeper()) {
+        match self.open(protector()) {
             Ok(()) => true,
             Err(error) => {
                 self.refused = true;

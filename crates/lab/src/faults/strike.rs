@@ -20,10 +20,10 @@ use waxseal_lsm::sst::fuzzing::CorruptionSite as Part;
 
 use super::anatomy::{Anatomy, Block, spans};
 use super::damage::{Dice, cut_out, double, flip, zero};
-use super::keepers::Forger;
+use super::protectors::Forger;
 use super::reach::{both, logged, name_of, operation, read, span_of, write};
 use super::redirect::Astray;
-use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, keeper, key, push, value};
+use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, key, protector, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
 use waxseal_meta::annotations::STAMP;
 
@@ -110,7 +110,7 @@ impl Act<'_> {
     /// Opens an undamaged store.
     fn open_stage(&self) -> Result<Stage> {
         let mut stage = self.image()?.stage(self.setting);
-        stage.open(keeper())?;
+        stage.open(protector())?;
         Ok(stage)
     }
 

@@ -90,10 +90,10 @@ pub struct EmittedRows(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
 
 impl EmittedRows {
     /// Adds rows, and counts them.
-    pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
+    pub fn extend(&mut self, protector: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
         for row in rows {
             let (ledger, rows) = self.0.entry(row.family).or_default();
-            ledger.add(row.kind(), keeper.term(&row.record()));
+            ledger.add(row.kind(), protector.term(&row.record()));
             rows.push(row);
         }
     }
@@ -206,7 +206,7 @@ pub(super) fn write_span(
     mut splitter: Splitter,
     span: PartRange<'_>,
 ) -> PartOutput {
-    let carried = pass.carried.clone().unwrap_or_else(|| CompanionSummary::of_keeper(&**job.companions));
+    let carried = pass.carried.clone().unwrap_or_else(|| CompanionSummary::of_protector(&**job.companions));
     let mut outputs = Outputs {
         job,
         pass,

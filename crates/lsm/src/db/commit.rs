@@ -190,13 +190,13 @@ impl WritePath {
     /// taken: an earlier bit flip does not match a companion, and a later one does not match the hash. Fails with
     /// `Corruption`; then nothing was changed, and the caller must rebuild the batch.
     fn check_batch(&self, batch: &Batch, sum: &Sum<'_>) -> Result<()> {
-        let keeper = &*self.context().companions;
-        if keeper.protection() == Protection::None {
+        let protector = &*self.context().companions;
+        if protector.protection() == Protection::None {
             return Ok(());
         }
         // An operation that seems to have no companion may have a damaged length, so that its value includes the
         // companion's bytes.
-        let promised = planted!(SwallowedSealTaken, Protection::Partial, keeper.written());
+        let promised = planted!(SwallowedSealTaken, Protection::Partial, protector.written());
         let (mut room, mut long) = ([0; 64], Vec::new());
         for (operation, known_hash) in BatchOperations::new(sum.bytes)?.zip(batch.key_hashes()) {
             let BatchOperation { family, kind, key, value, companion } = operation?;
@@ -208,10 +208,10 @@ impl WritePath {
                 }
             };
             bound.copy_from_slice(companion);
-            keeper.bind(bound, None, 0);
+            protector.bind(bound, None, 0);
             let record = Record { key, seqno: 0, kind, value, companion: bound };
             let key_hash = hash(key);
-            let check = keeper.verify(&record, key_hash, promised);
+            let check = protector.verify(&record, key_hash, promised);
             let is_hashed = *known_hash == 0 || *known_hash == key_hash;
             if !matches!(check, Check::Validated | Check::Unverified)
                 || !is_hashed

@@ -81,7 +81,7 @@ impl fmt::Debug for TableRef {
 
 /// The memtables of a family as of one moment. Blob files that they point into are not removed while this value lives.
 pub struct MemoryRef<'a> {
-    pub(super) keeper: &'a dyn Companions,
+    pub(super) protector: &'a dyn Companions,
     pub(super) family: Family,
     pub(super) view: Arc<View>,
 }
@@ -97,7 +97,7 @@ impl MemoryRef<'_> {
                 let key_hash = crate::checksum::hash_key(record.key);
                 let check = match record.kind {
                     Kind::Fence => Check::Corrupted, // its key and value are unknown
-                    _ => self.keeper.verify(&record, key_hash, cursor.source().protection),
+                    _ => self.protector.verify(&record, key_hash, cursor.source().protection),
                 };
                 visit(&record, check)?;
                 cursor.next()?;

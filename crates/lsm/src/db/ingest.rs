@@ -217,7 +217,7 @@ impl std::fmt::Debug for Raw {
 struct NewestOnly {
     inner: Box<dyn Cursor>,
     order: Order,
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     seqno: Seqno,
     /// Key of the inner cursor's record, once it was verified. `old` is its seqno in the source.
     key: Vec<u8>,
@@ -228,9 +228,9 @@ struct NewestOnly {
 }
 
 impl NewestOnly {
-    fn new(inner: Box<dyn Cursor>, order: Order, keeper: Arc<dyn Companions>, seqno: Seqno) -> NewestOnly {
+    fn new(inner: Box<dyn Cursor>, order: Order, protector: Arc<dyn Companions>, seqno: Seqno) -> NewestOnly {
         let (key, companion) = (Vec::new(), Vec::new());
-        NewestOnly { inner, order, keeper, seqno, key, old: 0, has_key: false, companion, superseded: 0 }
+        NewestOnly { inner, order, protector, seqno, key, old: 0, has_key: false, companion, superseded: 0 }
     }
 
     /// Verifies the inner cursor's current record, and advances to the newest record of the next key.
@@ -239,17 +239,17 @@ impl NewestOnly {
             let (record, source) = (self.inner.record(), self.inner.source());
             let step = if self.has_key { self.order.compare(&self.key, record.key) } else { std::cmp::Ordering::Less };
             let ordered = step.is_lt() || (step.is_eq() && record.seqno < self.old);
-            check(&*self.keeper, &record, source, ordered)?;
+            check(&*self.protector, &record, source, ordered)?;
             self.old = record.seqno;
             if step.is_lt() {
                 self.key.clear();
                 self.key.extend_from_slice(record.key);
                 self.has_key = true;
                 self.companion.clear();
-                let known = self.keeper.protection() != Protection::None && source.protection != Protection::Foreign;
+                let known = self.protector.protection() != Protection::None && source.protection != Protection::Foreign;
                 if known && !record.companion.is_empty() {
                     self.companion.extend_from_slice(record.companion);
-                    self.keeper.bind(&mut self.companion, Some(record.seqno), self.seqno);
+                    self.protector.bind(&mut self.companion, Some(record.seqno), self.seqno);
                 }
                 return Ok(());
             }
@@ -261,7 +261,7 @@ impl NewestOnly {
 }
 
 /// Checks whether a record may be ingested.
-fn check(keeper: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>, ordered: bool) -> Result<()> {
+fn check(protector: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>, ordered: bool) -> Result<()> {
     let refused = |verdict, message: &str| {
         let key_range = Some((record.key.to_vec(), record.key.to_vec()));
         let damage = Damage { verdict, key_range, ..Damage::default() };
@@ -274,7 +274,7 @@ fn check(keeper: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>,
         let what = format!("a record of kind {:?}, which this version does not write", record.kind);
         return Err(Error::of(ErrorKind::FormatTooNew, what));
     }
-    match keeper.verify(record, hash_key(record.key), source.protection) {
+    match protector.verify(record, hash_key(record.key), source.protection) {
         Check::Validated | Check::Unverified => Ok(()),
         Check::Missing => refused(Verdict::Missing, "a record has no companion, and its file promises one"),
         Check::CompanionDamaged | Check::Corrupted => refused(Verdict::Seal, "a record does not match its companion"),

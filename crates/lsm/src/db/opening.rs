@@ -40,13 +40,13 @@ pub(super) fn shelf(
     family: &str,
     options: &CfOptions,
     (cache, dead, tables): TableResources<'_>,
-    (keeper, notifier): (&Arc<dyn Companions>, &Arc<Notifier>),
+    (protector, notifier): (&Arc<dyn Companions>, &Arc<Notifier>),
 ) -> Arc<TableCache<Arc<Table>>> {
     let cache = cache.clone();
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
-    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, notifier, tables));
+    let (protector, watch) = (protector.clone(), FamilyWatch::new(family, notifier, tables));
     let values = BlobFiles::cached(
-        keeper.clone(),
+        protector.clone(),
         (dead.values().clone(), tables.files().clone()),
         (cache.clone(), watch.clone()),
     );
@@ -55,7 +55,7 @@ pub(super) fn shelf(
         let name = StoreFileName::Table(meta.number).to_string();
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
-        Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
+        Table::open_watched(name, file, read_by, cache.clone(), protector.clone(), watch.clone())
     });
     shelf.with_values(values).freed_later(|table| table)
 }

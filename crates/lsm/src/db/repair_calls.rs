@@ -133,7 +133,7 @@ impl Db {
     /// Returns the current memtables of a family.
     pub fn memory(&self, family: &Family) -> Result<MemoryRef<'_>> {
         let inner = self.open_inner()?;
-        Ok(MemoryRef { keeper: &*inner.context().companions, family: family.clone(), view: family.open_view()? })
+        Ok(MemoryRef { protector: &*inner.context().companions, family: family.clone(), view: family.open_view()? })
     }
 
     /// Reads the log from its oldest live segment on, and returns the `wanted` records by family, except those whose
@@ -334,7 +334,7 @@ impl Db {
     }
 
     /// Returns the record protector, for sharing.
-    pub fn keeper(&self) -> &Arc<dyn Companions> {
+    pub fn protector(&self) -> &Arc<dyn Companions> {
         &self.inner().context().companions
     }
 

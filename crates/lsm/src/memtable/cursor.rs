@@ -39,7 +39,7 @@ pub struct MemtableCursor {
 
 /// The verification policy of a cursor: the record protector, and how often it checks.
 pub(super) struct CursorCheck {
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     protection: Protection,
     /// Number of records until the next check.
     left: u32,
@@ -61,15 +61,15 @@ impl MemtableCursor {
         }
     }
 
-    pub(super) fn checked(table: Arc<Memtable>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
-        let protection = table.protection(keeper.protection());
+    pub(super) fn checked(table: Arc<Memtable>, protector: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
+        let protection = table.protection(protector.protection());
         let every = match verify {
             Verify::Always => 1,
             Verify::Sampled(of) => of.max(1),
             Verify::Never | Verify::OnFill => 0,
         };
         let judge = (every > 0 && protection != Protection::None).then(|| CursorCheck {
-            keeper: keeper.clone(),
+            protector: protector.clone(),
             protection,
             left: first_turn(every),
             every,
@@ -213,7 +213,7 @@ impl CursorCheck {
     pub(super) fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
         // A record inserted later may be the first without a companion.
         let protection = table.protection(self.protection);
-        self.keeper.serves(record, protection)
+        self.protector.serves(record, protection)
     }
 }
 

@@ -182,8 +182,8 @@ impl Memtable {
 
     /// Returns a cursor for a user. It checks records as `verify` requires, and shows a damaged one as a fence at its
     /// own place.
-    pub fn cursor_checked(self: &Arc<Self>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
-        MemtableCursor::checked(self.clone(), keeper, verify)
+    pub fn cursor_checked(self: &Arc<Self>, protector: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
+        MemtableCursor::checked(self.clone(), protector, verify)
     }
 
     /// Returns the memory in use, in bytes: records, nodes (including divided ones) and filter. The allocated memory

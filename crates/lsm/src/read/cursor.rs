@@ -151,8 +151,8 @@ impl UserCursor {
 
     /// Skips records that have expired at a given time, like tombstones.
     #[must_use]
-    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<ExpiryClock>, as_of: AsOf) -> UserCursor {
-        self.expiry = Some((keeper, clock, as_of));
+    pub fn expiring(mut self, protector: Arc<dyn Companions>, clock: Arc<ExpiryClock>, as_of: AsOf) -> UserCursor {
+        self.expiry = Some((protector, clock, as_of));
         self
     }
 
@@ -569,7 +569,7 @@ impl UserCursor {
     #[inline]
     fn life(&self, record: &Record<'_>) -> Life {
         match &self.expiry {
-            Some((keeper, clock, as_of)) => clock.life(&**keeper, record, *as_of),
+            Some((protector, clock, as_of)) => clock.life(&**protector, record, *as_of),
             None => Life::Alive,
         }
     }
@@ -652,7 +652,7 @@ impl UserCursor {
     /// Checks the record at which the cursor is to stop, and returns its damage; `None` if it is sound. Errors are
     /// those of the sources, and leave the cursor invalid.
     fn damage_of_standing(&mut self) -> Result<Option<Error>> {
-        let Some((keeper, ..)) = &self.expiry else { return Ok(None) };
+        let Some((protector, ..)) = &self.expiry else { return Ok(None) };
         let place = std::mem::replace(&mut self.place, CursorPlace::Nowhere);
         if place == CursorPlace::Saved {
             // The inner cursor has left the record and must be at it for the check.
@@ -666,7 +666,7 @@ impl UserCursor {
         let record = if place == CursorPlace::Saved { self.saved.record() } else { self.inner.record() };
         let unknown = RecordSource { protection: Protection::Complete, ..RecordSource::default() };
         let source = if is_there { self.inner.source() } else { unknown };
-        let is_right = keeper.verify(&record, hash_key(record.key), source.protection).serves();
+        let is_right = protector.verify(&record, hash_key(record.key), source.protection).serves();
         let damage = (!is_right).then(|| self.named(not_as_written(&record, source)));
         if let (Some(damage), Some(values)) = (&damage, &self.values)
             && is_there

@@ -409,12 +409,12 @@ impl Companions for Other {
 }
 
 fn told(
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     carried: Option<CompanionSummary>,
     records: &[(Owned, Protection)],
 ) -> Result<Properties> {
     let file = Memory::of(Vec::new());
-    let mut writer = Writer::new(file.clone(), UID, settings(), keeper);
+    let mut writer = Writer::new(file.clone(), UID, settings(), protector);
     if let Some(carried) = carried {
         writer = writer.carrying(carried);
     }
@@ -431,8 +431,8 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     let facts = |properties: Properties| {
         (properties.protection, properties.seal_algorithm, properties.providers, properties.ledger.has_sums())
     };
-    let keeper = || -> Arc<dyn Companions> { Arc::new(Other(5)) };
-    let own = |records: &[(Owned, Protection)]| told(keeper(), None, records).map(facts);
+    let protector = || -> Arc<dyn Companions> { Arc::new(Other(5)) };
+    let own = |records: &[(Owned, Protection)]| told(protector(), None, records).map(facts);
     assert_eq!(own(&[sealed(b"a", Complete), sealed(b"b", Partial)]).unwrap(), (2, 5, vec![], true));
     assert_eq!(own(&[sealed(b"a", Complete), bare(b"b", Partial)]).unwrap(), (1, 5, vec![], true));
     assert_eq!(own(&[bare(b"a", Partial)]).unwrap(), (0, 0, vec![], true));
@@ -441,9 +441,10 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     // Companions of an unknown algorithm are copied unchecked and without ledger sums, damaged or not.
     let strange = |complete| Some(CompanionSummary { algorithm: 8, descriptors: vec![1], complete });
     let odd = (Owned { companion: vec![0xAA, 0, 0, 0, 0, 0, 0, 0, 1], ..Owned::put(b"b", 9, b"v") }, Foreign);
-    let carried = |keeper, complete| told(keeper, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
-    assert_eq!(carried(keeper(), true).unwrap(), (2, 8, vec![], false));
-    assert_eq!(carried(keeper(), false).unwrap(), (1, 8, vec![], false));
+    let carried =
+        |protector, complete| told(protector, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
+    assert_eq!(carried(protector(), true).unwrap(), (2, 8, vec![], false));
+    assert_eq!(carried(protector(), false).unwrap(), (1, 8, vec![], false));
     assert_eq!(carried(Arc::new(crate::seam::Plain), true).unwrap(), (2, 8, vec![], false));
     let adopted = Owned {
         companion: [&sealed(b"c", Partial).0.companion[..], &[0x0F, 1, 1]].concat(),
@@ -456,7 +457,7 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     for (records, described) in
         [(vec![sealed(b"a", Partial)], None), (vec![sealed(b"a", Partial), (adopted, Partial)], Some(1))]
     {
-        let properties = told(keeper(), None, &records).unwrap();
+        let properties = told(protector(), None, &records).unwrap();
         assert_eq!((properties.beside, properties.providers.is_empty()), (described, described.is_none()));
         assert_eq!(properties.may_have_more_beside(), described.is_some());
     }
@@ -470,8 +471,8 @@ fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
         providers: vec![name],
         ..Properties::default()
     };
-    let joined = |keeper: u64, tables: &[Properties]| {
-        let carried = CompanionSummary::joined(&Other(keeper), tables.iter());
+    let joined = |protector: u64, tables: &[Properties]| {
+        let carried = CompanionSummary::joined(&Other(protector), tables.iter());
         (carried.algorithm, carried.descriptors, carried.complete)
     };
     let (own, bare) = (table(2, 5, 1), table(0, 0, 2));

@@ -66,7 +66,7 @@ impl ObsoleteBlobs {
 
 /// The value files that the tables of one family point into.
 pub struct BlobFiles {
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     dead: Arc<ObsoleteBlobs>,
     open: Arc<Descriptors>,
     files: Mutex<HashMap<Uid, Weak<BlobFile>>>,
@@ -100,20 +100,20 @@ pub struct Fetch {
 
 impl BlobFiles {
     /// Creates an empty shelf over the files of a directory, without a value cache and with few open files.
-    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<BlobFiles> {
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, protector: Arc<dyn Companions>) -> Arc<BlobFiles> {
         let (dead, open) = (Arc::default(), Arc::new(Descriptors::bounded(fs, dir, FEW)));
-        Arc::new(BlobFiles { keeper, dead, open, files: Mutex::default(), cached: None })
+        Arc::new(BlobFiles { protector, dead, open, files: Mutex::default(), cached: None })
     }
 
     /// Creates an empty shelf of a store. Values that users read are cached in `cache`; `watch` is notified of damaged
     /// cached values.
     pub fn cached(
-        keeper: Arc<dyn Companions>,
+        protector: Arc<dyn Companions>,
         (dead, open): (Arc<ObsoleteBlobs>, Arc<Descriptors>),
         (cache, watch): (Arc<Cache>, Arc<dyn TableListener>),
     ) -> Arc<BlobFiles> {
         let cached = Some((LargeValues::of(cache), watch));
-        Arc::new(BlobFiles { keeper, dead, open, files: Mutex::default(), cached })
+        Arc::new(BlobFiles { protector, dead, open, files: Mutex::default(), cached })
     }
 
     /// Returns the cached values; `None` without a cache.
@@ -472,7 +472,7 @@ impl BlobFile {
             // damaged.
             framed[length - 4..].copy_from_slice(&pointer.crc.to_le_bytes());
             let mut confirm = |block: &[u8]| check(block, pointer, seed, true, unpacked).is_ok();
-            if !mends || !self.shelf.keeper.correct(framed, seed, &mut confirm) {
+            if !mends || !self.shelf.protector.correct(framed, seed, &mut confirm) {
                 return Err(error.in_file(&name(), at));
             }
             check(framed, pointer, seed, true, unpacked)?;

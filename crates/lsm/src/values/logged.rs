@@ -69,8 +69,8 @@ pub struct LoggedValues {
 
 impl LoggedValues {
     /// Creates a reader of the value files in a directory.
-    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> LoggedValues {
-        let shelf = BlobFiles::new(fs, dir, keeper);
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, protector: Arc<dyn Companions>) -> LoggedValues {
+        let shelf = BlobFiles::new(fs, dir, protector);
         LoggedValues {
             shelf,
             files: HashMap::new(),

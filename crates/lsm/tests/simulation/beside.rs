@@ -41,11 +41,11 @@ pub fn seal(key: &[u8], value: &[u8], entries: &[(u16, Vec<u8>)]) -> Seal {
         return Seal::of(key, value);
     }
     let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
-    let keeper = &*WITH_ENTRIES;
+    let protector = &*WITH_ENTRIES;
     let mut companion = Vec::new();
     let draft = Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &entries };
-    keeper.on_write(&draft, &mut companion).expect("entries of providers that are there");
-    keeper.bind(&mut companion, None, 1);
+    protector.on_write(&draft, &mut companion).expect("entries of providers that are there");
+    protector.bind(&mut companion, None, 1);
     let record = Record { key, seqno: 1, kind: Kind::Put, value, companion: &companion };
     Sealer::seal_of(&record).expect("companions").expect("a seal")
 }

@@ -49,16 +49,16 @@ impl Listener for Heard {
 struct Store {
     sim: SimFs,
     dir: PathBuf,
-    keeper: Option<Arc<Tester>>,
+    protector: Option<Arc<Tester>>,
     heard: Arc<Heard>,
     db: Option<Db>,
 }
 
 impl Store {
     fn new(seed: u64, sealed: bool) -> Store {
-        let keeper = sealed.then(Arc::default);
+        let protector = sealed.then(Arc::default);
         let mut store =
-            Store { sim: SimFs::new(seed), dir: PathBuf::from("/store"), keeper, heard: Arc::default(), db: None };
+            Store { sim: SimFs::new(seed), dir: PathBuf::from("/store"), protector, heard: Arc::default(), db: None };
         store.open().unwrap();
         store
     }
@@ -68,8 +68,8 @@ impl Store {
         let families = ["default", "rows"].map(|name| (name.to_owned(), options.clone())).to_vec();
         let env = self.sim.env(self.sim.steps());
         let mut parts = Parts { env, families, listener: self.heard.clone(), ..Parts::real() };
-        if let Some(keeper) = &self.keeper {
-            parts.companions = keeper.clone();
+        if let Some(protector) = &self.protector {
+            parts.companions = protector.clone();
         }
         let settings = Settings {
             memtable_bytes: 64 * 1024,
@@ -219,27 +219,27 @@ impl Cursor for Nothing {
 /// is lost.
 pub fn a_damaged_flush_is_redone_from_the_log() {
     let mut store = Store::new(4, true);
-    let keeper = store.keeper.clone().unwrap();
+    let protector = store.protector.clone().unwrap();
     for n in 0..40 {
         store.put(&format!("key-{n}"), "old").unwrap();
         store.put(&format!("key-{n}"), "new").unwrap();
     }
     let rows = store.rows(0);
     assert_eq!(rows.len(), 40);
-    keeper.failing.store(1, Relaxed);
+    protector.failing.store(1, Relaxed);
     store.db().flush().unwrap();
     assert_eq!(store.heard.take(), ["healed by the log"]);
-    assert_eq!((store.rows(0), keeper.failing.load(Relaxed)), (rows.clone(), 0));
+    assert_eq!((store.rows(0), protector.failing.load(Relaxed)), (rows.clone(), 0));
 
     // If the log is damaged as well, the flush fails and the store is unchanged; it succeeds once the damage is gone.
     store.put("key-7", "newest").unwrap();
     store.put("key-8", "newest").unwrap();
-    *keeper.rotten.lock().unwrap() = Some(b"key-7".to_vec());
+    *protector.rotten.lock().unwrap() = Some(b"key-7".to_vec());
     for _ in 0..3 {
         let error = store.db().flush().unwrap_err();
         assert_eq!(error.damage().map(|damage| damage.verdict), Some(Verdict::Seal), "{error}");
     }
-    *keeper.rotten.lock().unwrap() = None;
+    *protector.rotten.lock().unwrap() = None;
     let rows = store.rows(0);
     assert_eq!(rows.iter().filter(|(_, value)| value == b"newest").count(), 2);
     store.kill_and_open();
@@ -250,7 +250,7 @@ pub fn a_damaged_flush_is_redone_from_the_log() {
     store.sim.crash_at(store.sim.steps());
     store.db = None;
     store.sim.reboot(Crash::Process);
-    keeper.failing.store(1, Relaxed);
+    protector.failing.store(1, Relaxed);
     store.open().unwrap();
     assert_eq!(store.rows(0).iter().filter(|(_, value)| value == b"newest").count(), 3);
 }
@@ -258,7 +258,7 @@ pub fn a_damaged_flush_is_redone_from_the_log() {
 /// Damage in an input quarantines and names its table; temporary damage is gone at the second attempt.
 pub fn a_damaged_compaction_names_its_table() {
     let store = Store::new(5, true);
-    let keeper = store.keeper.clone().unwrap();
+    let protector = store.protector.clone().unwrap();
     let family = store.db().family("default").unwrap();
     for (low, high) in [("a", "c"), ("b", "d")] {
         store.put(low, "1").unwrap();
@@ -267,32 +267,32 @@ pub fn a_damaged_compaction_names_its_table() {
     }
     let tables = store.tables();
     assert_eq!(tables.len(), 2);
-    keeper.failing.store(1, Relaxed);
+    protector.failing.store(1, Relaxed);
     store.compact();
     assert_eq!((store.heard.take(), store.tables().len()), (vec![], 1));
     store.put("b", "2").unwrap();
     store.put("x", "2").unwrap();
     store.db().flush().unwrap();
     let tables = store.tables();
-    *keeper.rotten.lock().unwrap() = Some(b"d".to_vec());
+    *protector.rotten.lock().unwrap() = Some(b"d".to_vec());
     store.compact();
     let name = format!("{:06}.tbl", tables[0]);
     assert_eq!(store.heard.take(), [format!("barred {name}"), format!("Seal in {name} of default")]);
     assert_eq!((store.tables(), store.db().barred_tables(&family)), (tables.clone(), tables[..1].to_vec()));
-    *keeper.rotten.lock().unwrap() = None;
+    *protector.rotten.lock().unwrap() = None;
     assert_eq!(store.rows(0).len(), 5);
 }
 
 /// A record without a companion is an error if its source promises one for every record.
 pub fn a_companion_that_is_lost_on_the_way_is_missed() {
     let store = Store::new(6, true);
-    let keeper = store.keeper.clone().unwrap();
+    let protector = store.protector.clone().unwrap();
     store.put("a", "1").unwrap();
     store.put("b", "1").unwrap();
     store.db().flush().unwrap();
     store.put("b", "2").unwrap();
     store.db().flush().unwrap();
-    *keeper.losing.lock().unwrap() = Some(b"a".to_vec());
+    *protector.losing.lock().unwrap() = Some(b"a".to_vec());
     store.compact();
     let heard = store.heard.take();
     assert!(heard.contains(&"Missing in memory of default".to_owned()), "{heard:?}");
@@ -318,8 +318,8 @@ pub fn rows_come_with_their_records() {
         keys.len()
     };
     let mut store = Store::new(7, true);
-    let keeper = store.keeper.clone().unwrap();
-    keeper.emits.store(true, Relaxed);
+    let protector = store.protector.clone().unwrap();
+    protector.emits.store(true, Relaxed);
     let from = store.sim.steps();
     write(&store).unwrap();
     assert_eq!(store.rows(ROWS).len(), 8);
@@ -330,7 +330,7 @@ pub fn rows_come_with_their_records() {
     for step in steps {
         for crash in [Crash::Process, Crash::Machine(Loss::DurableOnly)] {
             let mut store = Store::new(7, true);
-            store.keeper.as_ref().unwrap().emits.store(true, Relaxed);
+            store.protector.as_ref().unwrap().emits.store(true, Relaxed);
             store.sim.crash_at(step);
             let _ = write(&store);
             store.db = None;

@@ -87,7 +87,7 @@ struct Store {
 }
 
 impl Store {
-    fn open(sim: &SimFs, keeper: Arc<dyn Companions>, listener: Arc<dyn Listener>) -> Store {
+    fn open(sim: &SimFs, protector: Arc<dyn Companions>, listener: Arc<dyn Listener>) -> Store {
         let options = CfOptions {
             compression: Compression::None,
             level0_tables: 64,
@@ -98,7 +98,7 @@ impl Store {
         let families = vec![("default".to_owned(), options)];
         let parts = Parts {
             env: sim.env(sim.steps()),
-            companions: keeper,
+            companions: protector,
             listener,
             families,
             orders: Vec::new(),

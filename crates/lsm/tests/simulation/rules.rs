@@ -26,14 +26,14 @@ type Found = Vec<(Vec<u8>, Vec<u8>, Seqno)>;
 
 struct Store {
     sim: SimFs,
-    keeper: Arc<Tester>,
+    protector: Arc<Tester>,
     memtable_bytes: usize,
     db: Option<Db>,
 }
 
 impl Store {
     fn new(seed: u64) -> Store {
-        let mut store = Store { sim: SimFs::new(seed), keeper: Arc::default(), memtable_bytes: 64 * 1024, db: None };
+        let mut store = Store { sim: SimFs::new(seed), protector: Arc::default(), memtable_bytes: 64 * 1024, db: None };
         store.open().unwrap();
         store
     }
@@ -54,7 +54,7 @@ impl Store {
             drain_bytes: 8 * 1024,
             ..Settings::default()
         };
-        let parts = Parts { env, families, companions: self.keeper.clone(), ..Parts::real() };
+        let parts = Parts { env, families, companions: self.protector.clone(), ..Parts::real() };
         self.db = Some(Db::open(&PathBuf::from("/store"), settings, parts)?);
         Ok(())
     }
@@ -255,7 +255,7 @@ pub fn keys_end_in_the_seqno_they_name() {
     store.kill_and_open(Crash::Process);
     check(&store, &keys, "after a replay");
     let keys = write(&store, b"three ");
-    store.keeper.failing.store(1, Relaxed);
+    store.protector.failing.store(1, Relaxed);
     store.db().flush().unwrap();
     assert_eq!(check(&store, &keys, "flushed, once more from the log"), 0);
     store.db().compact(&store.family(LOG).unwrap(), &(Bound::Unbounded, Bound::Unbounded)).unwrap();
@@ -299,7 +299,7 @@ pub fn system_families_are_not_for_users() {
 #[cfg(feature = "planted")]
 pub fn rows_are_shown_before_memtables_go() {
     let store = Store::new(24);
-    store.keeper.emits.store(true, Relaxed);
+    store.protector.emits.store(true, Relaxed);
     for n in 0..20u8 {
         store.put(0, &[n]).unwrap();
     }
@@ -355,8 +355,8 @@ pub fn rows_stay_when_their_family_goes() {
     };
     let new = || {
         let store = Store::new(25);
-        store.keeper.emits_of.store(ROWS + 1, Relaxed);
-        store.keeper.emits.store(true, Relaxed);
+        store.protector.emits_of.store(ROWS + 1, Relaxed);
+        store.protector.emits.store(true, Relaxed);
         store
     };
     let mut store = new();
@@ -382,16 +382,16 @@ pub fn rows_stay_when_their_family_goes() {
     let store = new();
     store.db().create_family("passing", CfOptions::default()).unwrap();
     store.put(ROWS + 1, b"k").unwrap();
-    store.keeper.failing.store(1, Relaxed);
+    store.protector.failing.store(1, Relaxed);
     store.db().drop_family("passing").unwrap();
-    assert_eq!((store.rows(ROWS).len(), store.keeper.failing.load(Relaxed)), (1, 0));
+    assert_eq!((store.rows(ROWS).len(), store.protector.failing.load(Relaxed)), (1, 0));
 }
 
 /// A failed drop leaves the family unchanged.
 pub fn a_family_that_could_not_be_dropped_goes_on() {
     let mut store = Store::new(26);
-    store.keeper.emits_of.store(ROWS + 1, Relaxed);
-    store.keeper.emits.store(true, Relaxed);
+    store.protector.emits_of.store(ROWS + 1, Relaxed);
+    store.protector.emits.store(true, Relaxed);
     store.db().create_family("passing", CfOptions::default()).unwrap();
     store.put(ROWS + 1, b"before").unwrap();
     store.db().sync().unwrap();
@@ -425,15 +425,15 @@ pub fn a_family_that_could_not_be_dropped_goes_on() {
 pub fn a_flush_looks_into_other_families() {
     for flushed in [false, true] {
         let store = Store::new(27);
-        store.keeper.emits.store(true, Relaxed);
-        *store.keeper.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
+        store.protector.emits.store(true, Relaxed);
+        *store.protector.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
         store.put(ROWS, b"who").unwrap();
         if flushed {
             store.db().flush().unwrap();
         }
         store.put(0, b"a").unwrap();
         store.db().flush().unwrap();
-        assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "flushed {flushed}");
+        assert_eq!(*store.protector.told.lock().unwrap(), [Some(b"v".to_vec())], "flushed {flushed}");
         assert_eq!(store.rows(ROWS).len(), 2);
         // Recovery with a flush during the replay.
         let mut store = Store::new(28);
@@ -443,22 +443,22 @@ pub fn a_flush_looks_into_other_families() {
             store.put(ROWS, &[n; 40]).unwrap();
         }
         store.put(0, b"a").unwrap();
-        store.keeper.emits.store(true, Relaxed);
-        *store.keeper.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
+        store.protector.emits.store(true, Relaxed);
+        *store.protector.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
         store.kill_and_open(Crash::Process);
-        assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "in a recovery");
+        assert_eq!(*store.protector.told.lock().unwrap(), [Some(b"v".to_vec())], "in a recovery");
     }
 }
 
 /// If the record protector cannot emit its rows, the flush fails and is retried.
 pub fn a_flush_without_its_rows_is_no_flush() {
     let store = Store::new(29);
-    store.keeper.emits.store(true, Relaxed);
+    store.protector.emits.store(true, Relaxed);
     store.put(0, b"a").unwrap();
-    store.keeper.refusing.store(true, Relaxed);
+    store.protector.refusing.store(true, Relaxed);
     is_invalid(store.db().flush(), "a flush without rows");
     is_invalid(store.db().drop_family("rows").and(store.db().flush()), "the next one");
-    store.keeper.refusing.store(false, Relaxed);
+    store.protector.refusing.store(false, Relaxed);
     store.db().flush().unwrap();
     assert_eq!(store.rows(0).len(), 1);
 }

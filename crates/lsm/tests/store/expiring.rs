@@ -1,5 +1,6 @@
-//! The bytes of a manifest and of tables whose records expire, beside their meaning. When this fails, the format has changed: that is a
-//! new format level. `BLESS=1 cargo test -p waxseal-lsm --test store expiring` writes the file anew; tests/reader reads it too.
+//! The bytes of a manifest and of tables whose records expire, beside their meaning. When this fails, the format has
+//! changed: that is a new format level. `BLESS=1 cargo test -p waxseal-lsm --test store expiring` writes the file anew;
+//! tests/reader reads it too.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ const TABLES: [&[Row]; 3] = [
     &[(b"x", Some(b"never"), None)],
 ];
 
-fn keeper() -> Arc<dyn Companions> {
+fn protector() -> Arc<dyn Companions> {
     Arc::new(Sealer::new().with(standard()))
 }
 
@@ -57,7 +58,7 @@ fn committed(rows: &[Row]) -> Db {
     let db = Db::open(
         Path::new("/records"),
         Default::default(),
-        Parts { env, companions: keeper(), families, ..Parts::real() },
+        Parts { env, companions: protector(), families, ..Parts::real() },
     );
     let db = db.unwrap();
     for (key, value, expiry) in rows {
@@ -91,7 +92,7 @@ fn table(sim: &SimFs, number: u64, rows: &[Row]) -> TableMeta {
         store: None,
     };
     let uid = Uid([number as u8; 16]);
-    let writer = Writer::new(sim.open(&path, Open::Create).unwrap(), uid, settings, keeper());
+    let writer = Writer::new(sim.open(&path, Open::Create).unwrap(), uid, settings, protector());
     let (mut writer, db) = (writer.created_by("golden"), committed(rows));
     let mut records = db.raw(&default(&db), At::Latest, ALL).unwrap();
     while let Some((record, _)) = records.next().unwrap() {
@@ -114,7 +115,8 @@ fn table(sim: &SimFs, number: u64, rows: &[Row]) -> TableMeta {
     }
 }
 
-/// A manifest whose first edit names two of the tables; the next one replaces them by the third, after one was dropped as expired.
+/// A manifest whose first edit names two of the tables; the next one replaces them by the third, after one was dropped
+/// as expired.
 fn written(sim: &SimFs) {
     let (env, dir) = (sim.env(1), Path::new(DIR));
     sim.create_dir_all(dir).unwrap();

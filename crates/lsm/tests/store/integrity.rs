@@ -18,7 +18,7 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 use waxseal_lsm::sst::fuzzing::CorruptionSite;
 
-use crate::keeper::Keeper;
+use crate::protector::TestProtector;
 use crate::support::*;
 
 /// A listener that keeps the events it receives.
@@ -48,7 +48,7 @@ struct Stage {
     dir: std::path::PathBuf,
     db: Db,
     heard: Heard,
-    keeper: Arc<Keeper>,
+    protector: Arc<TestProtector>,
 }
 
 fn wide() -> CfOptions {
@@ -58,9 +58,9 @@ fn wide() -> CfOptions {
 impl Stage {
     fn open(options: CfOptions) -> Stage {
         let (sim, dir) = sim(77);
-        let (heard, keeper) = (Heard::default(), Arc::new(Keeper::default()));
-        let db = open_with(&sim, &dir, options, &heard, &keeper);
-        Stage { sim, dir, db, heard, keeper }
+        let (heard, protector) = (Heard::default(), Arc::new(TestProtector::default()));
+        let db = open_with(&sim, &dir, options, &heard, &protector);
+        Stage { sim, dir, db, heard, protector }
     }
 
     /// Opens a store with a hundred records in one table.
@@ -75,11 +75,11 @@ impl Stage {
 
     fn reopen(&mut self, options: CfOptions) {
         self.db.close().unwrap();
-        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.keeper);
+        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.protector);
     }
 
     fn reopen_closed(&mut self, options: CfOptions) {
-        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.keeper);
+        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.protector);
     }
 
     fn family(&self) -> Family {
@@ -121,10 +121,16 @@ impl Stage {
     }
 }
 
-fn open_with(sim: &SimFs, dir: &std::path::Path, options: CfOptions, heard: &Heard, keeper: &Arc<Keeper>) -> Db {
+fn open_with(
+    sim: &SimFs,
+    dir: &std::path::Path,
+    options: CfOptions,
+    heard: &Heard,
+    protector: &Arc<TestProtector>,
+) -> Db {
     let parts = Parts {
         families: vec![("default".to_owned(), options)],
-        companions: keeper.clone(),
+        companions: protector.clone(),
         listener: Arc::new(heard.clone()),
         ..parts(sim.env(sim.steps()))
     };
@@ -471,9 +477,9 @@ fn hit_in_memory(is_flushed: bool) -> Stage {
     }
     let mut batch = Batch::new();
     batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
-    stage.keeper.blind.store(true, Ordering::Relaxed);
+    stage.protector.blind.store(true, Ordering::Relaxed);
     stage.db.commit(&mut batch, Durability::Os).unwrap();
-    stage.keeper.blind.store(false, Ordering::Relaxed);
+    stage.protector.blind.store(false, Ordering::Relaxed);
     stage
 }
 
@@ -548,9 +554,9 @@ fn a_tombstone_in_memory_that_was_hit_is_told_of_again_and_again() {
                 _ => batch.push(stage.family().id(), Kind::Delete, &key, b"", stage.db.companions()).unwrap(),
             }
         }
-        stage.keeper.blind.store(true, Ordering::Relaxed);
+        stage.protector.blind.store(true, Ordering::Relaxed);
         stage.db.commit(&mut batch, Durability::Os).unwrap();
-        stage.keeper.blind.store(false, Ordering::Relaxed);
+        stage.protector.blind.store(false, Ordering::Relaxed);
         // A sampling cursor also verifies all of such a leaf, and reports damage.
         let rarely = Verify::Sampled(1 << 20);
         for verify in [Verify::Never, Verify::Always, rarely, Verify::Always, Verify::Never, rarely, Verify::Always] {
@@ -614,7 +620,7 @@ fn a_seal_is_made_once_and_looked_at_once_a_read() {
 /// Wraps the test's record protector, and counts how often a seal is made and verified.
 #[derive(Default)]
 struct Asked {
-    keeper: Keeper,
+    protector: TestProtector,
     made: AtomicUsize,
     looked_at: AtomicUsize,
 }
@@ -627,14 +633,14 @@ impl Asked {
 
 impl Above for Asked {
     fn beneath(&self) -> &dyn Companions {
-        &self.keeper
+        &self.protector
     }
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.made.fetch_add(1, Ordering::SeqCst);
-        self.keeper.on_write(draft, out)
+        self.protector.on_write(draft, out)
     }
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.looked_at.fetch_add(1, Ordering::SeqCst);
-        self.keeper.verify(record, key_hash, source)
+        self.protector.verify(record, key_hash, source)
     }
 }

@@ -12,10 +12,10 @@ use crate::stamp::Stamp;
 use crate::stamped::told;
 
 /// Returns the ledger term of a record, from its original seal even if that is damaged now.
-pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
-    match (check == Check::CompanionDamaged).then(|| mended(keeper, record)).flatten() {
-        Some(mended) => keeper.term(&Record { companion: &mended.companions, ..*record }),
-        None => keeper.term(record),
+pub(super) fn term(protector: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
+    match (check == Check::CompanionDamaged).then(|| mended(protector, record)).flatten() {
+        Some(mended) => protector.term(&Record { companion: &mended.companions, ..*record }),
+        None => protector.term(record),
     }
 }
 
@@ -31,13 +31,13 @@ pub(super) struct CarriedCompanions {
 /// stamp is changed: the row exists elsewhere, and the older version need not be kept, because the row refers to the
 /// record's position in the old store.
 pub(super) fn carried(
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
     record: &Record<'_>,
     check: Check,
     is_untold: bool,
 ) -> Result<CarriedCompanions> {
     let (companions, left_out) = match check {
-        Check::CompanionDamaged => match mended(keeper, record) {
+        Check::CompanionDamaged => match mended(protector, record) {
             Some(mended) => (mended.companions, mended.left_out),
             None => return Ok(CarriedCompanions { companions: None, left_out: vec!["what stands"] }),
         },

@@ -10,7 +10,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::interrupt;
 use waxseal_lsm::seam::{Check, Protection};
 
-use crate::keeper::Sealer;
+use crate::protector::Sealer;
 use crate::seal::Seal;
 
 /// The count and sum of a range of a snapshot.

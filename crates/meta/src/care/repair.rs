@@ -163,7 +163,7 @@ fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
 /// The repair of one damaged table.
 struct Mending<'a, 'o> {
     db: &'a Db,
-    keeper: &'a dyn Companions,
+    protector: &'a dyn Companions,
     table: &'a TableRef,
     /// The table, opened from its readable parts; `None` if nothing is readable.
     open: Option<Arc<Table>>,
@@ -211,7 +211,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     ) -> Result<Mending<'a, 'o>> {
         let mut mending = Mending {
             db,
-            keeper: db.companions(),
+            protector: db.companions(),
             table,
             open: None,
             options,
@@ -250,7 +250,7 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     /// Returns true if the table's ledger has sums that match its companions.
     fn summed(&self) -> bool {
-        self.keeper.protection() != Protection::None && self.table.meta().ledger.has_sums()
+        self.protector.protection() != Protection::None && self.table.meta().ledger.has_sums()
     }
 
     fn deficit(&self) -> Option<Ledger> {
@@ -499,7 +499,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             })
             .collect();
         let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
-        let found = if self.keeper.protection() == Protection::None { Protection::None } else { Protection::Partial };
+        let found =
+            if self.protector.protection() == Protection::None { Protection::None } else { Protection::Partial };
         let protection = self.open.as_ref().map_or(found, |open| open.protection());
         let mut cursor = ListCursor::new(family.order().clone(), records, protection);
         let replacement = Replacement {

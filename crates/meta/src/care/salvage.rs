@@ -472,7 +472,7 @@ impl Salvage<'_> {
             Error::invalid(format!("{name} is ordered by {:?}, which was not given", properties.comparator))
         })?;
         let family = self.family(id, &order)?;
-        let keeper = self.parts.companions.clone();
+        let protector = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
         let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
         let mut ends = None::<(KeyPosition, KeyPosition)>;
@@ -480,13 +480,13 @@ impl Salvage<'_> {
             Some((_, last)) => *last = to,
             None => ends = Some((from, to)),
         };
-        table.examine(&*keeper, true, &mut |found| {
+        table.examine(&*protector, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, _) => {
                     greatest = greatest.max(if check.serves() { record.seqno } else { 0 });
                     with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
-                    ledger.add(record.kind, term(&*keeper, record, check));
+                    ledger.add(record.kind, term(&*protector, record, check));
                     let place = (record.key.to_vec(), record.seqno);
                     reach(place.clone(), place);
                     self.take(id, &family, record, check, false)?;
@@ -696,8 +696,8 @@ impl Salvage<'_> {
         if !self.batch.is_empty() && self.batch.encoded_bytes() + bytes > GROUP_BYTES {
             self.write()?;
         }
-        let keeper = &*self.parts.companions;
-        let carried = carried(keeper, record, check, is_untold)?;
+        let protector = &*self.parts.companions;
+        let carried = carried(protector, record, check, is_untold)?;
         if !carried.left_out.is_empty() && !self.again {
             self.report.lost_beside += carried.left_out.len() as u64;
             self.report.damage.push(Finding::beside(family.name(), record, &carried.left_out, self.accepts));
@@ -705,7 +705,7 @@ impl Salvage<'_> {
         match carried.companions {
             Some(kept) => self.batch.push_with(family.id(), record.kind, record.key, record.value, &kept)?,
             // The record is intact, so a recomputed seal equals the original one.
-            None => self.batch.push(family.id(), record.kind, record.key, record.value, keeper)?,
+            None => self.batch.push(family.id(), record.kind, record.key, record.value, protector)?,
         }
         if self.batch.len() >= GROUP { self.write() } else { Ok(()) }
     }

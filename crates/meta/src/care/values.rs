@@ -53,9 +53,9 @@ pub(super) fn look_at_values(
     if table.meta().values.is_empty() {
         return Ok(());
     }
-    let (family, keeper) = (table.family(), db.companions());
+    let (family, protector) = (table.family(), db.companions());
     let mut room = BlobBuffer::default();
-    open.examine(keeper, true, &mut |found| match found {
+    open.examine(protector, true, &mut |found| match found {
         ExaminedItem::Record(record, check, _)
             if record.kind == Kind::BlobPointer && check.serves() && which.takes(record) =>
         {

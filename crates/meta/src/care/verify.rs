@@ -178,7 +178,7 @@ fn look_into(
     report: &mut Report,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let keeper = db.companions();
+    let protector = db.companions();
     let opened = match db.open_anew(table) {
         Err(error) if error.needs_refresh() => return Err(error),
         Err(error) if is_unread(&error) => {
@@ -191,7 +191,7 @@ fn look_into(
     report.files += 1;
     report.bytes += table.meta().size;
     let strict = match &opened {
-        Ok(open) => open.verify(keeper, progress).and_then(|ledger| {
+        Ok(open) => open.verify(protector, progress).and_then(|ledger| {
             // The manifest has its own ledger of the file's records.
             let kept = table.meta().ledger;
             let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
@@ -204,7 +204,7 @@ fn look_into(
     let error = match (&opened, strict) {
         (Ok(open), Ok(ledger)) => {
             table.forget_damage(); // it has passed
-            count(open, keeper, ledger.count(), report)?;
+            count(open, protector, ledger.count(), report)?;
             return look_at_values(db, table, open, &mut Which::default(), report, progress);
         }
         (_, Err(error)) => bearable(error)?,
@@ -233,7 +233,7 @@ fn look_into(
         },
     };
     let mut readable = 0;
-    open.examine(keeper, true, &mut |found| {
+    open.examine(protector, true, &mut |found| {
         match found {
             ExaminedItem::Record(record, check, source) => {
                 readable += 1;
@@ -282,7 +282,7 @@ fn look_into(
     let place = |finding: &Finding| (finding.offset, finding.outcome == Outcome::Unread);
     let mut told: HashSet<(u64, bool)> = report.damage[before..].iter().map(place).collect();
     for block in 0..open.blocks() {
-        let Err(error) = open.check_block(block, keeper) else { continue };
+        let Err(error) = open.check_block(block, protector) else { continue };
         let finding = Finding::of(&bearable(error)?, Some(family));
         if told.insert(place(&finding)) {
             tell(table, finding, report);
@@ -318,19 +318,19 @@ fn hit_part(record: &Record<'_>) -> &'static str {
 /// Counts the records of an intact table.
 fn count(
     open: &Arc<Table>,
-    keeper: &dyn waxseal_lsm::seam::Companions,
+    protector: &dyn waxseal_lsm::seam::Companions,
     records: u64,
     report: &mut Report,
 ) -> Result<()> {
     match open.protection() {
-        _ if keeper.protection() == Protection::None => {}
+        _ if protector.protection() == Protection::None => {}
         Protection::Complete => {
             report.records += records;
             report.validated += records;
             return Ok(());
         }
         Protection::Partial => {
-            return open.examine(keeper, false, &mut |found| {
+            return open.examine(protector, false, &mut |found| {
                 if let ExaminedItem::Record(_, check, _) = found {
                     report.count(check);
                 }

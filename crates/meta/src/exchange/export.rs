@@ -196,9 +196,9 @@ struct Giver<'a> {
 impl Giver<'_> {
     /// Visits every record of the export after its check, with its source. Returns the number of expired values.
     fn each(&self, visit: &mut dyn FnMut(&Record<'_>, RecordSource<'_>) -> Result<()>) -> Result<u64> {
-        let keeper = self.db.keeper();
+        let protector = self.db.protector();
         let order = self.family.order();
-        let has_rows = keeper.has_rows();
+        let has_rows = protector.has_rows();
         let says_ends = matches!(self.request.policy, Policy::Companion { .. });
         let mut last: Option<Vec<u8>> = None;
         let mut expired = 0;
@@ -208,8 +208,8 @@ impl Giver<'_> {
                 if has_rows && row::RowForm::Faithful.read(&record).is_some() {
                     continue;
                 }
-                check(&**keeper, &record, source)?;
-                let is_gone = record.kind.is_value() && is_over(&**keeper, &record, &|| self.now);
+                check(&**protector, &record, source)?;
+                let is_gone = record.kind.is_value() && is_over(&**protector, &record, &|| self.now);
                 if self.request.versions == Versions::Newest {
                     if last.as_ref().is_some_and(|last| order.compare(last, record.key).is_eq()) {
                         continue;
@@ -255,10 +255,10 @@ impl Giver<'_> {
     }
 
     fn write(&self, sinks: &mut Sinks<'_>) -> Result<Exported> {
-        let (keeper, request) = (self.db.keeper(), self.request);
+        let (protector, request) = (self.db.protector(), self.request);
         let sealed = matches!(request.policy, Policy::Companion { .. });
-        let writer_keeper: Arc<dyn Companions> = if sealed { keeper.clone() } else { Arc::new(Plain) };
-        let mut tables = ExportTables::new(self.family, writer_keeper, request.seqno.unwrap_or(0));
+        let writer_protector: Arc<dyn Companions> = if sealed { protector.clone() } else { Arc::new(Plain) };
+        let mut tables = ExportTables::new(self.family, writer_protector, request.seqno.unwrap_or(0));
         let mut beside = ExportTables::new(self.family, Arc::new(Plain), 0);
         let written = if request.policy == Policy::PaperSafe { PairingOutput::SafeRows } else { PairingOutput::Both };
         let mut pairing = Pairing::new(row::RowForm::Literal, written, Box::new(|_| Ok(())));
@@ -268,15 +268,15 @@ impl Giver<'_> {
         let made_here = RecordSource::default(); // no row is expected of it
         let expired = self.each(&mut |record, source| {
             records += 1;
-            sum = sum.wrapping_add(term_of(&**keeper, record));
+            sum = sum.wrapping_add(term_of(&**protector, record));
             portable.clear();
             built.clear();
-            let build = if sealed { keeper.on_build(record, source.protection, &mut built) } else { Build::Keep };
+            let build = if sealed { protector.on_build(record, source.protection, &mut built) } else { Build::Keep };
             let companion = if build == Build::Keep { record.companion } else { &built };
             outlet.pass(companion, &mut portable)?;
             if sealed {
                 if let Some(seqno) = request.seqno {
-                    keeper.bind(&mut portable, Some(record.seqno), seqno);
+                    protector.bind(&mut portable, Some(record.seqno), seqno);
                 }
                 companion_bytes += portable.len() as u64;
             }
@@ -310,8 +310,8 @@ impl Giver<'_> {
             records,
             rows: files.iter().map(|file| file.rows).sum(),
             sum: if sealed { sum } else { 0 },
-            algorithm: if sealed { keeper.algorithm() } else { 0 },
-            complete: sealed && records > 0 && unsealed == 0 && keeper.protection() == Protection::Complete,
+            algorithm: if sealed { protector.algorithm() } else { 0 },
+            complete: sealed && records > 0 && unsealed == 0 && protector.protection() == Protection::Complete,
             files,
         };
         sinks.describe(&manifest)?;
@@ -331,8 +331,8 @@ fn would_stay(key: &[u8]) -> Error {
 }
 
 /// Rejects a record that does not match its companions.
-fn check(keeper: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>) -> Result<()> {
-    if keeper.verify(record, hash_key(record.key), source.protection).serves() {
+fn check(protector: &dyn Companions, record: &Record<'_>, source: RecordSource<'_>) -> Result<()> {
+    if protector.verify(record, hash_key(record.key), source.protection).serves() {
         return Ok(());
     }
     let key_range = Some((record.key.to_vec(), record.key.to_vec()));
@@ -368,7 +368,7 @@ impl Sinks<'_> {
 struct ExportTables {
     settings: WriterSettings,
     table_bytes: u64,
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     open: Option<OpenTable>,
     files: Vec<File>,
     key: Vec<u8>,
@@ -383,7 +383,7 @@ struct OpenTable {
 }
 
 impl ExportTables {
-    fn new(family: &Family, keeper: Arc<dyn Companions>, base_seqno: Seqno) -> ExportTables {
+    fn new(family: &Family, protector: Arc<dyn Companions>, base_seqno: Seqno) -> ExportTables {
         let options = family.options();
         let settings = WriterSettings {
             order: family.order().clone(),
@@ -399,7 +399,7 @@ impl ExportTables {
             store: None, // whoever imports it copies its records
         };
         let table_bytes = options.table_bytes;
-        ExportTables { settings, table_bytes, keeper, open: None, files: Vec::new(), key: Vec::new() }
+        ExportTables { settings, table_bytes, protector, open: None, files: Vec::new(), key: Vec::new() }
     }
 
     /// Returns the table for a record. A new table begins only before another key.
@@ -409,7 +409,7 @@ impl ExportTables {
             let file = sinks.create(&name)?;
             let uid = sinks.env.random.uid();
             let settings = WriterSettings { created_micros: sinks.env.clock.wall_micros(), ..self.settings.clone() };
-            let writer = Writer::new(file.clone(), uid, settings, self.keeper.clone());
+            let writer = Writer::new(file.clone(), uid, settings, self.protector.clone());
             self.open = Some(OpenTable { name, uid, file, writer, rows: 0 });
         }
         self.open.as_mut().ok_or_else(|| Error::invalid("no table is open"))

@@ -85,7 +85,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
         found.merge(&counted);
         tables.push(table);
     }
-    if manifest.form == Form::Sealed && manifest.algorithm == crate::keeper::ALGORITHM && found.sum != manifest.sum {
+    if manifest.form == Form::Sealed && manifest.algorithm == crate::protector::ALGORITHM && found.sum != manifest.sum {
         let error = Error::mismatch(manifest.sum, found.sum, "the sum over the seals of an export");
         return Err(error.in_file(header::NAME, 0));
     }
@@ -190,16 +190,16 @@ impl Receiver<'_> {
             None => Table::identify(&name, &*file)?,
         };
         let (order, cache) = (self.family.order().clone(), self.cache.clone());
-        Table::open(name, file, expected, order, cache, self.db.keeper().clone())
+        Table::open(name, file, expected, order, cache, self.db.protector().clone())
     }
 
     /// Reads a whole table, checking every checksum and every record's seal.
     fn walk(&self, table: &Arc<Table>) -> Result<TableCounts> {
-        let keeper = self.db.keeper();
-        let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
+        let protector = self.db.protector();
+        let _: Ledger = table.verify(&**protector, &mut |_| Ok(()))?;
         let mut counted = TableCounts::default();
         let known = self.is_known(table.protection());
-        let reads: &dyn Companions = if known { &**keeper } else { &Plain };
+        let reads: &dyn Companions = if known { &**protector } else { &Plain };
         let rows = self.form.rows();
         let mut cursor = table.cursor(false);
         cursor.first()?;
@@ -225,7 +225,7 @@ impl Receiver<'_> {
 
     /// Returns true if the companions of a table with this protection are imported.
     fn is_known(&self, protection: Protection) -> bool {
-        self.db.keeper().protection() != Protection::None && protection != Protection::Foreign
+        self.db.protector().protection() != Protection::None && protection != Protection::Foreign
     }
 
     fn take_in(&self, tables: &[Arc<Table>], counted: TableCounts) -> Result<Imported> {

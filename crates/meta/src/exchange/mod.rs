@@ -36,7 +36,7 @@ use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::Companions;
 
 use crate::annotations::{Annotations, may_have_entries};
-use crate::keeper::seal_of;
+use crate::protector::seal_of;
 use crate::provider::EXPIRY;
 use crate::seal::Seal;
 
@@ -108,8 +108,8 @@ fn has_end(companions: &[u8]) -> bool {
 
 /// Returns a record's contribution to an export's sum of seals. A record without a seal contributes the seal it would
 /// get.
-fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
-    let own = keeper.term(record);
+fn term_of(protector: &dyn Companions, record: &Record<'_>) -> u64 {
+    let own = protector.term(record);
     if own != 0 {
         return own;
     }

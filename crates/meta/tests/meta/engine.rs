@@ -159,14 +159,14 @@ impl World {
     }
 
     /// Every table file walked from end to end by a keeper; protection and ledger of each.
-    fn tables(&self, keeper: &dyn Companions) -> Vec<(u8, Ledger)> {
+    fn tables(&self, protector: &dyn Companions) -> Vec<(u8, Ledger)> {
         let mut tables = Vec::new();
         for name in self.sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl")) {
             let file = self.sim.open(&Path::new(DIR).join(&name), Open::Read).unwrap();
             let expected = Table::identify(&name, &*file).unwrap();
             let cache = Arc::new(Cache::new(1 << 20));
             let table = Table::open(name, file, expected, Order::bytewise(), cache, Arc::new(Sealer::new())).unwrap();
-            tables.push((table.properties().protection, table.verify(keeper, &mut |_| Ok(())).unwrap()));
+            tables.push((table.properties().protection, table.verify(protector, &mut |_| Ok(())).unwrap()));
         }
         tables
     }

@@ -344,8 +344,8 @@ fn what_is_over_does_not_leave() {
                     cursor.next().unwrap();
                 }
             }
-            for keeper in [Arc::new(Plain) as Arc<dyn Companions>, adopting()] {
-                let taker = Node::open(&sim, &format!("/taker{name}{:?}", keeper.protection()), keeper);
+            for protector in [Arc::new(Plain) as Arc<dyn Companions>, adopting()] {
+                let taker = Node::open(&sim, &format!("/taker{name}{:?}", protector.protection()), protector);
                 taker.put(b"a", b"here before");
                 import(&taker.db, &taker.family, &sim.env(5), Path::new(&out)).unwrap();
                 let hides = (versions == Versions::All).then(|| b"here before".to_vec());
@@ -474,8 +474,8 @@ fn a_users_own_delete_is_no_row() {
     let request = ExportRequest { versions: Versions::All, ..ExportRequest::default() };
     export(&plain.db, &plain.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let table = vec![Path::new(OUT).join("000001.tbl")];
-    let import_into = |name: &str, keeper: Arc<dyn Companions>| {
-        let node = Node::open(&sim, name, keeper);
+    let import_into = |name: &str, protector: Arc<dyn Companions>| {
+        let node = Node::open(&sim, name, protector);
         if !name.starts_with("/paper") {
             node.put(b"x\x01", b"to be deleted");
         }

@@ -35,8 +35,8 @@ fn counted(sealer: &Sealer, keys: usize) {
 
 #[test]
 fn several_at_once_come_back_through_every_place() {
-    let (sim, keeper) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &keeper);
+    let (sim, protector) = (SimFs::new(1), sealer());
+    let store = Store::sealed(&sim, &protector);
     let labels = Labels::of(&[("class", "secret")]).unwrap();
     for n in 0..100u8 {
         let (expiry, etl) = (Expiry::at(1 << 60), Etl::of(1, i64::from(n) - 50));
@@ -68,13 +68,13 @@ fn several_at_once_come_back_through_every_place() {
     store.db.sync().unwrap();
     drop(store);
     sim.reboot(Crash::Process); // the log
-    let store = Store::sealed(&sim, &keeper);
+    let store = Store::sealed(&sim, &protector);
     all_hold(&store);
     store.db.flush().unwrap();
     all_hold(&store);
     store.compact();
     all_hold(&store);
-    counted(&keeper, 100);
+    counted(&protector, 100);
 }
 
 fn open_table(sim: &SimFs, path: &Path) -> Arc<Table> {
@@ -86,8 +86,8 @@ fn open_table(sim: &SimFs, path: &Path) -> Arc<Table> {
 
 #[test]
 fn what_nobody_keeps_or_a_provider_refuses_is_invalid() {
-    let (sim, keeper) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &keeper);
+    let (sim, protector) = (SimFs::new(1), sealer());
+    let store = Store::sealed(&sim, &protector);
     let expiry = Expiry::at(9);
     for (kind, given, word) in [
         (Kind::Put, &[(77, &b"x"[..])][..], "77"),
@@ -102,7 +102,7 @@ fn what_nobody_keeps_or_a_provider_refuses_is_invalid() {
         assert!(error.to_string().contains(word), "{error}");
     }
     assert_eq!(store.get(b"k").unwrap(), None);
-    counted(&keeper, 0);
+    counted(&protector, 0);
 }
 
 /// Keeps what it is given, and counts what it hears.
@@ -155,8 +155,8 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
     let kept = own(100, false, OnUnknown::Preserve);
     let providers: Vec<Arc<dyn MetadataProvider>> =
         vec![kept.clone(), own(200, false, OnUnknown::Drop), own(300, true, OnUnknown::Preserve)];
-    let keeper = Arc::new(Sealer::new().with(Providers::of(providers).unwrap()));
-    let store = Store::sealed(&sim, &keeper);
+    let protector = Arc::new(Sealer::new().with(Providers::of(providers).unwrap()));
+    let store = Store::sealed(&sim, &protector);
     let given: [(u16, &[u8]); 3] = [(100, b"kept"), (200, b"left out"), (300, b"sealed")];
     for n in 0..50u8 {
         store.apply(Kind::Put, &[n], b"old", &given).unwrap();
@@ -188,7 +188,7 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
     drop(store);
 
     // The one that knows them goes on, and hears of those that go.
-    let store = Store::sealed(&sim, &keeper);
+    let store = Store::sealed(&sim, &protector);
     for n in 0..50u8 {
         store.apply(Kind::Put, &[n], b"new", &given).unwrap();
     }
@@ -202,8 +202,8 @@ fn a_provider_may_write_unasked_and_change_its_entry_in_passes() {
     let sim = SimFs::new(1);
     let counting = Counting { every: true, descriptor: Descriptor::new(100, "passes"), dropped: AtomicUsize::new(0) };
     let providers = Providers::of(vec![Arc::new(counting)]).unwrap();
-    let keeper = Arc::new(Sealer::new().with(providers));
-    let store = Store::sealed(&sim, &keeper);
+    let protector = Arc::new(Sealer::new().with(providers));
+    let store = Store::sealed(&sim, &protector);
     store.put(b"k", b"v");
     let passes = || get_meta(&store.db, &store.family, b"k", At::Latest, 100).unwrap().map(|meta| meta.bytes);
     assert_eq!(passes(), Some(vec![0]));
@@ -216,13 +216,13 @@ fn a_provider_may_write_unasked_and_change_its_entry_in_passes() {
         assert_eq!(passes(), expected);
         store.holds();
     }
-    counted(&keeper, 7);
+    counted(&protector, 7);
 }
 
 #[test]
 fn a_record_whose_time_is_over_is_absent_and_goes() {
-    let (sim, keeper) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &keeper);
+    let (sim, protector) = (SimFs::new(1), sealer());
+    let store = Store::sealed(&sim, &protector);
     let now = sim.env(1).clock.wall_micros();
     let expires = |key: &[u8], at: u64| {
         store.apply(Kind::Put, key, b"for a while", &[(EXPIRY, &Expiry::at(at))]).unwrap();
@@ -266,12 +266,12 @@ fn a_record_whose_time_is_over_is_absent_and_goes() {
     // Nothing of them is left, nor of what they hid.
     let records: u64 = store.tables().iter().map(|path| open_table(&sim, path).properties().ledger.count()).sum();
     assert_eq!(records, 2);
-    counted(&keeper, 6);
+    counted(&protector, 6);
 }
 
 #[test]
 fn a_flipped_expiry_ends_nothing() {
-    let keeper = sealer();
+    let protector = sealer();
     let mut companion = Vec::new();
     let expiry = Expiry::at(1000);
     let draft = waxseal_lsm::seam::Draft {
@@ -282,10 +282,10 @@ fn a_flipped_expiry_ends_nothing() {
         key_hash: None,
         entries: &[(EXPIRY, &expiry)],
     };
-    keeper.on_write(&draft, &mut companion).unwrap();
-    keeper.bind(&mut companion, None, 5);
+    protector.on_write(&draft, &mut companion).unwrap();
+    protector.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
-    assert!(keeper.expired(&record(&companion), &|| 1000) && !keeper.expired(&record(&companion), &|| 999));
+    assert!(protector.expired(&record(&companion), &|| 1000) && !protector.expired(&record(&companion), &|| 999));
     assert!(!Sealer::new().expired(&record(&companion), &|| 1000)); // without the provider
     let hits = |bits: std::ops::Range<usize>| -> Vec<Vec<u8>> {
         let flipped = |bit: usize| {
@@ -297,24 +297,24 @@ fn a_flipped_expiry_ends_nothing() {
     };
     let (word, list) = (hits(8..9 * 8), hits(9 * 8..companion.len() * 8));
     for hit in &list {
-        assert!(!keeper.expired(&record(hit), &|| u64::MAX));
-        assert_eq!(keeper.verify(&record(hit), hash(b"k"), Protection::Complete), Check::Corrupted);
+        assert!(!protector.expired(&record(hit), &|| u64::MAX));
+        assert_eq!(protector.verify(&record(hit), hash(b"k"), Protection::Complete), Check::Corrupted);
     }
     // Its word alone: the record is right, and its time as over as it was.
     for hit in &word {
-        assert!(keeper.expired(&record(hit), &|| 1000) && !keeper.expired(&record(hit), &|| 999));
-        assert_eq!(keeper.verify(&record(hit), hash(b"k"), Protection::Complete), Check::CompanionDamaged);
+        assert!(protector.expired(&record(hit), &|| 1000) && !protector.expired(&record(hit), &|| 999));
+        assert_eq!(protector.verify(&record(hit), hash(b"k"), Protection::Complete), Check::CompanionDamaged);
     }
     // Its value: what it says of its time is nobody's to believe.
     let other = Record { value: b"w", ..record(&companion) };
-    assert_eq!([1000, 999].map(|now| keeper.life(&other, &|| now)), [Life::Doubtful, Life::Alive]);
+    assert_eq!([1000, 999].map(|now| protector.life(&other, &|| now)), [Life::Doubtful, Life::Alive]);
 }
 
 /// A policy says what is looked for. What is met all the same is not given out, and not taken for something else.
 #[test]
 fn a_record_whose_time_is_over_does_not_come_back_when_it_is_hit() {
-    let (sim, keeper) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &keeper);
+    let (sim, protector) = (SimFs::new(1), sealer());
+    let store = Store::sealed(&sim, &protector);
     let end = sim.env(1).clock.wall_micros() + 1_000_000_000;
     store.put(b"a", b"stays");
     store.apply(Kind::Put, b"b", b"for a while", &[(EXPIRY, &Expiry::at(end))]).unwrap();
@@ -373,7 +373,7 @@ fn a_record_whose_time_is_over_does_not_come_back_when_it_is_hit() {
 
 #[test]
 fn an_entry_that_was_hit_is_told_and_the_value_served() {
-    let keeper = sealer();
+    let protector = sealer();
     let mut companion = Vec::new();
     let labels = Labels::of(&[("name", "text")]).unwrap();
     let draft = waxseal_lsm::seam::Draft {
@@ -384,17 +384,17 @@ fn an_entry_that_was_hit_is_told_and_the_value_served() {
         key_hash: None,
         entries: &[(LABELS, &labels)],
     };
-    keeper.on_write(&draft, &mut companion).unwrap();
-    keeper.bind(&mut companion, None, 5);
+    protector.on_write(&draft, &mut companion).unwrap();
+    protector.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
-    let verified = verified_meta_of(&keeper, &record(&companion), LABELS).unwrap().unwrap();
+    let verified = verified_meta_of(&protector, &record(&companion), LABELS).unwrap().unwrap();
     assert_eq!(verified.checked, Checked::Sealed);
     let mut hit = companion.clone();
     *hit.last_mut().unwrap() ^= 4;
-    assert_eq!(keeper.verify(&record(&hit), hash(b"k"), Protection::Complete), Check::CompanionDamaged);
+    assert_eq!(protector.verify(&record(&hit), hash(b"k"), Protection::Complete), Check::CompanionDamaged);
     assert!(meta_of(&record(&hit), LABELS).unwrap_err().is_corruption());
     let other_value = Record { value: b"w", ..record(&companion) };
-    assert!(verified_meta_of(&keeper, &other_value, LABELS).unwrap_err().is_corruption());
+    assert!(verified_meta_of(&protector, &other_value, LABELS).unwrap_err().is_corruption());
     assert!(meta_of(&other_value, LABELS).unwrap().is_some()); // the value was not looked at
 }
 
@@ -407,9 +407,9 @@ fn both_layouts_through_every_place() {
         .flat_map(|column| compressions.map(|compression| (column, compression)))
         .flat_map(|(column, compression)| [0usize, 1, 7].map(|every| (column, compression, every)))
     {
-        let (sim, keeper) = (SimFs::new(1), sealer());
+        let (sim, protector) = (SimFs::new(1), sealer());
         let options = CfOptions { seals: SealLayout::always(seal_column), compression, ..options() };
-        let store = Store::open(&sim, keeper.clone(), options.clone()).unwrap();
+        let store = Store::open(&sim, protector.clone(), options.clone()).unwrap();
         let labels = Labels::of(&[("a", "b")]).unwrap();
         let mut written = 0;
         for n in 0..300usize {
@@ -431,9 +431,9 @@ fn both_layouts_through_every_place() {
         store.db.checkpoint(Path::new("/copy")).unwrap();
         let copied = sim.files("/copy").into_iter().filter(|name| name.ends_with(".tbl"));
         let copied =
-            copied.map(|name| open_table(&sim, &Path::new("/copy").join(name)).verify(&*keeper, &mut |_| Ok(())));
+            copied.map(|name| open_table(&sim, &Path::new("/copy").join(name)).verify(&*protector, &mut |_| Ok(())));
         assert_eq!(copied.map(|ledger| ledger.unwrap().count()).sum::<u64>(), 150);
-        counted(&keeper, written);
+        counted(&protector, written);
         let columns = store.tables().iter().filter(|path| has_column(&sim.read_all(path).unwrap())).count();
         assert_eq!(columns > 0, seal_column && every != 1, "column {seal_column}, a list every {every}");
         for path in store.tables() {

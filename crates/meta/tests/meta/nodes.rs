@@ -29,20 +29,20 @@ pub(crate) struct Node {
     pub(crate) db: Db,
     pub(crate) family: Family,
     dir: PathBuf,
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     order: Order,
 }
 
 impl Node {
-    pub(crate) fn open(sim: &SimFs, dir: &str, keeper: Arc<dyn Companions>) -> Node {
-        Node::open_ordered(sim, dir, keeper, Order::bytewise())
+    pub(crate) fn open(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>) -> Node {
+        Node::open_ordered(sim, dir, protector, Order::bytewise())
     }
 
-    pub(crate) fn open_ordered(sim: &SimFs, dir: &str, keeper: Arc<dyn Companions>, order: Order) -> Node {
+    pub(crate) fn open_ordered(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>, order: Order) -> Node {
         let dir = PathBuf::from(dir);
-        let db = Node::db(sim, &dir, keeper.clone(), order.clone());
+        let db = Node::db(sim, &dir, protector.clone(), order.clone());
         let family = db.family("default").unwrap();
-        Node { sim: sim.clone(), db, family, dir, keeper, order }
+        Node { sim: sim.clone(), db, family, dir, protector, order }
     }
 
     fn db(sim: &SimFs, dir: &Path, companions: Arc<dyn Companions>, order: Order) -> Db {
@@ -80,16 +80,16 @@ impl Node {
 
     /// The same store after a clean close.
     pub(crate) fn reopen(self) -> Node {
-        let keeper = self.keeper.clone();
-        self.reopen_as(keeper)
+        let protector = self.protector.clone();
+        self.reopen_as(protector)
     }
 
     /// The same store, opened by a node of another kind.
-    pub(crate) fn reopen_as(self, keeper: Arc<dyn Companions>) -> Node {
+    pub(crate) fn reopen_as(self, protector: Arc<dyn Companions>) -> Node {
         let Node { sim, db, dir, order, .. } = self;
         db.close().unwrap();
         drop(db);
-        Node::open_ordered(&sim, dir.to_str().unwrap(), keeper, order)
+        Node::open_ordered(&sim, dir.to_str().unwrap(), protector, order)
     }
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8]) {
@@ -199,7 +199,7 @@ impl Node {
     /// Gives whole table files to a node that cannot import: they are copied into its directory and named in its
     /// manifest, as level 0, with the seqnos that stand in them.
     pub(crate) fn adopt_whole_tables(self, paths: &[PathBuf]) -> Node {
-        let Node { sim, db, dir, keeper, order, .. } = self;
+        let Node { sim, db, dir, protector, order, .. } = self;
         db.flush().unwrap();
         db.close().unwrap();
         drop(db);
@@ -218,7 +218,7 @@ impl Node {
         let next_family = found.state.next_family;
         edit.changes.push(EditChange::Counters { next_file: next_file + 1, last_seqno, next_family });
         Manifest::resume(&env, &dir, &found, next_file, &edit).unwrap();
-        Node::open_ordered(&sim, dir.to_str().unwrap(), keeper, order)
+        Node::open_ordered(&sim, dir.to_str().unwrap(), protector, order)
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Store {
     pub(crate) sim: SimFs,
     pub(crate) db: Db,
     pub(crate) family: Family,
-    pub(crate) keeper: Arc<dyn Companions>,
+    pub(crate) protector: Arc<dyn Companions>,
 }
 
 /// Small blocks and tables, no compression.
@@ -69,13 +69,13 @@ impl Store {
         Store::open(sim, Arc::new(Plain), options()).unwrap()
     }
 
-    pub(crate) fn open(sim: &SimFs, keeper: Arc<dyn Companions>, options: CfOptions) -> Result<Store> {
-        Store::open_with(sim, keeper, options, true)
+    pub(crate) fn open(sim: &SimFs, protector: Arc<dyn Companions>, options: CfOptions) -> Result<Store> {
+        Store::open_with(sim, protector, options, true)
     }
 
     pub(crate) fn open_with(
         sim: &SimFs,
-        keeper: Arc<dyn Companions>,
+        protector: Arc<dyn Companions>,
         options: CfOptions,
         mapped: bool,
     ) -> Result<Store> {
@@ -89,7 +89,7 @@ impl Store {
         };
         let parts = Parts {
             env: sim.env(sim.steps() + 1),
-            companions: keeper.clone(),
+            companions: protector.clone(),
             listener: Arc::new(Silent),
             families: vec![("default".to_owned(), options.clone())],
             orders: vec![options.order],
@@ -98,7 +98,7 @@ impl Store {
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").unwrap();
-        Ok(Store { sim: sim.clone(), db, family, keeper })
+        Ok(Store { sim: sim.clone(), db, family, protector })
     }
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8]) {
@@ -163,7 +163,7 @@ impl Store {
     pub(crate) fn holds(&self) {
         for owned in self.scan() {
             let record = owned.record();
-            let check = self.keeper.verify(&record, waxseal_lsm::checksum::hash(record.key), Protection::Complete);
+            let check = self.protector.verify(&record, waxseal_lsm::checksum::hash(record.key), Protection::Complete);
             assert_eq!(check, waxseal_lsm::seam::Check::Validated, "{owned:?}");
             if record.companion.len() == 9 {
                 assert_eq!(Sealer::seal_of(&record).unwrap(), Some(Seal::of(record.key, record.value)));

@@ -153,12 +153,12 @@ impl Watched {
     }
 
     /// One that is kept by another keeper than the one whose seals it has.
-    pub(crate) fn open_by(sim: &SimFs, keeper: Arc<dyn Companions>, sealer: Sealer) -> Watched {
-        Watched::of(sim, DIR, keeper, Arc::new(sealer), Arc::default())
+    pub(crate) fn open_by(sim: &SimFs, protector: Arc<dyn Companions>, sealer: Sealer) -> Watched {
+        Watched::of(sim, DIR, protector, Arc::new(sealer), Arc::default())
     }
 
-    fn of(sim: &SimFs, dir: &str, keeper: Arc<dyn Companions>, sealer: Arc<Sealer>, teller: Arc<Teller>) -> Watched {
-        let db = Db::open(Path::new(dir), settings(), parts(sim, keeper)).unwrap();
+    fn of(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>, sealer: Arc<Sealer>, teller: Arc<Teller>) -> Watched {
+        let db = Db::open(Path::new(dir), settings(), parts(sim, protector)).unwrap();
         let (family, log) = (db.family("default").unwrap(), db.family(LOG).unwrap());
         Watched { db, family, log, sealer, teller }
     }

@@ -20,7 +20,7 @@ use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::{Random, touch};
 use waxseal_lab::above::Over;
-use waxseal_lab::faults::keepers::Launderer;
+use waxseal_lab::faults::protectors::Launderer;
 use waxseal_lab::paper::{Paper, RowForm, row};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
@@ -140,7 +140,7 @@ struct Kept {
     buffer: Vec<u8>,
 }
 
-fn keeper(way: Way) -> Arc<dyn Companions> {
+fn protector(way: Way) -> Arc<dyn Companions> {
     match way {
         Way::None | Way::InValue | Way::Apart => Arc::new(Plain),
         Way::Literal => Arc::new(Paper::default()),
@@ -162,7 +162,7 @@ impl Kept {
 
     fn filled(run: &Run, place: usize, way: Way, num: u64, shape: Shape) -> Outcome<Kept> {
         let shape = shaped(shape, way);
-        let node = Node::open(&run.fresh(&format!("way{place}"))?, &shape, keeper(way))?;
+        let node = Node::open(&run.fresh(&format!("way{place}"))?, &shape, protector(way))?;
         let apart = match way {
             Way::Apart => Some(Node::open(&run.fresh(&format!("apart{place}"))?, &shape, Arc::new(Plain))?),
             _ => None,
@@ -330,12 +330,12 @@ fn faults(run: &Run) -> Outcome<Vec<Gate>> {
 const DIR: &str = "/store";
 const KEY: &[u8] = b"key/00007";
 
-fn small(seed: u64, keeper: Arc<dyn Companions>, verify: Verify) -> Outcome<Node> {
+fn small(seed: u64, protector: Arc<dyn Companions>, verify: Verify) -> Outcome<Node> {
     let sim = SimFs::new(seed);
     let mut shape = Shape::small(sim.env(1));
     shape.options.verify_reads = verify;
     (shape.options.level0_tables, shape.options.block_bytes) = (8, 64);
-    Node::open(Path::new(DIR), &shape, keeper)
+    Node::open(Path::new(DIR), &shape, protector)
 }
 
 fn fill(node: &mut Node, round: u8) -> Outcome<()> {
@@ -392,9 +392,9 @@ fn seal_point(seed: u64, ours: bool) -> Outcome<bool> {
 }
 
 fn missing_seal(seed: u64, ours: bool) -> Outcome<bool> {
-    let keeper: Arc<dyn Companions> =
+    let protector: Arc<dyn Companions> =
         if ours { Arc::new(Sealer::new()) } else { Arc::new(Over::<Launderer>::default()) };
-    let mut node = small(seed, keeper, Verify::Always)?;
+    let mut node = small(seed, protector, Verify::Always)?;
     for round in 1..3 {
         fill(&mut node, round)?;
         node.db.flush()?;
@@ -428,7 +428,7 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
 /// Here a miss means that an intact record is not returned.
 fn triage(seed: u64, ours: bool) -> Outcome<bool> {
     use waxseal_lab::faults::flow::Owned;
-    use waxseal_lab::faults::keepers::judged;
+    use waxseal_lab::faults::protectors::judged;
     let mut random = Random::new(seed);
     let value: [u8; 24] = std::array::from_fn(|_| random.word() as u8);
     let mut record = Owned::born(&Sealer::new(), KEY, 1 + random.below(1 << 30), &value)?;

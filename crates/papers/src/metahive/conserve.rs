@@ -20,7 +20,7 @@ use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::above::Over;
-use waxseal_lab::faults::keepers::Unsummed;
+use waxseal_lab::faults::protectors::Unsummed;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::Mode;
@@ -152,8 +152,8 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
 /// Time ratio of a compaction with sums to one without.
 fn overhead(run: &Run) -> Outcome<Gate> {
     let num = run.size(RECORDS, 2_000);
-    let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Over::<Unsummed>::default()), Arc::new(Sealer::new())];
-    let rounds = alternate(run, 2, 2 * LEAST + 1, |side| compaction(run, num, keepers[side].clone()))?;
+    let protectors: [Arc<dyn Companions>; 2] = [Arc::new(Over::<Unsummed>::default()), Arc::new(Sealer::new())];
+    let rounds = alternate(run, 2, 2 * LEAST + 1, |side| compaction(run, num, protectors[side].clone()))?;
     let percent = rounds.percent(1, 0, 0.0);
     println!(
         "compaction of {num} records: {:.0} ns a record without sums; with them {} ns more, {} %, {} rounds",
@@ -166,10 +166,10 @@ fn overhead(run: &Run) -> Outcome<Gate> {
 }
 
 /// Nanoseconds per record of a compaction of two overlapping tables.
-fn compaction(run: &Run, num: u64, keeper: Arc<dyn Companions>) -> Outcome<f64> {
+fn compaction(run: &Run, num: u64, protector: Arc<dyn Companions>) -> Outcome<f64> {
     let mut shape = Shape::real();
     shape.env.work = Mode::Stepped;
-    let mut node = Node::open(&run.fresh("compaction")?, &shape, keeper)?;
+    let mut node = Node::open(&run.fresh("compaction")?, &shape, protector)?;
     let mut values = values(run.seed, 0);
     for half in 0..2 {
         for (place, key) in Flat::all(num).iter().enumerate() {

@@ -132,12 +132,12 @@ impl Cluster {
         let (sealer, ears) = (Arc::new(Sealer::new()), Arc::new(Ears::default()));
         let mut nodes = Vec::new();
         for node in 0..NODES {
-            let keeper: Arc<dyn Companions> = if node == SEALED { sealer.clone() } else { Arc::new(Plain) };
+            let protector: Arc<dyn Companions> = if node == SEALED { sealer.clone() } else { Arc::new(Plain) };
             let mut shape = Shape::small(sim.env(1 + node as u64));
             // The cache is empty, so that reads meet the damage on disk.
             shape.settings.cache_bytes = 0;
             shape.listener = ears.clone();
-            nodes.push(Node::open(&dir(node), &shape, keeper)?);
+            nodes.push(Node::open(&dir(node), &shape, protector)?);
         }
         let owners = (0..PREFIXES).map(|prefix| prefix as usize % NODES).collect();
         let (model, random) = (Model::new(), Random::new(seed));
@@ -399,8 +399,8 @@ fn literal(run: &Run) -> Outcome<Vec<Gate>> {
 fn planted(run: &Run) -> Outcome<Vec<Gate>> {
     let sim = SimFs::new(run.seed);
     let key: &[u8] = b"k\x01";
-    let filled = |at: &str, keeper: Arc<dyn Companions>| -> Outcome<Node> {
-        let mut node = Node::open(Path::new(at), &Shape::small(sim.env(2)), keeper)?;
+    let filled = |at: &str, protector: Arc<dyn Companions>| -> Outcome<Node> {
+        let mut node = Node::open(Path::new(at), &Shape::small(sim.env(2)), protector)?;
         for _ in 0..9 {
             node.put(b"other", b"later seqnos")?;
         }
@@ -442,11 +442,11 @@ fn old_program(run: &Run) -> Outcome<Vec<Gate>> {
         return Ok(Vec::new());
     };
     let mut gates = Vec::new();
-    let keepers: [(&str, Arc<dyn Companions>); 2] =
+    let protectors: [(&str, Arc<dyn Companions>); 2] =
         [("sealed", Arc::new(Sealer::new())), ("paper", Arc::new(Paper::default()))];
-    for (name, keeper) in keepers {
+    for (name, protector) in protectors {
         let sim = SimFs::new(run.seed);
-        let mut node = Node::open(Path::new("/node"), &Shape::small(sim.env(1)), keeper)?;
+        let mut node = Node::open(Path::new("/node"), &Shape::small(sim.env(1)), protector)?;
         let mut lines = Vec::new();
         for n in 0..300u64 {
             let (key, value) = (format!("{n:05}"), format!("value {n}"));

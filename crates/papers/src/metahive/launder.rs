@@ -15,7 +15,7 @@ use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::above::Over;
 use waxseal_lab::faults::flow::{Owned, Shown};
-use waxseal_lab::faults::keepers::Launderer;
+use waxseal_lab::faults::protectors::Launderer;
 use waxseal_lsm::compaction::output::{CompactionJob, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
 use waxseal_lsm::env::sim::SimFs;
@@ -38,9 +38,9 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let trials = run.size(FULL, 400);
     let mut caught = [0u64; 2];
     for trial in 0..trials {
-        let keepers: [Arc<dyn Companions>; 2] = [Arc::new(Sealer::new()), Arc::new(Over::<Launderer>::default())];
-        for (caught, keeper) in caught.iter_mut().zip(keepers) {
-            *caught += u64::from(is_refused(run.seed ^ trial << 8, keeper)?);
+        let protectors: [Arc<dyn Companions>; 2] = [Arc::new(Sealer::new()), Arc::new(Over::<Launderer>::default())];
+        for (caught, protector) in caught.iter_mut().zip(protectors) {
+            *caught += u64::from(is_refused(run.seed ^ trial << 8, protector)?);
         }
     }
     println!("of {trials} flips in the merge buffer ours refuses {}, recomputing refuses {}", caught[0], caught[1]);
@@ -51,10 +51,10 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
 }
 
 /// Runs one pass with one flipped bit.
-fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
+fn is_refused(seed: u64, protector: Arc<dyn Companions>) -> Outcome<bool> {
     let mut random = Random::new(seed);
     let records: Vec<Owned> = (0..RECORDS)
-        .map(|n| Owned::born(&*keeper, format!("{n:020}").as_bytes(), 100 + n, &[b'v'; 100]))
+        .map(|n| Owned::born(&*protector, format!("{n:020}").as_bytes(), 100 + n, &[b'v'; 100]))
         .collect::<Result<_, _>>()?;
     let mut shown = records.clone();
     let at = random.below(RECORDS) as usize;
@@ -66,7 +66,7 @@ fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
             break;
         }
     }
-    match pass(keeper, &records, shown) {
+    match pass(protector, &records, shown) {
         Ok(()) => Ok(false),
         Err(error) if error.is_corruption() => Ok(true),
         Err(error) => Err(error.into()),
@@ -74,20 +74,20 @@ fn is_refused(seed: u64, keeper: Arc<dyn Companions>) -> Outcome<bool> {
 }
 
 /// `records` are those of the inputs, `shown` those that the merge returns.
-fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> waxseal_lsm::error::Result<()> {
+fn pass(protector: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> waxseal_lsm::error::Result<()> {
     let sim = SimFs::new(1);
     let env: Env = sim.env(1);
     let made = sim.create_dir_all(Path::new(DIR));
     made.map_err(|error| waxseal_lsm::error::Error::io("making a directory in memory", error))?;
     let mut expected = Ledger::default();
-    records.iter().for_each(|record| expected.add(record.kind, keeper.term(&record.record())));
+    records.iter().for_each(|record| expected.add(record.kind, protector.term(&record.record())));
     let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
     let numbers = AtomicU64::new(1);
     let job = CompactionJob {
         env: &env,
         dir: Path::new(DIR),
         store: None,
-        companions: &keeper,
+        companions: &protector,
         family: 0,
         options: &options,
         compression: Compression::None,

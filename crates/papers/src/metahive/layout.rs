@@ -91,11 +91,11 @@ fn pick(get: Option<Interval>, scan: Option<Interval>, seals: [f64; 2]) -> usize
     usize::from(seals[1] < seals[0] - 1.0)
 }
 
-fn node(run: &Run, num: u64, codec: Compression, column: bool, keeper: Arc<dyn Companions>) -> Outcome<Node> {
+fn node(run: &Run, num: u64, codec: Compression, column: bool, protector: Arc<dyn Companions>) -> Outcome<Node> {
     let mut shape = Shape::real();
     shape.options.compression = codec;
     shape.options.seals = SealLayout::always(column);
-    let mut node = Node::open(&run.fresh(NAMES[usize::from(column)])?, &shape, keeper)?;
+    let mut node = Node::open(&run.fresh(NAMES[usize::from(column)])?, &shape, protector)?;
     let mut values = values(run.seed, 0);
     for key in Flat::all(num).iter() {
         node.put(key, values.value())?;

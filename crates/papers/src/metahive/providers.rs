@@ -79,7 +79,7 @@ fn entries(n: u64) -> Outcome<Vec<(u16, Vec<u8>)>> {
     ])
 }
 
-fn keeper(known: bool) -> Outcome<Arc<Sealer>> {
+fn protector(known: bool) -> Outcome<Arc<Sealer>> {
     let own: Vec<Arc<dyn MetadataProvider>> =
         vec![Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels), Arc::new(Own)];
     let providers = if known { Providers::of(own)? } else { standard() };
@@ -99,7 +99,7 @@ fn together(seed: u64) -> Outcome<(u64, u64, u64)> {
     let sim = SimFs::new(seed);
     let shape = Shape::small(sim.env(1));
     let key = |n: u64| format!("{n:06}").into_bytes();
-    let node = Node::open(Path::new(DIR), &shape, keeper(true)?)?;
+    let node = Node::open(Path::new(DIR), &shape, protector(true)?)?;
     let mut random = Random::new(seed);
     for n in 0..RECORDS {
         put(&node, &key(n), &random.word().to_le_bytes(), &entries(n)?)?;
@@ -125,7 +125,7 @@ fn together(seed: u64) -> Outcome<(u64, u64, u64)> {
     wrong += check(&node, &mut looked)?.0;
     node.db.close()?;
     drop(node);
-    let mut node = Node::open(Path::new(DIR), &shape, keeper(false)?)?;
+    let mut node = Node::open(Path::new(DIR), &shape, protector(false)?)?;
     for pass in 0..3u64 {
         // New records around the old ones, so that every table is rewritten.
         node.put(b"", &pass.to_le_bytes())?;
@@ -139,7 +139,7 @@ fn together(seed: u64) -> Outcome<(u64, u64, u64)> {
 fn value_untouched(run: &Run) -> Outcome<Vec<Gate>> {
     let mut shape = Shape::real();
     shape.settings.cache_bytes = 128 * MIB;
-    let node = Node::open(&run.fresh("values")?, &shape, keeper(true)?)?;
+    let node = Node::open(&run.fresh("values")?, &shape, protector(true)?)?;
     let sizes = [100, MIB];
     const EACH: u64 = 24;
     let key = |size: usize, n: u64| format!("{size:010}/{n:06}").into_bytes();

@@ -61,13 +61,13 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
 }
 
 /// Returns bytes of table files per record, and the number of files.
-fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, column: bool) -> Outcome<(f64, u64)> {
+fn bytes(run: &Run, num: u64, codec: Compression, protector: Arc<dyn Companions>, column: bool) -> Outcome<(f64, u64)> {
     let mut shape = Shape::real();
     shape.options.compression = codec;
     shape.options.seals = SealLayout::always(column);
     // One table, so that all sides have equally many file ends, filter lines and partly filled blocks.
     (shape.options.table_bytes, shape.options.level_base_bytes) = (1 << 31, 1 << 31);
-    let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
+    let mut node = Node::open(&run.fresh("space")?, &shape, protector)?;
     let mut values = values(run.seed, 0);
     let keys = Flat::all(num);
     for half in 0..2 {
@@ -92,9 +92,9 @@ fn memory(run: &Run) -> Outcome<Gate> {
     let most = run.size(VERSIONS, 20_000);
     let few = most / 5;
     let start = Instant::now();
-    let slope = |keeper: fn() -> Arc<dyn Companions>| -> Outcome<(f64, f64)> {
-        let low = peak_of_compaction(run, few, keeper())?;
-        let high = peak_of_compaction(run, most, keeper())?;
+    let slope = |protector: fn() -> Arc<dyn Companions>| -> Outcome<(f64, f64)> {
+        let low = peak_of_compaction(run, few, protector())?;
+        let high = peak_of_compaction(run, most, protector())?;
         Ok(((high - low) / (most - few) as f64, high))
     };
     let plain = slope(|| Arc::new(Plain))?;
@@ -112,13 +112,13 @@ fn memory(run: &Run) -> Outcome<Gate> {
 }
 
 /// Returns the peak heap growth while the versions of one key are compacted.
-fn peak_of_compaction(run: &Run, versions: u64, keeper: Arc<dyn Companions>) -> Outcome<f64> {
+fn peak_of_compaction(run: &Run, versions: u64, protector: Arc<dyn Companions>) -> Outcome<f64> {
     let mut shape = Shape::real();
     // A single thread, so that the heap has no other users.
     shape.env.work = Mode::Stepped;
     // Cached blocks would count as growth, so the cache is off.
     shape.settings.cache_bytes = 0;
-    let mut node = Node::open(&run.fresh("versions")?, &shape, keeper)?;
+    let mut node = Node::open(&run.fresh("versions")?, &shape, protector)?;
     let mut values = values(run.seed, 1);
     let mut alive: Vec<Snapshot> = Vec::with_capacity(versions as usize);
     for half in 0..2 {

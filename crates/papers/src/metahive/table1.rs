@@ -78,7 +78,7 @@ struct Side {
 
 impl Side {
     fn open(run: &Run, side: usize, shape: &Shape) -> Outcome<Side> {
-        let keeper: Arc<dyn Companions> =
+        let protector: Arc<dyn Companions> =
             if matches!(side, ALWAYS | NEVER) { Arc::new(Sealer::new()) } else { Arc::new(Plain) };
         let mut shape = shape.clone();
         if side == NEVER {
@@ -86,7 +86,7 @@ impl Side {
         } else {
             (shape.options.verify_reads, shape.options.verify_scans) = (Verify::Always, Verify::Always);
         }
-        let node = Node::open(&run.fresh(&format!("side{side}"))?, &shape, keeper)?;
+        let node = Node::open(&run.fresh(&format!("side{side}"))?, &shape, protector)?;
         Ok(Side { node, embedded: side == EMBEDDED, buffer: Vec::new() })
     }
 

@@ -15,7 +15,7 @@ use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::faults::anatomy::{Anatomy, Entry, mend};
 use waxseal_lab::faults::flow::Owned;
-use waxseal_lab::faults::keepers::judged;
+use waxseal_lab::faults::protectors::judged;
 use waxseal_lsm::checksum::mix;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::sim::SimFs;
@@ -166,7 +166,7 @@ fn flip_word(file: &mut [u8], entry: &Entry, bits: u64, random: &mut Random) {
 /// Returns the bytes of a table of sealed records. Without `sealed`, record `struck` has no seal.
 fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     let sim = SimFs::new(1);
-    let keeper = Sealer::new();
+    let protector = Sealer::new();
     sim.create_dir_all(Path::new(DIR))?;
     let path = Path::new(DIR).join("000001.tbl");
     let file = sim.open(&path, Open::Create)?;
@@ -188,7 +188,7 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     let mut writer = Writer::new(file, uid, settings, Arc::new(Plain));
     for n in 0..RECORDS {
         let mut record =
-            Owned::born(&keeper, format!("key{:08}", n * 100).as_bytes(), 1 + n, &random.word().to_le_bytes())?;
+            Owned::born(&protector, format!("key{:08}", n * 100).as_bytes(), 1 + n, &random.word().to_le_bytes())?;
         if n == struck && !sealed {
             record.companion.clear();
         }

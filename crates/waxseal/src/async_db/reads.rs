@@ -44,8 +44,8 @@ impl AsyncShared {
         key: &[u8],
     ) -> Result<Option<Sealed>> {
         consume_budget().await;
-        let keeper = cf.inner.keeper()?;
-        let take = |record: &Record<'_>| Sealed::of(record, keeper);
+        let protector = cf.inner.protector()?;
+        let take = |record: &Record<'_>| Sealed::of(record, protector);
         if let Some(answer) = cf.inner.read_resident(cf, key, at(cf, snapshot)?, take)? {
             return answer.transpose().map_err(|error| error.in_family(cf.name(), Some((key, key))));
         }

@@ -13,9 +13,9 @@ use crate::seam::{Check, Companions, Protection};
 use crate::sst::{Cache, Expected, Table, Writer, WriterSettings};
 
 /// A record protector that adds one word per record.
-struct Keeper;
+struct TestProtector;
 
-impl Companions for Keeper {
+impl Companions for TestProtector {
     fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
         let is_right = record.companion.get(1..9) == Some(&word(record, key_hash)[..]);
         if is_right || record.companion.first() != Some(&companion::WORD8) {
@@ -75,15 +75,15 @@ fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>
         created_micros: 0,
         store: None,
     };
-    let (uid, keeper): (_, Arc<dyn Companions>) = (Uid([1; 16]), Arc::new(Keeper));
-    let mut writer = Writer::new(file.clone(), uid, settings, keeper.clone());
+    let (uid, protector): (_, Arc<dyn Companions>) = (Uid([1; 16]), Arc::new(TestProtector));
+    let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());
     for record in sorted(order, records) {
         writer.add(&record.borrow()).unwrap();
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
     let cache = Arc::new(Cache::new(MIB));
-    (Table::open("table".into(), file.clone(), expected, order.clone(), cache, keeper).unwrap(), file)
+    (Table::open("table".into(), file.clone(), expected, order.clone(), cache, protector).unwrap(), file)
 }
 
 struct Only(Arc<Table>, Verify, [Vec<u8>; 2]);

@@ -115,7 +115,7 @@ pub(in crate::sst) fn repair_block(table: &Table, number: usize) -> Result<Loade
     let before = last_before(table, number);
     let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
     let offset = table.offset_of(number);
-    match recover(table, number, &*table.records.keeper, TRIES, known)? {
+    match recover(table, number, &*table.records.protector, TRIES, known)? {
         RepairResult::Whole(block, remedy, _) => {
             drop(table.slots.take(number));
             let block = table.slots.keep(number, block);
@@ -152,7 +152,7 @@ fn last_before(table: &Table, number: usize) -> Option<(Vec<u8>, Seqno)> {
 pub(in crate::sst) fn recover(
     table: &Table,
     number: usize,
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
     tries: usize,
     before: Option<(&[u8], Seqno)>,
 ) -> Result<RepairResult> {
@@ -160,14 +160,14 @@ pub(in crate::sst) fn recover(
     let Some(handle) = index.handle(number) else {
         return Err(Error::structural("a block that the index does not name"));
     };
-    let protection = promised(&table.properties, keeper);
+    let protection = promised(&table.properties, protector);
     let (mut bytes, mut error) = (Vec::new(), None);
     for again in 0..=tries {
         if again > 0 {
             drop_cached_pages(&*table.file, handle.offset, handle.end());
         }
         let read = read_or_probe(table, handle);
-        match read.map(|framed| (whole(table, &framed, handle, keeper, protection), framed)) {
+        match read.map(|framed| (whole(table, &framed, handle, protector, protection), framed)) {
             Ok((Ok((block, check)), _)) => {
                 return Ok(RepairResult::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
             }
@@ -176,9 +176,9 @@ pub(in crate::sst) fn recover(
             Err(found) => error = error.or(Some(found)),
         }
     }
-    if tries > 0 && !bytes.is_empty() && correct(table, &mut bytes, handle, keeper, protection) {
+    if tries > 0 && !bytes.is_empty() && correct(table, &mut bytes, handle, protector, protection) {
         let (block, check) = match is_confirmed() {
-            true => whole(table, &bytes, handle, keeper, protection)?,
+            true => whole(table, &bytes, handle, protector, protection)?,
             false => (table.load(bytes, handle, true)?, None),
         };
         return Ok(RepairResult::Whole(block, Some(Remedy::Corrected), check));
@@ -186,7 +186,7 @@ pub(in crate::sst) fn recover(
     let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
     let error = error.in_file(&table.name, handle.offset);
     let fits = check_frame(&bytes, &table.expected.uid, Role::Data, handle).is_ok();
-    let site = site(table, index, number, keeper, before, (&error, fits));
+    let site = site(table, index, number, protector, before, (&error, fits));
     let left = if bytes.is_empty() { nothing(&site) } else { salvage(&bytes, handle, &site) };
     Ok(RepairResult::Salvaged(left, error))
 }
@@ -213,12 +213,12 @@ fn whole(
     table: &Table,
     framed: &[u8],
     handle: &BlockHandle,
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
     protection: Protection,
 ) -> Result<(Block, Option<Check>)> {
     let block = table.load(framed.to_vec(), handle, true)?;
     let (mut first, mut same) = (None, true);
-    block.each(&mut Vec::new(), |record| match keeper.verify(record, hash_key(record.key), protection) {
+    block.each(&mut Vec::new(), |record| match protector.verify(record, hash_key(record.key), protection) {
         check if check.serves() => {
             same &= *first.get_or_insert(check) == check;
             Ok(())
@@ -233,14 +233,14 @@ fn correct(
     table: &Table,
     framed: &mut [u8],
     handle: &BlockHandle,
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
     protection: Protection,
 ) -> bool {
     let seed = block_seed(&table.expected.uid, handle.offset, Role::Data);
     let mut key = Vec::new();
-    keeper.correct(framed, seed, &mut |candidate| {
+    protector.correct(framed, seed, &mut |candidate| {
         let confirmed = table.load(candidate.to_vec(), handle, false).and_then(|block| {
-            block.each(&mut key, |record| match keeper.verify(record, hash_key(record.key), protection) {
+            block.each(&mut key, |record| match protector.verify(record, hash_key(record.key), protection) {
                 Check::Validated => Ok(()),
                 _ if !is_confirmed() => Ok(()),
                 check => Err(mismatch(record, check)),
@@ -255,7 +255,7 @@ fn site<'a>(
     table: &'a Table,
     index: &Index,
     number: usize,
-    keeper: &'a dyn Companions,
+    protector: &'a dyn Companions,
     before: Option<(&[u8], Seqno)>,
     (error, fits): (&Error, bool),
 ) -> SalvageContext<'a> {
@@ -274,8 +274,8 @@ fn site<'a>(
     SalvageContext {
         order: &table.records.order,
         base: table.base,
-        keeper,
-        protection: promised(&table.properties, keeper),
+        protector,
+        protection: promised(&table.properties, protector),
         span: [from, to],
         bound: table.properties.greatest_seqno,
         single,

@@ -48,7 +48,7 @@ pub(in crate::sst) struct SalvageContext<'a> {
     pub(in crate::sst) order: &'a Order,
     /// The base that seqnos in the block are relative to.
     pub(in crate::sst) base: Seqno,
-    pub(in crate::sst) keeper: &'a dyn Companions,
+    pub(in crate::sst) protector: &'a dyn Companions,
     pub(in crate::sst) protection: Protection,
     /// The first and last possible position of the block's records.
     pub(in crate::sst) span: [(Vec<u8>, Seqno); 2],
@@ -71,7 +71,7 @@ pub(in crate::sst) struct SalvageContext<'a> {
 
 /// Salvages a framed block.
 pub(in crate::sst) fn salvage(framed: &[u8], handle: &BlockHandle, site: &SalvageContext<'_>) -> PartialBlock {
-    if site.keeper.protection() == Protection::None && !site.fits {
+    if site.protector.protection() == Protection::None && !site.fits {
         return nothing(site); // without seals no record can be verified
     }
     let Some((stored, trailer)) = framed.split_at_checked(framed.len().saturating_sub(TRAILER_BYTES)) else {
@@ -531,7 +531,7 @@ impl<'a> SalvageScan<'a> {
             };
             let value = &self.body[entry.value.clone()];
             let record = Record { key: &key, seqno: entry.seqno, kind: entry.kind, value, companion };
-            let check = self.site.keeper.verify(&record, hash, self.site.protection);
+            let check = self.site.protector.verify(&record, hash, self.site.protection);
             let believed = match check {
                 Check::Validated => true,
                 Check::CompanionDamaged => here,

@@ -3,8 +3,8 @@
 //! Holds: data blocks are contiguous, and the CRC of each is seeded with its offset. Other bytes pass with a
 //!        probability of 2^-32 per byte, and they must also decompress and validate.
 //! Costs: one pass, with a few chunks of the file in memory. After damage, the search looks for a matching pair of
-//!        start and end: as CRCs are linear, the CRC of `a..b` matches if a word computed at `a` equals a word computed at
-//!        `b`. Thus one hash lookup per byte finds the next whole block, whatever is before it.
+//!        start and end: as CRCs are linear, the CRC of `a..b` matches if a word computed at `a` equals a word computed
+//!        at `b`. Thus one hash lookup per byte finds the next whole block, whatever is before it.
 
 use std::collections::HashMap;
 
@@ -182,7 +182,7 @@ impl BlockSearch<'_> {
     }
 
     /// Returns whether the companions of some block match if seqnos are relative to `base`.
-    pub(in crate::sst) fn speaks_for(&self, blocks: &[FoundBlock], base: Seqno, keeper: &dyn Companions) -> bool {
+    pub(in crate::sst) fn speaks_for(&self, blocks: &[FoundBlock], base: Seqno, protector: &dyn Companions) -> bool {
         blocks.iter().any(|block| {
             let bytes = self.given.read(block.handle.offset, block.handle.bytes());
             let (stored, behind) = bytes.split_at(block.handle.stored_len as usize);
@@ -191,7 +191,7 @@ impl BlockSearch<'_> {
             let Ok(body) = parts.body(block.handle.raw_len, &mut scratch, self.dictionary) else { return false };
             let mut fits = false;
             let _ = scan_entries(body, parts.column, base, self.order, &mut KeyBuffer::default(), |_, record| {
-                let check = keeper.verify(record, hash_key(record.key), Protection::Partial);
+                let check = protector.verify(record, hash_key(record.key), Protection::Partial);
                 fits |= record.seqno > 0 && check == Check::Validated;
                 Ok(())
             });

@@ -33,13 +33,13 @@ impl Table {
     /// Checks one block from its file: CRC, format, order, companions, and that the filter contains its keys. The first
     /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
     /// check fails.
-    pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
+    pub fn check_block(&self, number: usize, protector: &dyn Companions) -> Result<CheckedBlock> {
         if let Some(span) = self.table_index.spans().iter().find(|span| span.range.first == number) {
             self.check_partition(span)?;
         }
         let part = self.partition_of(number)?;
         let handle = &self.handle(number)?;
-        let protection = promised(&self.properties, keeper);
+        let protection = promised(&self.properties, protector);
         let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
         let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
             let (stored, codec) = check_frame(&framed, &self.expected.uid, Role::Data, handle)?;
@@ -51,12 +51,12 @@ impl Table {
                 if !part.may_contain(key_hash) || self.is_denied(record.key) {
                     return Err(Error::structural("the filter denies a key of the table"));
                 }
-                match keeper.verify(record, key_hash, protection) {
+                match protector.verify(record, key_hash, protection) {
                     Check::Validated => checked.validated += 1,
                     Check::Unverified => checked.unverified += 1,
                     found => return Err(mismatch(record, found)),
                 }
-                checked.ledger.add(record.kind, keeper.term(record));
+                checked.ledger.add(record.kind, protector.term(record));
                 Ok(())
             })
         });
@@ -68,7 +68,7 @@ impl Table {
     pub fn cached_copy(
         &self,
         offset: u64,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
         visit: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<bool> {
         let Some((number, _)) = self.at_offset(offset)? else {
@@ -76,11 +76,11 @@ impl Table {
         };
         let cached = self.slots.slot(number).load();
         let Some(block) = &*cached else { return Ok(false) };
-        let protection = promised(&self.properties, keeper);
+        let protection = promised(&self.properties, protector);
         let mut confirmed = true;
         let mut key = Vec::new();
         let looked = block.each(&mut key, |record| {
-            confirmed &= keeper.verify(record, hash_key(record.key), protection) == Check::Validated;
+            confirmed &= protector.verify(record, hash_key(record.key), protection) == Check::Validated;
             Ok(())
         });
         if looked.is_err() || !confirmed {

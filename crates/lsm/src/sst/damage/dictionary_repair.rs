@@ -22,7 +22,7 @@ pub(in crate::sst) fn corrected(
     file: &dyn File,
     parts: &TableMetadata,
     order: &Order,
-    keeper: &dyn Companions,
+    protector: &dyn Companions,
 ) -> Option<(Dictionary, u64)> {
     let size = file.len().ok()?;
     let (FileHeader { uid, .. }, footer) = read_ends(name, file, size, &TableTail::read(file, size)).ok()?;
@@ -36,7 +36,7 @@ pub(in crate::sst) fn corrected(
         let Ok(body) = stored.body(handle.raw_len, &mut scratch, Some(dictionary)) else { return Some(false) };
         let mut sound = true;
         let walked = scan_entries(body, stored.column, parts.base, order, &mut KeyBuffer::default(), |_, record| {
-            sound &= keeper.verify(record, hash_key(record.key), Protection::Complete) == Check::Validated;
+            sound &= protector.verify(record, hash_key(record.key), Protection::Complete) == Check::Validated;
             Ok(())
         });
         Some(walked.is_ok() && sound)
@@ -50,6 +50,6 @@ pub(in crate::sst) fn corrected(
         judged.next() == Some(true) && judged.all(|sound| sound)
     };
     let seed = block_seed(&uid, footer.side.offset, Role::Side);
-    let is_corrected = keeper.correct(&mut framed, seed, &mut confirm);
+    let is_corrected = protector.correct(&mut framed, seed, &mut confirm);
     is_corrected.then(|| of(&framed)).flatten().map(|dictionary| (dictionary, footer.side.offset))
 }

@@ -41,11 +41,11 @@ impl Table {
     /// Errors: an error of `visit` ends the scan. A block that the device cannot read is a gap, not an error.
     pub fn examine(
         &self,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
         repair: bool,
         visit: &mut dyn FnMut(ExaminedItem<'_>) -> Result<()>,
     ) -> Result<()> {
-        let protection = promised(&self.properties, keeper);
+        let protection = promised(&self.properties, protector);
         let tries = if repair { TRIES } else { 0 };
         let mut key = Vec::new();
         let mut before: Option<(Vec<u8>, Seqno)> = None;
@@ -56,14 +56,14 @@ impl Table {
             let source = RecordSource { protection, ..self.source(number) };
             let known = before.take();
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
-            match recover(self, number, keeper, tries, known)? {
+            match recover(self, number, protector, tries, known)? {
                 RepairResult::Whole(block, remedy, all) => {
                     self.bad_blocks.remove(number);
                     if let Some(by) = remedy {
                         visit(ExaminedItem::Healed { offset: source.offset, by })?;
                     }
                     block.each(&mut key, |record| {
-                        let check = all.unwrap_or_else(|| keeper.verify(record, hash_key(record.key), protection));
+                        let check = all.unwrap_or_else(|| protector.verify(record, hash_key(record.key), protection));
                         visit(ExaminedItem::Record(record, check, source))
                     })?;
                     before = Some(block.last()?);

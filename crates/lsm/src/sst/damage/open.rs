@@ -56,16 +56,16 @@ impl DamageHandler for Repairs {
 
 impl Table {
     /// Opens a table: checks header, footer, identity and digest, and loads index and filter. `name` is used in errors,
-    /// and `keeper` checks records.
+    /// and `protector` checks records.
     pub fn open(
         name: String,
         file: Arc<dyn File>,
         expected: Expected,
         order: Order,
         cache: Arc<Cache>,
-        keeper: Arc<dyn Companions>,
+        protector: Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
-        Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(NoWatch))
+        Table::open_watched(name, file, (expected, order, None), cache, protector, Arc::new(NoWatch))
     }
 
     /// As `open`, with a receiver of notifications and a filter policy. Metadata that fails its check is read again.
@@ -74,7 +74,7 @@ impl Table {
         file: Arc<dyn File>,
         (expected, order, policy): (Expected, Order, Option<Arc<dyn FilterPolicy>>),
         cache: Arc<Cache>,
-        keeper: Arc<dyn Companions>,
+        protector: Arc<dyn Companions>,
         watch: Arc<dyn TableListener>,
     ) -> Result<Arc<Table>> {
         let read = || read_parts(&name, &*file, expected, &order, policy.as_ref());
@@ -92,11 +92,11 @@ impl Table {
         }
         let mut parts = parts?;
         if parts.lacks_dictionary()
-            && let Some((dictionary, at)) = corrected(&name, &*file, &parts, &order, &*keeper)
+            && let Some((dictionary, at)) = corrected(&name, &*file, &parts, &order, &*protector)
         {
             parts.dictionary = Some(Arc::new(dictionary));
             watch.healed(&name, at, Remedy::Corrected);
         }
-        Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch, DAMAGE), parts))
+        Ok(Table::assembled(name, file, (expected, order), cache, (protector, watch, DAMAGE), parts))
     }
 }

@@ -71,7 +71,7 @@ pub fn rebuild(
     known: &KnownTable,
     order: &Order,
     cache: Arc<Cache>,
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
 ) -> Result<Rebuilt> {
     // A file that was extended by accident may be longer than anybody can read: a hole has no blocks.
     let size = file.data_end().map_err(|error| read_error(name, 0, error))?.min(known.size.unwrap_or(u64::MAX));
@@ -91,7 +91,7 @@ pub fn rebuild(
         Some(index) => {
             if ends.base.is_none() {
                 let blocks = scan.named(&index);
-                ends.find_base(&blocks, known, &scan, size, &*keeper)?;
+                ends.find_base(&blocks, known, &scan, size, &*protector)?;
             }
             FoundBlocks { index, gaps: Vec::new() }
         }
@@ -102,7 +102,7 @@ pub fn rebuild(
                 end = ends.find_data_end(&blocks, &scan);
             }
             if ends.base.is_none() {
-                ends.find_base(&blocks, known, &scan, size, &*keeper)?;
+                ends.find_base(&blocks, known, &scan, size, &*protector)?;
             }
             let own = ends.properties.as_ref().map(|properties| &properties.largest);
             let largest = known.keys.as_ref().map(|keys| &keys.1).or(own).map_or(&[][..], Vec::as_slice);
@@ -123,7 +123,7 @@ pub fn rebuild(
         data_blocks: found.index.len() as u64,
         // The promised protection is unknown: only the ledger reveals a missing seal.
         protection: Protection::Partial as u8,
-        seal_algorithm: keeper.algorithm(),
+        seal_algorithm: protector.algorithm(),
         // The number of longer companions is unknown too: assume the maximum.
         beside: Some(u64::MAX),
         ..Properties::default()
@@ -132,7 +132,7 @@ pub fn rebuild(
     let refused = given.refused();
     let table_index = TableIndex::Whole(IndexPartition { index: found.index, filter: None });
     let parts = TableMetadata { base, properties, table_index, policy_filter: None, dictionary };
-    let handlers = (keeper, Arc::new(NoWatch) as Arc<_>, DAMAGE);
+    let handlers = (protector, Arc::new(NoWatch) as Arc<_>, DAMAGE);
     let table = Table::assembled(name.to_owned(), file, (expected, order.clone()), cache, handlers, parts);
     refused.into_iter().for_each(|refused| drop(table.refused.set(refused)));
     Ok(Rebuilt { table, gaps: found.gaps, damaged })
@@ -287,7 +287,7 @@ impl FoundMetadata {
         known: &KnownTable,
         scan: &BlockSearch<'_>,
         size: u64,
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
     ) -> Result<()> {
         if self.properties.is_none() && known.seqnos.is_none() {
             let from = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
@@ -311,7 +311,7 @@ impl FoundMetadata {
         let mut bases = [by_least, by_greatest, Some(known_least)].into_iter().flatten();
         self.base = match (by_least, by_greatest) {
             (Some(a), Some(b)) if a == b => Some(a),
-            _ => bases.find(|base| scan.speaks_for(blocks, *base, keeper)),
+            _ => bases.find(|base| scan.speaks_for(blocks, *base, protector)),
         };
         self.base.map(drop).ok_or_else(unknown)
     }

@@ -196,14 +196,14 @@ impl CompanionSummary {
     pub const SEVERAL: u64 = u64::MAX;
 
     /// Describes the companions that a protector makes.
-    pub fn of_keeper(keeper: &dyn Companions) -> CompanionSummary {
-        CompanionSummary { algorithm: keeper.algorithm(), descriptors: keeper.descriptors(), complete: true }
+    pub fn of_protector(protector: &dyn Companions) -> CompanionSummary {
+        CompanionSummary { algorithm: protector.algorithm(), descriptors: protector.descriptors(), complete: true }
     }
 
     /// Describes the companions of a table that a protector makes from these inputs, oldest first: its own; or, if it
     /// does not know the algorithm of some inputs, theirs, copied unchanged.
-    pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> CompanionSummary {
-        let own = CompanionSummary::of_keeper(keeper);
+    pub fn joined<'a>(protector: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> CompanionSummary {
+        let own = CompanionSummary::of_protector(protector);
         let mut strange: Option<CompanionSummary> = None;
         let mut described = Vec::new();
         let mut has_own = false;
@@ -234,8 +234,8 @@ impl CompanionSummary {
     }
 
     /// Returns true if this protector cannot check them.
-    pub fn is_strange_to(&self, keeper: &dyn Companions) -> bool {
-        self.algorithm != keeper.algorithm()
+    pub fn is_strange_to(&self, protector: &dyn Companions) -> bool {
+        self.algorithm != protector.algorithm()
     }
 }
 

@@ -157,20 +157,20 @@ impl Table {
         file: Arc<dyn File>,
         (expected, order): (Expected, Order),
         cache: Arc<Cache>,
-        (keeper, watch, damage): Handlers,
+        (protector, watch, damage): Handlers,
         parts: TableMetadata,
     ) -> Arc<Table> {
         let TableMetadata { base, properties, table_index, policy_filter, dictionary } = parts;
         let slots = Arc::new(CacheSlots::new(table_index.blocks(), cache));
-        let protection = promised(&properties, &*keeper);
-        let is_checkable =
-            keeper.protection() != Protection::None && matches!(protection, Protection::Partial | Protection::Complete);
+        let protection = promised(&properties, &*protector);
+        let is_checkable = protector.protection() != Protection::None
+            && matches!(protection, Protection::Partial | Protection::Complete);
         let has_own_filter = properties.filter.as_deref() == Some(filter::NAME) && order.is_hashable();
         let table = Table {
             name,
             file,
             slots,
-            records: RecordChecker { order, keeper, protection },
+            records: RecordChecker { order, protector, protection },
             table_index,
             has_own_filter,
             policy_filter,
@@ -196,7 +196,7 @@ impl Table {
         let mut parts = self.read_parts()?;
         change(&mut parts.table_index)?;
         let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
-        let handlers = (self.records.keeper.clone(), self.watch.clone(), self.damage);
+        let handlers = (self.records.protector.clone(), self.watch.clone(), self.damage);
         Ok(Table::assembled(name, file, (expected, self.records.order.clone()), self.slots.cache(), handlers, parts))
     }
 
@@ -221,8 +221,8 @@ impl Table {
     }
 
     /// Returns the protector that checks this table's records.
-    pub fn keeper(&self) -> &Arc<dyn Companions> {
-        &self.records.keeper
+    pub fn protector(&self) -> &Arc<dyn Companions> {
+        &self.records.protector
     }
 
     /// Returns the table's promised protection, as far as its protector can check it.
@@ -737,8 +737,8 @@ impl Drop for Table {
 }
 
 /// Returns the protection of a table's companions if this protector knows their algorithm.
-pub(in crate::sst) fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
-    let known = properties.seal_algorithm == keeper.algorithm() || properties.seal_algorithm == 0;
+pub(in crate::sst) fn promised(properties: &Properties, protector: &dyn Companions) -> Protection {
+    let known = properties.seal_algorithm == protector.algorithm() || properties.seal_algorithm == 0;
     if known { Protection::from_byte(properties.protection) } else { Protection::Foreign }
 }
 

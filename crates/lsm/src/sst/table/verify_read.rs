@@ -79,7 +79,7 @@ pub(in crate::sst) enum NeighborCheck {
 /// The order of a table's records, and their checks against their companions.
 pub(in crate::sst) struct RecordChecker {
     pub(in crate::sst) order: Order,
-    pub(in crate::sst) keeper: Arc<dyn Companions>,
+    pub(in crate::sst) protector: Arc<dyn Companions>,
     /// The promised protection, as far as the protector can check it.
     pub(in crate::sst) protection: Protection,
 }
@@ -87,13 +87,13 @@ pub(in crate::sst) struct RecordChecker {
 impl RecordChecker {
     #[inline]
     pub(in crate::sst) fn serves(&self, record: &Record<'_>, key_hash: u64) -> bool {
-        self.keeper.verify(record, key_hash, self.protection).serves()
+        self.protector.verify(record, key_hash, self.protection).serves()
     }
 
     /// As `serves`, for a cursor, which has no hash of the key.
     #[inline]
     pub(in crate::sst) fn passes(&self, record: &Record<'_>) -> bool {
-        self.keeper.serves(record, self.protection)
+        self.protector.serves(record, self.protection)
     }
 
     /// Returns true if a found record may be returned: it passes its check, and no newer version of its key was

@@ -25,7 +25,7 @@ use crate::sst::index::policy_filter::PolicyFilter;
 /// A verification scan of all data blocks.
 pub(in crate::sst) struct VerifyScan<'a> {
     table: &'a Table,
-    keeper: &'a dyn Companions,
+    protector: &'a dyn Companions,
     policy_filter: Option<&'a PolicyFilter>,
     /// Number of blocks scanned.
     pub(in crate::sst) blocks: usize,
@@ -41,12 +41,12 @@ pub(in crate::sst) struct VerifyScan<'a> {
 impl<'a> VerifyScan<'a> {
     pub(in crate::sst) fn new(
         table: &'a Table,
-        keeper: &'a dyn Companions,
+        protector: &'a dyn Companions,
         policy_filter: Option<&'a PolicyFilter>,
     ) -> VerifyScan<'a> {
         VerifyScan {
             table,
-            keeper,
+            protector,
             policy_filter,
             blocks: 0,
             ledger: Ledger::default(),
@@ -73,7 +73,7 @@ impl<'a> VerifyScan<'a> {
         let stored = StoredBlock::split(stored, codec)?;
         let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
         let (before, first) = (self.before.take(), &mut self.first);
-        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
+        let (ledger, seqnos, protector) = (&mut self.ledger, &mut self.seqnos, self.protector);
         let policy_filter = self.policy_filter;
         let mut last_seqno = None;
         scan_entries(body, stored.column, *base, order, &mut self.keys, |_, record| {
@@ -88,7 +88,7 @@ impl<'a> VerifyScan<'a> {
             {
                 return Err(Error::structural("the filter denies a key of the table"));
             }
-            ledger.add(record.kind, checked_term(keeper, record, protection)?);
+            ledger.add(record.kind, checked_term(protector, record, protection)?);
             Ok(())
         })?;
         if order.compare(&self.keys.last, separator) == Ordering::Greater {
@@ -103,7 +103,7 @@ impl<'a> VerifyScan<'a> {
     pub(in crate::sst) fn closes(&self, properties: &Properties) -> Result<()> {
         let (found, kept) = (&self.ledger, &properties.ledger);
         let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
-        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
+        let summed = self.protector.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
         if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
             let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
             return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
@@ -123,14 +123,14 @@ impl Table {
     /// Reads the whole file, bypassing the cache, and checks CRCs, order, separators, filter, companions and counts.
     /// `progress` receives the number of bytes read since its last call; its error ends the scan. Returns the ledger of
     /// the records.
-    pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
+    pub fn verify(&self, protector: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
         if parts.lacks_dictionary() {
             return Err(
                 Error::structural("the dictionary is damaged").in_file(&self.name, parts.table_index.data_end())
             );
         }
-        let mut walked = VerifyScan::new(self, keeper, parts.policy_filter.as_ref());
+        let mut walked = VerifyScan::new(self, protector, parts.policy_filter.as_ref());
         let mut walk = |part: &IndexPartition| -> Result<()> {
             for handle in part.index.handles() {
                 let number = walked.blocks;

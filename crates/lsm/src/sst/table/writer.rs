@@ -103,7 +103,7 @@ pub struct Writer {
     uid: Uid,
     settings: WriterSettings,
     packer: Packer,
-    keeper: Arc<dyn Companions>,
+    protector: Arc<dyn Companions>,
     creator: &'static str,
     /// Description of its companions; `is_strange` if this protector cannot check them.
     carried: CompanionSummary,
@@ -168,7 +168,7 @@ struct VerifyingPass {
 
 impl Writer {
     /// Creates a writer to an empty file.
-    pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
+    pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, protector: Arc<dyn Companions>) -> Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         let packer = Packer::new(settings.compression);
         out.extend_from_slice(&FileHeader::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
@@ -178,10 +178,10 @@ impl Writer {
         Writer {
             file,
             uid,
-            carried: CompanionSummary::of_keeper(&*keeper),
+            carried: CompanionSummary::of_protector(&*protector),
             is_strange: false,
             promises: Vec::new(),
-            keeper,
+            protector,
             packer,
             creator: CREATOR,
             written: 0,
@@ -227,7 +227,7 @@ impl Writer {
     /// Sets the description of companions that are copied, not made by the protector.
     #[must_use]
     pub fn carrying(mut self, carried: CompanionSummary) -> Writer {
-        self.is_strange = carried.is_strange_to(&*self.keeper);
+        self.is_strange = carried.is_strange_to(&*self.protector);
         self.carried = carried;
         self
     }
@@ -423,7 +423,7 @@ impl Writer {
         let handle = put_packed(&mut self.out, body, self.column.as_deref(), &mut self.packer, seed, at)?;
         crate::inject::framed(&mut self.out[start..]);
         let packed_with = (&self.settings, self.packer.dictionary().map(|dictionary| &**dictionary));
-        self.checked.pass(&self.out[start..], &handle, packed_with, &*self.keeper, &self.promises)?;
+        self.checked.pass(&self.out[start..], &handle, packed_with, &*self.protector, &self.promises)?;
         self.promises.clear();
         self.crcs.push(handle.crc);
         self.pending = Some(handle);
@@ -515,7 +515,7 @@ impl Writer {
 
     /// Returns whether the protector can check records against their companions.
     fn judges(&self) -> bool {
-        !self.is_strange && self.keeper.protection() != Protection::None
+        !self.is_strange && self.protector.protection() != Protection::None
     }
 
     fn properties(&mut self, has_filter: bool) -> Properties {
@@ -558,7 +558,7 @@ impl VerifyingPass {
         block: &[u8],
         handle: &BlockHandle,
         (settings, dictionary): (&WriterSettings, Option<&Dictionary>),
-        keeper: &dyn Companions,
+        protector: &dyn Companions,
         promises: &[(Protection, u32)],
     ) -> Result<()> {
         let (stored, behind) = block.split_at(handle.stored_len as usize);
@@ -578,7 +578,7 @@ impl VerifyingPass {
                 self.follows(record, order)?;
             }
             last_seqno = record.seqno;
-            self.see(record, promise, keeper, order)
+            self.see(record, promise, protector, order)
         })?;
         self.versions += keys.repeats;
         self.last_key.clear();
@@ -605,22 +605,28 @@ impl VerifyingPass {
 
     /// Checks and counts one record.
     #[inline]
-    fn see(&mut self, record: &Record<'_>, promise: Protection, keeper: &dyn Companions, order: &Order) -> Result<()> {
+    fn see(
+        &mut self,
+        record: &Record<'_>,
+        promise: Protection,
+        protector: &dyn Companions,
+        order: &Order,
+    ) -> Result<()> {
         let key_hash = hash_key(record.key);
-        let check = keeper.verify(record, key_hash, promise);
+        let check = protector.verify(record, key_hash, promise);
         if !matches!(check, Check::Validated | Check::Unverified) {
             return Err(not_served(record, check));
         }
         // A record that cannot be checked has no ledger term.
         self.least_seqno = self.least_seqno.min(record.seqno);
         self.greatest_seqno = self.greatest_seqno.max(record.seqno);
-        self.ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
+        self.ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { protector.term(record) });
         self.validated += (check == Check::Validated) as u64;
         if !record.companion.is_empty() {
             self.with_companion += 1;
             if word_of(record.companion).is_none() {
                 self.more_than_a_word += 1;
-                self.expiry = Expiries::with(self.expiry, keeper, record, check);
+                self.expiry = Expiries::with(self.expiry, protector, record, check);
             }
             self.adopted += companion::is_adopted(record.companion) as u64;
         }
@@ -655,10 +661,10 @@ impl VerifyingPass {
 }
 
 /// Returns a record's ledger term, after checking it against its companion.
-pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>, source: Protection) -> Result<u64> {
-    let check = keeper.verify(record, hash_key(record.key), source);
+pub(crate) fn checked_term(protector: &dyn Companions, record: &Record<'_>, source: Protection) -> Result<u64> {
+    let check = protector.verify(record, hash_key(record.key), source);
     match check {
-        Check::Validated | Check::Unverified => Ok(keeper.term(record)),
+        Check::Validated | Check::Unverified => Ok(protector.term(record)),
         Check::Corrupted | Check::CompanionDamaged | Check::Missing => Err(not_served(record, check)),
     }
 }

@@ -561,7 +561,7 @@ fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
         let site = SalvageContext {
             order: &order,
             base: stage.table.base,
-            keeper: &Sealer,
+            protector: &Sealer,
             protection: Protection::Partial,
             span: [(Vec::new(), MAX_SEQNO), (vec![0xff], 0)],
             bound: MAX_SEQNO,

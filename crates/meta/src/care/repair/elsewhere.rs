@@ -22,7 +22,7 @@ use super::super::report::is_unread;
 use super::super::spans::Spans;
 use super::Mending;
 use crate::annotations::Annotations;
-use crate::keeper::Sealer;
+use crate::protector::Sealer;
 use crate::seal::Seal;
 
 /// State of a scan of the log.
@@ -61,7 +61,7 @@ impl Mending<'_, '_> {
         let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
         offsets.dedup();
         for offset in offsets {
-            shared.cached_copy(offset, self.keeper, &mut |record| {
+            shared.cached_copy(offset, self.protector, &mut |record| {
                 found.push(OwnedRecord::of(record));
                 Ok(())
             })?;
@@ -75,7 +75,7 @@ impl Mending<'_, '_> {
         let order = self.table.family().order();
         (meta.least_seqno..=meta.greatest_seqno).contains(&record.seqno)
             && gaps.around(order, record.key, record.seqno).next().is_some()
-            && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
+            && self.protector.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
     /// Returns matching records of the log, and true if no other record can have been in the gaps. That holds if the
@@ -121,7 +121,7 @@ impl Mending<'_, '_> {
         let family = self.table.family();
         let file = self.db.env().fs.open(path, Open::Read).during(|| format!("opening {name}"))?;
         let (expected, cache) = (Table::identify(&name, &*file)?, Arc::new(Cache::new(0)));
-        let trash = Table::open(name, file, expected, family.order().clone(), cache, self.db.keeper().clone())?;
+        let trash = Table::open(name, file, expected, family.order().clone(), cache, self.db.protector().clone())?;
         if trash.properties().family != family.id() {
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl Mending<'_, '_> {
         for _ in 0..2 {
             let mut lacks_some = false;
             refused = None;
-            trash.examine(self.keeper, true, &mut |piece| {
+            trash.examine(self.protector, true, &mut |piece| {
                 match piece {
                     ExaminedItem::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
                         found.push(OwnedRecord::of(record));
@@ -193,7 +193,7 @@ impl Mending<'_, '_> {
                     value: &candidate.value,
                     companion: &suspect.companion,
                 };
-                if self.keeper.verify(&claimed, hash_key(&candidate.key), Protection::Complete) == Check::Validated {
+                if self.protector.verify(&claimed, hash_key(&candidate.key), Protection::Complete) == Check::Validated {
                     found.push(OwnedRecord::of(&claimed));
                 }
             }

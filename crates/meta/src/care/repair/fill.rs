@@ -65,7 +65,7 @@ impl Mending<'_, '_> {
         found.retain(|_| alone.next() == Some(true));
         let Some(deficit) = self.deficit() else { return };
         let terms: Vec<(Kind, u64)> =
-            found.iter().map(|Had { record, .. }| (record.kind, self.keeper.term(&record.borrow()))).collect();
+            found.iter().map(|Had { record, .. }| (record.kind, self.protector.term(&record.borrow()))).collect();
         let chosen = if self.summed() {
             plan::fill(&deficit, &terms)
         } else {
@@ -119,7 +119,7 @@ impl Mending<'_, '_> {
         let is_spoken_for = |record: &OwnedRecord| {
             at_place.get(&(&record.key[..], record.seqno)).into_iter().flatten().any(|suspect| {
                 let claimed = Record { companion: &suspect.companion, ..record.borrow() };
-                self.keeper.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
+                self.protector.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
             })
         };
         (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
@@ -170,7 +170,7 @@ impl Mending<'_, '_> {
                 break;
             };
             let place: KeyPosition = (record.key.clone(), record.seqno);
-            self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
+            self.ledger.add(record.kind, self.protector.term(&record.borrow()));
             self.with_more += u64::from(!companion::is_bare(&record.companion));
             self.pieces.extend(plan::between(order, None, Some(&place), &gap).map(TablePiece::Gap));
             self.pieces.push(TablePiece::Record(record));

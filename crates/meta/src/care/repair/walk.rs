@@ -142,7 +142,7 @@ impl Mending<'_, '_> {
                 self.leave_values(meta.uid, error);
             }
         }
-        let (table, keeper) = (self.table, self.keeper);
+        let (table, protector) = (self.table, self.protector);
         let Some(open) = open else {
             let meta = table.meta();
             let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
@@ -151,7 +151,7 @@ impl Mending<'_, '_> {
                 self.db.read_file(table).err().filter(is_unread).map(|error| (0, error)).into_iter().collect();
             return Ok(());
         };
-        let examined = open.examine(keeper, true, &mut |found| {
+        let examined = open.examine(protector, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, source) => self.take(record, check, source.offset),
                 ExaminedItem::Gap(fence) => self.pieces.push(TablePiece::Gap(fence.clone())),
@@ -207,7 +207,7 @@ impl Mending<'_, '_> {
         }
         self.with_more += u64::from(!companion::is_bare(record.companion));
         if check == Check::CompanionDamaged
-            && let Some(mended) = mended(self.keeper, record)
+            && let Some(mended) = mended(self.protector, record)
         {
             owned.companion = mended.companions;
             let family = self.table.family().name();
@@ -215,7 +215,7 @@ impl Mending<'_, '_> {
             self.findings.push(Finding { file: self.table.name(), offset, ..finding });
             self.lost_beside += mended.left_out.len() as u64;
         }
-        self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
+        self.ledger.add(owned.kind, self.protector.term(&owned.borrow()));
         self.pieces.push(TablePiece::Record(owned));
     }
 

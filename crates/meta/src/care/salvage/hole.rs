@@ -152,13 +152,13 @@ impl Salvage<'_> {
             return Ok(());
         }
         let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
-        let keeper = self.parts.companions.clone();
+        let protector = self.parts.companions.clone();
         let (mut ledger, mut serves, mut taken_with_more) = (Ledger::default(), true, 0);
-        table.examine(&*keeper, true, &mut |found| {
+        table.examine(&*protector, true, &mut |found| {
             interrupt::check()?;
             match found {
                 ExaminedItem::Record(record, check, _) => {
-                    ledger.add(record.kind, term(&*keeper, record, check));
+                    ledger.add(record.kind, term(&*protector, record, check));
                     serves &= check.serves();
                     let holes = self.holes_about(id, family.order(), record, check);
                     let is_of_it = holes.iter().any(|at| self.holes[*at].file == name);
@@ -192,9 +192,9 @@ impl Salvage<'_> {
         if holes.is_empty() {
             return holes;
         }
-        let keeper = &*self.parts.companions;
-        let check = keeper.verify(record, hash(record.key), Protection::Partial);
-        let term = term(keeper, record, check);
+        let protector = &*self.parts.companions;
+        let check = protector.verify(record, hash(record.key), Protection::Partial);
+        let term = term(protector, record, check);
         holes.retain(|at| check.serves() && plan::may_be_lost(&self.holes[*at].deficit, record.kind, term));
         holes
     }

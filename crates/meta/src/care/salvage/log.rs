@@ -190,11 +190,11 @@ impl Salvage<'_> {
             Ok(_) if !losses.is_empty() => frame.body,
             expanded => expanded?,
         };
-        let keeper = &*self.parts.companions;
+        let protector = &*self.parts.companions;
         for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
             let operation = operation?;
             let ends_in_seqno = self.ends_in_seqno(operation.family);
-            let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, keeper)?;
+            let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, protector)?;
             reading.next = Some(record.seqno + 1);
             let is_news = self.is_news(operation.family, record.key, record.seqno);
             let open = if is_news { Vec::new() } else { self.open_holes(operation.family, &record) };
@@ -202,7 +202,7 @@ impl Salvage<'_> {
                 if operation.kind == Kind::BlobPointer {
                     self.hold_logged(operation.value);
                 }
-                let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
+                let check = protector.verify(&record, hash_key(record.key), Protection::Partial);
                 // A record that a table has already provided is no substitute.
                 let hole = open.first().filter(|_| !self.is_newest(operation.family, record.key, record.seqno));
                 if let Some(hole) = hole {

@@ -63,7 +63,7 @@ impl Salvage<'_> {
     /// Opens a table, or its readable parts.
     pub(super) fn open(&self, name: &str, known: Option<&Named>) -> Result<Arc<Table>> {
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).during(|| format!("opening {name}"))?;
-        let (keeper, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));
+        let (protector, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));
         let comparator = match (known, &self.state) {
             (Some((id, _)), Some(state)) => state.families.get(id).map(|family| family.comparator.clone()),
             _ => None,
@@ -74,7 +74,7 @@ impl Salvage<'_> {
         };
         let mut failed = Error::invalid(format!("the order of {name} was not given"));
         for order in &orders {
-            match self.open_in(name, &file, known, order, &cache, &keeper) {
+            match self.open_in(name, &file, known, order, &cache, &protector) {
                 Ok(table) => return Ok(table),
                 Err(error) => failed = error,
             }
@@ -91,7 +91,7 @@ impl Salvage<'_> {
             },
         };
         for order in &orders {
-            if let Ok(rebuilt) = rebuild(name, file.clone(), &known, order, cache.clone(), keeper.clone())
+            if let Ok(rebuilt) = rebuild(name, file.clone(), &known, order, cache.clone(), protector.clone())
                 && rebuilt.table.properties().comparator == order.name()
             {
                 return Ok(rebuilt.table);
@@ -107,13 +107,14 @@ impl Salvage<'_> {
         known: Option<&Named>,
         order: &Order,
         cache: &Arc<Cache>,
-        keeper: &Arc<dyn Companions>,
+        protector: &Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
         let expected = match known {
             Some((_, meta)) => Expected { uid: meta.uid, size: meta.size, digest: meta.digest },
             None => Table::identify(name, &**file)?,
         };
-        let table = Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())?;
+        let table =
+            Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), protector.clone())?;
         table.read_guide(true)?;
         Ok(table)
     }

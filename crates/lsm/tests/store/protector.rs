@@ -11,7 +11,7 @@ use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 
 /// A word computed without the seqno, which binding adds to it.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub(crate) struct TestProtector {
     /// While set, every check passes.
     pub(crate) blind: AtomicBool,
 }
@@ -24,7 +24,7 @@ fn bound(word: u64, seqno: Seqno) -> u64 {
     word ^ mix(seqno + 1)
 }
 
-impl Companions for Keeper {
+impl Companions for TestProtector {
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
         out.push(companion::WORD8);
         out.extend_from_slice(&word(draft.kind, hash(draft.key), draft.value).to_le_bytes());
