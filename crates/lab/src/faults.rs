@@ -11,7 +11,7 @@
 //! redirect    a file system that answers a read with other bytes of the same file
 //! anatomy     positions of all parts of a table file: a second reader of docs/format.md
 //! flow        owned records that can be damaged in transit
-//! keepers     record protectors with deliberate faults or omissions
+//! protectors  record protectors with deliberate faults or omissions
 //! ```
 
 pub mod anatomy;

@@ -12,7 +12,7 @@
 //! hits       damaged seal words, for the next flush or compaction to repair
 //! counts     counters of the protector
 //! care       verify, scrub, repair, salvage, digest
-//! mend       rebuilds the companions of an intact record, without the damaged ones
+//! rebuild_companions  rebuilds the companions of an intact record, without the damaged ones
 //! verdict    pure: the verdict on a record and its seal
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! annotations  pure: decodes the companions of a record

@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn the_table_with_most_is_written_anew_in_its_place_but_never_in_level_0_or_beside_a_job() {
-        let shelf = TableCache::<()>::new("f", Arc::default(), |_| Ok(()));
+        let table_cache = TableCache::<()>::new("f", Arc::default(), |_| Ok(()));
         let a = file(7, 1000);
         let tables = [(0, 1, [b"a", b"b"], 500), (1, 2, [b"a", b"b"], 20), (1, 3, [b"c", b"d"], 30)];
         let handles = tables.map(|(level, number, [low, high], bytes)| {
-            (level, LazyTable::new(Arc::new(table(number, [low, high], &[(&a, bytes)])), shelf.clone()))
+            (level, LazyTable::new(Arc::new(table(number, [low, high], &[(&a, bytes)])), table_cache.clone()))
         });
         let levels = Levels::new(Order::bytewise(), handles).unwrap();
         let shape = super::super::LevelShape::new(&crate::options::CfOptions::default(), 2);

@@ -97,9 +97,9 @@ impl<'a> BlobSeparation<'a> {
         names: &mut Vec<StoreFileName>,
     ) -> Result<Option<[u8; POINTER_BYTES]>> {
         let pointer = Pointer::decode(record.value)?;
-        let Some(shelf) = job.values.filter(|_| self.collects.contains(&pointer.uid)) else { return Ok(None) };
+        let Some(blob_files) = job.values.filter(|_| self.collects.contains(&pointer.uid)) else { return Ok(None) };
         let mut room = std::mem::take(&mut self.room);
-        let placed = match shelf.resolve(record, true, &mut room) {
+        let placed = match blob_files.resolve(record, true, &mut room) {
             Ok(whole) => {
                 self.moved += 1;
                 self.moved_bytes += whole.value.len();
@@ -176,7 +176,7 @@ pub(super) fn record_blob_refs(
     let mut pointed: BlobRefs = BlobRefs::new();
     for (table, refs) in tables.iter_mut().zip(refs) {
         for (uid, (count, bytes)) in refs {
-            let known = || job.values.and_then(|shelf| shelf.find(uid)).and_then(|file| file.meta().cloned());
+            let known = || job.values.and_then(|blob_files| blob_files.find(uid)).and_then(|file| file.meta().cloned());
             let file = made.get(uid).cloned().or_else(known);
             let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
             let all = pointed.entry(*uid).or_default();

@@ -23,7 +23,7 @@ pub struct CompactionJob<'a> {
     pub dir: &'a Path,
     /// The store that the tables are written for.
     pub store: Option<Uid>,
-    /// The keeper of companions.
+    /// The record protector.
     pub companions: &'a Arc<dyn Companions>,
     /// The family's id.
     pub family: u32,

@@ -118,7 +118,7 @@ impl BlobSeparator {
             if separated_from(family.options()).is_none_or(|from| operation.value.len() < from) {
                 return Ok(None);
             }
-            let Some(shelf) = family.shelf().values() else { return Ok(None) };
+            let Some(blob_files) = family.table_cache().values() else { return Ok(None) };
             let BatchOperation { kind, key, value, .. } = *operation;
             let mut companion = operation.companion.to_vec();
             catalog.context().companions.bind(&mut companion, None, 0);
@@ -138,7 +138,7 @@ impl BlobSeparator {
             };
             self.record_that_log_points(catalog)?;
             let put = (key, value, catalog.context().companions.term(&record));
-            let (pointer, new) = family.intake().add(making, shelf, put)?;
+            let (pointer, new) = family.intake().add(making, blob_files, put)?;
             let number = new.file().number();
             keep(&mut added, family, new);
             // Verify the written value: no other copy of it exists.

@@ -306,7 +306,7 @@ impl WritePath {
                     apply.binding.record_and_term(&operation, place, ends, &*self.context().companions)?;
                 active.touch(whole.offset);
                 if record.kind == Kind::BlobPointer {
-                    active.hold_value(family.shelf().values(), &record)?;
+                    active.hold_value(family.table_cache().values(), &record)?;
                 }
                 // In a family whose keys end in a seqno, the stored key may differ from the encoded one.
                 let key_hash = if ends { None } else { encoded.key_hash(at) };

@@ -21,10 +21,10 @@ use super::level_shape::shape;
 use super::memory::{job_room, training_room};
 use super::notifier::Notifier;
 use super::pick_cache::{Basis, Pick, PickCache, Urgency};
+use super::prepopulate::{Input, Prepopulation};
 use super::quarantine::quarantine_tables;
 use super::snapshot::Horizon;
 use super::store_log::StoreLog;
-use super::warm::{Input, Warmth};
 use super::write_path::WritePath;
 use super::{Event, TableHandle, TableLevels};
 use crate::checksum::Uid;
@@ -126,9 +126,9 @@ impl Compactor {
         self.catalog().remove_obsolete_files(); // held until now; callers that wait for this job find them gone
         drop(picked);
         self.lanes().changed();
-        outcome.or_else(|error| self.store_log().halt_if_lost().and(Err(error))).map(|warmth| {
+        outcome.or_else(|error| self.store_log().halt_if_lost().and(Err(error))).map(|prepopulation| {
             self.lanes().kick(Lane::Compact); // which may have found them taken
-            warmth.load(self.lanes());
+            prepopulation.load(self.lanes());
         })
     }
 
@@ -288,21 +288,22 @@ impl Compactor {
     }
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
-    fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Warmth> {
+    fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Prepopulation> {
         let (picture, started) = (MergeView::of(family), self.context().now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
-            return Ok(Warmth::default()); // dropped meanwhile
+            return Ok(Prepopulation::default()); // dropped meanwhile
         }
         let plan = &CompactionPlan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
-            PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
-            PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
+            PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
+            PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
             PlanAction::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
             self.write_path().revise_stall();
-            return Ok(Warmth::default()); // family dropped during the compaction: neither a failure nor work left
+            // family dropped during the compaction: neither a failure nor work left
+            return Ok(Prepopulation::default());
         }
         if let Err(error) = &outcome
             && error.is_corruption()
@@ -312,7 +313,7 @@ impl Compactor {
             let error = error.clone().in_family(family.name(), None);
             let _ = quarantine_tables(self.write_path(), family, &to_blame(&error, &inputs)); // at least in memory
             self.notifier().notify(Event::Corruption { error });
-            return Ok(Warmth::default());
+            return Ok(Prepopulation::default());
         }
         if let Err(error) = &outcome
             && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted | ErrorKind::Interrupted)
@@ -342,7 +343,7 @@ impl Compactor {
         plan: &CompactionPlan,
         (picture, inputs): (&MergeView, &[Input]),
         started: u64,
-    ) -> Result<Warmth> {
+    ) -> Result<Prepopulation> {
         let stale = stale_files(
             family,
             &picture.levels,
@@ -382,9 +383,9 @@ impl Compactor {
             self.catalog().claims.keeps(&numbers); // or they would be rewritten forever
         }
         self.context().counters.compacted(read, written);
-        let warmth = Warmth::noted(family, (plan.output_level, &numbers), inputs);
+        let prepopulation = Prepopulation::of_inputs(family, (plan.output_level, &numbers), inputs);
         self.tell_compacted(family, gone, numbers, plan, false);
-        Ok(warmth)
+        Ok(prepopulation)
     }
 
     /// Drops tables whose records have all expired, without reading them.
@@ -537,7 +538,7 @@ impl Compactor {
             cancelled: &self.lanes().stopping,
             expected,
             summed,
-            values: family.shelf().values(),
+            values: family.table_cache().values(),
             pace: Some((&self.context().pace, IoPriority::Compaction)),
             unsynced: None,
         }

@@ -20,7 +20,7 @@ use super::family::{Family, MemtableShape};
 use super::job_lock::Flusher;
 use super::level0::Level0;
 use super::memory::memtable_bytes_of;
-use super::opening::shelf;
+use super::opening::table_cache;
 use super::quarantine::quarantine_ends;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
@@ -71,10 +71,10 @@ pub(super) fn create_families(
         }
         let seen_by = (&flusher.context().companions, &flusher.context().notifier);
         let shared = (&flusher.context().cache, flusher.catalog().obsolete.dead(), &flusher.catalog().open_tables);
-        let shelf = shelf(&name, &options, shared, seen_by);
+        let table_cache = table_cache(&name, &options, shared, seen_by);
         let levels = Arc::new(TableLevels::empty(options.order.clone()));
         let shape = MemtableShape::of(&flusher.context().settings);
-        let family = Family::new(id, &name, options.clone(), shape, shelf, levels);
+        let family = Family::new(id, &name, options.clone(), shape, table_cache, levels);
         families.add(family.clone());
         made.push(family);
         if options.system.is_none() {

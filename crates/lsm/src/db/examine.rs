@@ -69,7 +69,7 @@ impl TableRef {
     /// `None` if the entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is
     /// damaged. Fails if the value is unreadable.
     pub fn look_at_value(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
-        look_at_value(self.values().first().map(|file| file.shelf()), &self.family, record, room)
+        look_at_value(self.values().first().map(|file| file.blob_files()), &self.family, record, room)
     }
 }
 
@@ -119,14 +119,14 @@ impl fmt::Debug for MemoryRef<'_> {
 }
 
 fn look_at_value(
-    shelf: Option<&BlobFiles>,
+    blob_files: Option<&BlobFiles>,
     family: &Family,
     record: &Record<'_>,
     room: &mut BlobBuffer,
 ) -> Result<Option<Error>> {
     let named = |error: Error| error.in_family(family.name(), None);
-    let shelf = shelf.ok_or_else(|| named(Error::structural("a pointer of what names no value file")))?;
-    shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
+    let blob_files = blob_files.ok_or_else(|| named(Error::structural("a pointer of what names no value file")))?;
+    blob_files.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
 }
 
 /// A record that owns its bytes.

@@ -96,10 +96,10 @@ impl Generation {
     /// committing thread holds the file meanwhile. Fails with `Corruption` if no holder of the file exists or the
     /// record is not a pointer.
     #[cold]
-    pub(crate) fn hold_value(&self, shelf: Option<&Arc<BlobFiles>>, record: &Record<'_>) -> Result<()> {
+    pub(crate) fn hold_value(&self, table_cache: Option<&Arc<BlobFiles>>, record: &Record<'_>) -> Result<()> {
         let pointer = Pointer::decode(record.value)?;
         self.value_bytes.fetch_add(u64::from(pointer.stored_len), Ordering::Relaxed);
-        let file = shelf.and_then(|shelf| shelf.find(&pointer.uid));
+        let file = table_cache.and_then(|table_cache| table_cache.find(&pointer.uid));
         let file = file.ok_or_else(|| Error::structural("a commit points to a value that nobody holds"))?;
         let mut files = lock(&self.values);
         if planted!(ValuesGoneUnderMemtable, false, !files.iter().any(|known| Arc::ptr_eq(known, &file))) {
@@ -199,7 +199,7 @@ struct FamilyInner {
     changing: Mutex<()>,
     dropped: AtomicBool,
     /// Opens the tables, and takes over obsolete ones.
-    shelf: Arc<TableCache<Arc<Table>>>,
+    table_cache: Arc<TableCache<Arc<Table>>>,
     /// Writes large values of commits to blob files.
     intake: CommitBlobs,
 }
@@ -210,12 +210,12 @@ impl Family {
         name: &str,
         options: CfOptions,
         shape: MemtableShape,
-        shelf: Arc<TableCache<Arc<Table>>>,
+        table_cache: Arc<TableCache<Arc<Table>>>,
         levels: Arc<TableLevels>,
     ) -> Family {
         let active = Generation::new(&options.order, shape);
         let (fences, fence_ids) = Default::default();
-        let values = shelf.values().cloned();
+        let values = table_cache.values().cloned();
         let view = ArcSwap::from_pointee(View {
             active,
             frozen: Vec::new(),
@@ -236,11 +236,11 @@ impl Family {
             turn,
             changing,
             dropped,
-            shelf,
+            table_cache,
             intake: CommitBlobs::default(),
         });
         let holder: Arc<dyn Holder> = inner.clone();
-        inner.shelf.held_by(Arc::downgrade(&holder));
+        inner.table_cache.held_by(Arc::downgrade(&holder));
         Family(inner)
     }
 
@@ -280,8 +280,8 @@ impl Family {
         levels.flat_map(of).collect()
     }
 
-    pub(crate) fn shelf(&self) -> &Arc<TableCache<Arc<Table>>> {
-        &self.0.shelf
+    pub(crate) fn table_cache(&self) -> &Arc<TableCache<Arc<Table>>> {
+        &self.0.table_cache
     }
 
     pub(crate) fn intake(&self) -> &CommitBlobs {

@@ -34,8 +34,8 @@ impl Db {
         let view = family.pinned_view();
         let Some(handle) = view.levels.get(level, number) else { return Ok(()) };
         let adds = table.map(|table| {
-            let shelf = TableCache::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
-            (level, TableHandle::new(handle.meta().clone(), shelf))
+            let table_cache = TableCache::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
+            (level, TableHandle::new(handle.meta().clone(), table_cache))
         });
         let levels = view.levels.apply(&[(level, number)], adds.as_slice())?;
         family.install(Arc::new(levels), None);

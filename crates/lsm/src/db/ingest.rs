@@ -184,7 +184,7 @@ impl Raw {
             return Err(Fence::shown(&record).map_or_else(|error| error, |fence| fence.error()));
         }
         let record = match &self.view.values {
-            Some(shelf) => shelf.resolve(&record, true, &mut self.room)?,
+            Some(blob_files) => blob_files.resolve(&record, true, &mut self.room)?,
             None => record,
         };
         Ok(Some((record, self.cursor.source())))

@@ -86,7 +86,7 @@ impl<'s> Level0<'s> {
             cancelled: self.cancelled,
             expected,
             summed: true,
-            values: family.shelf().values(),
+            values: family.table_cache().values(),
             pace: self.pace.map(|pace| (pace, IoPriority::Flush)),
             unsynced: self.unsynced,
         }
@@ -103,9 +103,9 @@ impl Lookup for Level0<'_> {
             _ => visit(record.value),
         });
         let found = match (found, &pointed, &view.values) {
-            (Ok(true), Some(pointer), Some(shelf)) => {
+            (Ok(true), Some(pointer), Some(blob_files)) => {
                 let record = Record { key, seqno: 0, kind: Kind::BlobPointer, value: pointer, companion: &[] };
-                shelf.resolve(&record, true, &mut room).map(|whole| visit(whole.value)).map(|()| true)
+                blob_files.resolve(&record, true, &mut room).map(|whole| visit(whole.value)).map(|()| true)
             }
             (found, _, _) => found,
         };

@@ -8,7 +8,8 @@
 //! mod.rs           `Db`: checks arguments, then calls an owner; read_calls.rs, repair_calls.rs: more calls
 //! inner.rs         `StoreInner`: the open store behind its handles, and closing it
 //! open.rs          opens, refreshes and assembles a store; background.rs: runs the lanes' steps
-//! compact.rs       `Compactor`: merges and drops tables (pick_cache.rs, expire.rs, warm.rs)
+//! compact.rs       `Compactor`: merges and drops tables (pick_cache.rs, expire.rs,
+//!                  prepopulate.rs)
 //! job_lock.rs      `Flusher`: one job at a time; log_lane.rs; flush.rs: memtables -> level-0 tables (level0.rs,
 //!                  rows.rs, redo.rs)
 //! write_path.rs    `WritePath`: the applied frames, then log_retirement.rs, stall.rs (throttling and admission) and
@@ -60,6 +61,7 @@ mod open;
 mod opening;
 mod panics;
 mod pick_cache;
+mod prepopulate;
 mod quarantine;
 mod read_calls;
 mod reads;
@@ -72,7 +74,6 @@ mod rows;
 mod snapshot;
 mod stall;
 mod store_log;
-mod warm;
 mod write_path;
 
 use std::fmt;
@@ -185,7 +186,7 @@ impl Db {
         self.inner().catalog().families().by_id.get(&id).cloned()
     }
 
-    /// The keeper of companions that batches are built with.
+    /// The record protector that batches are built with.
     pub fn companions(&self) -> &dyn Companions {
         &*self.inner().context().companions
     }

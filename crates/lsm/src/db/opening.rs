@@ -36,7 +36,7 @@ impl Opening<'_> {
 pub(super) type TableResources<'a> = (&'a Arc<Cache>, &'a Arc<ObsoleteList>, &'a Arc<OpenTables>);
 
 /// Returns the table opener of a family.
-pub(super) fn shelf(
+pub(super) fn table_cache(
     family: &str,
     options: &CfOptions,
     (cache, dead, tables): TableResources<'_>,
@@ -51,13 +51,13 @@ pub(super) fn shelf(
         (cache.clone(), watch.clone()),
     );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    let shelf = TableCache::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
+    let table_cache = TableCache::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
         let name = StoreFileName::Table(meta.number).to_string();
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), protector.clone(), watch.clone())
     });
-    shelf.with_values(values).freed_later(|table| table)
+    table_cache.with_values(values).freed_later(|table| table)
 }
 
 /// Returns the facts that a manifest proves about the log.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::family::{Family, View};
-use super::reads::values::{fetch_by, shelf_of};
+use super::reads::values::{blob_files_of, fetch_by};
 use super::reads::versions::{RecordLocation, locate, unflushed};
 use super::reads::{SIDE_BY_SIDE, approach};
 use super::snapshot::At;
@@ -165,7 +165,7 @@ impl Db {
     /// `Corruption` that names the key.
     pub fn resolve<'a>(&self, family: &Family, record: &Record<'a>, room: &'a mut BlobBuffer) -> Result<Record<'a>> {
         self.open_inner()?;
-        shelf_of(&*family.open_view()?)?
+        blob_files_of(&*family.open_view()?)?
             .resolve(record, true, room)
             .map_err(|error| error.in_family(family.name(), None))
     }
@@ -174,16 +174,16 @@ impl Db {
     /// entry is intact. Returns an error in `Some` if the value is readable, but part of its entry is damaged. Fails if
     /// the value is unreadable.
     pub fn look_at_value(&self, family: &Family, record: &Record<'_>, room: &mut BlobBuffer) -> Result<Option<Error>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
+        let blob_files = self.open_inner().and_then(|_| blob_files_of(&*family.open_view()?))?;
         let named = |error: Error| error.in_family(family.name(), None);
-        shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
+        blob_files.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
     }
 
     /// Returns the blob file with this unique id if it is still held; the returned reference keeps it from being
     /// removed.
     pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<BlobFile>>> {
-        let shelf = self.open_inner().and_then(|_| shelf_of(&*family.open_view()?))?;
-        Ok(shelf.find(uid))
+        let blob_files = self.open_inner().and_then(|_| blob_files_of(&*family.open_view()?))?;
+        Ok(blob_files.find(uid))
     }
 
     /// Returns the blob files that the tables of a family point into; each reference keeps its file from being removed.

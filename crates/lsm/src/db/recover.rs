@@ -17,7 +17,7 @@ use super::catalog::event_log::{add_event, number_events, touched_in};
 use super::directory::{no_store, remove_ours};
 use super::family::{Family, MemtableShape};
 use super::memory::cache_of;
-use super::opening::{Opening, TableResources, facts_of, shelf};
+use super::opening::{Opening, TableResources, facts_of, table_cache};
 use super::redo::is_of_the_pass;
 use super::replay::Replay;
 use super::store_log::OpenLog;
@@ -483,13 +483,14 @@ impl Opening<'_> {
             let options = self.options_of(stored, given.get(&stored.name[..]).map(|options| (*options).clone()))?;
             let options = CfOptions { system: system_number(stored.id), ..options };
             let seen_by = (&self.parts.companions, self.notifier);
-            let shelf = shelf(&stored.name, &options, shared, seen_by);
+            let table_cache = table_cache(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
-            let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
+            let handles =
+                handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), table_cache.clone())));
             let levels = TableLevels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
             let shape = MemtableShape::of(self.settings);
-            let family = Family::new(stored.id, &stored.name, options, shape, shelf.clone(), levels.clone());
+            let family = Family::new(stored.id, &stored.name, options, shape, table_cache.clone(), levels.clone());
             if planted!(FenceForgottenAfterReopen, false, !stored.fences.is_empty()) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);

@@ -78,8 +78,8 @@ impl Replay<'_> {
         let (body, held) = match self.new_number {
             Some(_) => (self.values.expand(frame.body, &mut is_news, &mut losses)?, Vec::new()),
             None => {
-                let shelf_of = |family: u32| families.by_id.get(&family)?.shelf().values().cloned();
-                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of, &mut losses)?)
+                let blob_files_of = |family: u32| families.by_id.get(&family)?.table_cache().values().cloned();
+                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &blob_files_of, &mut losses)?)
             }
         };
         for (at, operation) in (0..).zip(BatchOperations::new(body)?) {
@@ -110,7 +110,7 @@ impl Replay<'_> {
                 }
                 active.touch(frame.offset);
                 if record.kind == Kind::BlobPointer {
-                    active.hold_value(family.shelf().values(), &record)?;
+                    active.hold_value(family.table_cache().values(), &record)?;
                 }
                 let before = active.memtable.bytes();
                 active.memtable.insert(&record, companions.term(&record))?;
@@ -199,7 +199,7 @@ impl Replay<'_> {
         let blind = planted!(RecoveryLooksPastItsTables, true, false);
         for part in flushed.parts(family) {
             let handle = |(level, meta): &(usize, Arc<TableMeta>)| {
-                (*level, TableHandle::new(meta.clone(), part.family.shelf().clone()))
+                (*level, TableHandle::new(meta.clone(), part.family.table_cache().clone()))
             };
             let adds: Vec<_> = part.adds.iter().map(handle).collect();
             let levels = part.family.view().levels.apply(&[], if blind { &[] } else { &adds })?;

@@ -47,8 +47,8 @@ pub(super) fn write_given(level0: &Level0<'_>, given: EmittedRows) -> Result<Rec
 /// Removes files that no edit names: tables of a flush, and the blob files that were written with them. Blob files that
 /// memtables point into are kept.
 pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[TableMeta]) {
-    let shelf = family.shelf().values();
-    let is_new = |values: &&BlobRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
+    let blob_files = family.table_cache().values();
+    let is_new = |values: &&BlobRef| blob_files.is_none_or(|blob_files| blob_files.find(&values.file.uid).is_none());
     for meta in tables {
         let values = meta.values.iter().filter(is_new).map(|values| StoreFileName::Values(values.file.number));
         for name in [StoreFileName::Table(meta.number)].into_iter().chain(values) {

@@ -320,7 +320,7 @@ pub struct BlobFile {
     number: u64,
     /// Empty until the file is finished.
     meta: OnceLock<Arc<BlobMeta>>,
-    shelf: Arc<BlobFiles>,
+    blob_files: Arc<BlobFiles>,
     file: CachedFile,
     /// Number of tables that name it, in the newest version or in one being built.
     named: AtomicUsize,
@@ -328,22 +328,22 @@ pub struct BlobFile {
 
 impl BlobFile {
     /// Returns the shelf that holds this file, and all other files of a table that points into it.
-    pub(crate) fn shelf(&self) -> &BlobFiles {
-        &self.shelf
+    pub(crate) fn blob_files(&self) -> &BlobFiles {
+        &self.blob_files
     }
 
     /// Flips bits in one byte of a value in the cache, for fault injection. Returns false if the value is not cached.
     #[doc(hidden)]
     pub fn hit_in_memory(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
-        self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))
+        self.blob_files().values().is_some_and(|values| values.damage(pointer, byte, mask))
     }
 
-    fn of(shelf: &Arc<BlobFiles>, number: u64, meta: OnceLock<Arc<BlobMeta>>) -> BlobFile {
+    fn of(blob_files: &Arc<BlobFiles>, number: u64, meta: OnceLock<Arc<BlobMeta>>) -> BlobFile {
         BlobFile {
             number,
             meta,
-            shelf: shelf.clone(),
-            file: CachedFile::new(&shelf.open, StoreFileName::Values(number)),
+            blob_files: blob_files.clone(),
+            file: CachedFile::new(&blob_files.open, StoreFileName::Values(number)),
             named: AtomicUsize::new(0),
         }
     }
@@ -376,7 +376,7 @@ impl BlobFile {
     /// Removes one table's reference. Call it only after the edit that removes the table is durable.
     pub fn unname(&self) {
         let _before = self.named.fetch_sub(1, Ordering::AcqRel);
-        planted!(ValuesGoneUnderSnapshot => if _before == 1 { self.shelf.dead.bury(self.number); });
+        planted!(ValuesGoneUnderSnapshot => if _before == 1 { self.blob_files.dead.bury(self.number); });
     }
 
     /// Returns the file, for reading.
@@ -472,7 +472,7 @@ impl BlobFile {
             // damaged.
             framed[length - 4..].copy_from_slice(&pointer.crc.to_le_bytes());
             let mut confirm = |block: &[u8]| check(block, pointer, seed, true, unpacked).is_ok();
-            if !mends || !self.shelf.protector.correct(framed, seed, &mut confirm) {
+            if !mends || !self.blob_files.protector.correct(framed, seed, &mut confirm) {
                 return Err(error.in_file(&name(), at));
             }
             check(framed, pointer, seed, true, unpacked)?;
@@ -530,7 +530,7 @@ fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: 
 impl Drop for BlobFile {
     fn drop(&mut self) {
         if *self.named.get_mut() == 0 {
-            self.shelf.dead.bury(self.number);
+            self.blob_files.dead.bury(self.number);
         }
     }
 }

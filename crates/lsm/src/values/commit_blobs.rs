@@ -101,7 +101,7 @@ impl CommitBlobs {
     pub fn add(
         &self,
         making: BlobSetup<'_>,
-        shelf: &Arc<BlobFiles>,
+        blob_files: &Arc<BlobFiles>,
         (key, value, term): (&[u8], &[u8], u64),
     ) -> Result<(Pointer, AddedValue)> {
         let CommitState { open, is_over } = &mut *lock(&self.state);
@@ -111,9 +111,9 @@ impl CommitBlobs {
             None => {
                 let BlobSetup { env, dir, compression, new_number, sync_names, .. } = making;
                 let writer = BlobWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
-                let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
+                let file = blob_files.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
-                open.insert(OpenBlob { writer, file, room: shelf.values().map(LargeValues::charge) })
+                open.insert(OpenBlob { writer, file, room: blob_files.values().map(LargeValues::charge) })
             }
         };
         let before = writer.mark();

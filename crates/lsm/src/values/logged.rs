@@ -59,7 +59,7 @@ impl LostValues {
 /// Reads the values that a log points to.
 #[derive(Debug)]
 pub struct LoggedValues {
-    shelf: Arc<BlobFiles>,
+    blob_files: Arc<BlobFiles>,
     files: HashMap<Uid, Arc<BlobFile>>,
     /// Files by number that stay open even if their names are removed.
     kept_open: HashMap<u64, Arc<dyn File>>,
@@ -70,9 +70,9 @@ pub struct LoggedValues {
 impl LoggedValues {
     /// Creates a reader of the value files in a directory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, protector: Arc<dyn Companions>) -> LoggedValues {
-        let shelf = BlobFiles::new(fs, dir, protector);
+        let blob_files = BlobFiles::new(fs, dir, protector);
         LoggedValues {
-            shelf,
+            blob_files,
             files: HashMap::new(),
             kept_open: HashMap::new(),
             room: BlobBuffer::default(),
@@ -140,7 +140,7 @@ impl LoggedValues {
         &mut self,
         body: &[u8],
         wanted: &mut dyn FnMut(&BatchOperation<'_>, u64) -> bool,
-        shelf_of: &dyn Fn(u32) -> Option<Arc<BlobFiles>>,
+        blob_files_of: &dyn Fn(u32) -> Option<Arc<BlobFiles>>,
         losses: &mut LostValues,
     ) -> std::result::Result<Vec<Arc<BlobFile>>, Stop> {
         let mut held = Vec::new();
@@ -151,9 +151,9 @@ impl LoggedValues {
             }
             let checked = self.check(operation.key, operation.value);
             let Some((uid, file)) = losses.take(at, checked)? else { continue };
-            if let Some(shelf) = shelf_of(operation.family) {
+            if let Some(blob_files) = blob_files_of(operation.family) {
                 let open = file.descriptor().map_err(Stop::of)?;
-                held.push(shelf.hold_unfinished(file.number(), uid, Some(&open)));
+                held.push(blob_files.hold_unfinished(file.number(), uid, Some(&open)));
             }
         }
         Ok(held)
@@ -190,13 +190,13 @@ impl LoggedValues {
     fn read(&mut self, key: &[u8], pointer: &Pointer) -> Result<()> {
         let value = pointer.encode();
         let record = Record { key, seqno: 0, kind: Kind::BlobPointer, value: &value, companion: &[] };
-        self.shelf.read(&record, true, &mut self.room)
+        self.blob_files.read(&record, true, &mut self.room)
     }
 
     /// Decodes a logged pointer, and opens its file.
     fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<BlobFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
-        let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
+        let file = self.blob_files.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
         file.ensure_open()?;
         Ok((pointer, self.files.entry(pointer.uid).or_insert(file).clone()))
     }

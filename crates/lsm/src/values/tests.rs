@@ -21,15 +21,15 @@ const DIR: &str = "/values";
 struct Stage {
     env: Env,
     sim: SimFs,
-    shelf: Arc<BlobFiles>,
+    blob_files: Arc<BlobFiles>,
 }
 
 fn stage(seed: u64) -> Stage {
     let sim = SimFs::new(seed);
     let env = sim.env(seed);
     env.fs.create_dir_all(Path::new(DIR)).unwrap();
-    let shelf = BlobFiles::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain));
-    Stage { env, sim, shelf }
+    let blob_files = BlobFiles::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain));
+    Stage { env, sim, blob_files }
 }
 
 fn value(number: usize) -> Vec<u8> {
@@ -52,13 +52,13 @@ fn written(stage: &Stage, number: u64, count: usize, compression: Compression) -
     let meta = Arc::new(writer.finish().unwrap());
     assert_eq!(meta.count, count as u64);
     let bytes = meta.entry_bytes();
-    (stage.shelf.hold(&BlobRef { file: meta, count: count as u64, bytes }), pointers)
+    (stage.blob_files.hold(&BlobRef { file: meta, count: count as u64, bytes }), pointers)
 }
 
 fn read(stage: &Stage, key: &[u8], pointer: &[u8], checked: bool) -> Result<Vec<u8>> {
     let record = Record { key, seqno: 7, kind: Kind::BlobPointer, value: pointer, companion: b"beside" };
     let mut room = BlobBuffer::default();
-    let whole = stage.shelf.resolve(&record, checked, &mut room)?;
+    let whole = stage.blob_files.resolve(&record, checked, &mut room)?;
     assert_eq!((whole.key, whole.seqno, whole.kind, whole.companion), (key, 7, Kind::Put, &b"beside"[..]));
     Ok(whole.value.to_vec())
 }
@@ -144,10 +144,10 @@ fn a_file_that_is_short_missing_or_another_one_is_an_error() {
     // The entry of another key in the same file, and in another file.
     assert!(read(&stage, &key(10), &pointers[3], true).is_err(), "a longer key reads behind the value");
     let (other, _) = written(&stage, 4, 7, Compression::None);
-    assert!(stage.shelf.find(&other.meta().unwrap().uid).is_some());
+    assert!(stage.blob_files.find(&other.meta().unwrap().uid).is_some());
     let uid = other.meta().unwrap().uid;
     drop(other);
-    assert!(stage.shelf.find(&uid).is_none());
+    assert!(stage.blob_files.find(&uid).is_none());
     let lost = Pointer { uid, ..Pointer::decode(&pointers[3]).unwrap() };
     let error = read(&stage, &key(3), &lost.encode(), true).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("no table names"));
@@ -159,16 +159,16 @@ fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
     let (file, _) = written(&stage, 3, 2, Compression::None);
     let heard = Arc::new(AtomicUsize::new(0));
     let hears = heard.clone();
-    stage.shelf.dead().on_new(move || {
+    stage.blob_files.dead().on_new(move || {
         hears.fetch_add(1, Ordering::Relaxed);
     });
-    let dead = || std::iter::from_fn(|| stage.shelf.dead().take()).collect::<Vec<u64>>();
-    let again = stage.shelf.hold(&BlobRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
+    let dead = || std::iter::from_fn(|| stage.blob_files.dead().take()).collect::<Vec<u64>>();
+    let again = stage.blob_files.hold(&BlobRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
     assert!(Arc::ptr_eq(&file, &again));
     file.unname();
     drop(file);
     assert_eq!(dead(), []);
-    let reader = stage.shelf.find(&again.meta().unwrap().uid).unwrap();
+    let reader = stage.blob_files.find(&again.meta().unwrap().uid).unwrap();
     again.unname();
     drop(again);
     assert_eq!(dead(), [], "somebody reads it");
@@ -247,7 +247,7 @@ fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) 
         sync_names: &|| stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"),
         unsynced,
     };
-    intake.add(making, &stage.shelf, (&key(n), &value(n), n as u64))
+    intake.add(making, &stage.blob_files, (&key(n), &value(n), n as u64))
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
     assert_eq!(walked, expected);
     // No table names it: it becomes obsolete with its last holder.
     drop((taken, file));
-    assert_eq!((stage.shelf.dead().take(), stage.shelf.dead().take()), (Some(3), None));
+    assert_eq!((stage.blob_files.dead().take(), stage.blob_files.dead().take()), (Some(3), None));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn no_room_is_made_for_a_value_that_its_file_cannot_hold() {
         let value = pointer.encode();
         let record = Record { key: &key(4), seqno: 7, kind: Kind::BlobPointer, value: &value, companion: b"" };
         stage
-            .shelf
+            .blob_files
             .read(&record, true, &mut room)
             .map(|()| room.value().to_vec())
             .map_err(|error| (error, room.bytes()))

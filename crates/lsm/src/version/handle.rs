@@ -78,18 +78,18 @@ impl<T> TableCache<T> {
 
     /// Adds the value files that its tables may point into. For a shelf without handles.
     pub fn with_values(self: Arc<TableCache<T>>, values: Arc<BlobFiles>) -> Arc<TableCache<T>> {
-        self.with(|shelf| shelf.values = Some(values))
+        self.with(|table_cache| table_cache.values = Some(values))
     }
 
     /// Defers freeing of obsolete tables to the thread that works through the obsolete list, because it takes long. For
     /// a shelf without handles.
     pub fn freed_later(self: Arc<TableCache<T>>, late: fn(T) -> Late) -> Arc<TableCache<T>> {
-        self.with(|shelf| shelf.late = Some(late))
+        self.with(|table_cache| table_cache.late = Some(late))
     }
 
     fn with(mut self: Arc<TableCache<T>>, change: impl FnOnce(&mut TableCache<T>)) -> Arc<TableCache<T>> {
-        if let Some(shelf) = Arc::get_mut(&mut self) {
-            change(shelf);
+        if let Some(table_cache) = Arc::get_mut(&mut self) {
+            change(table_cache);
         }
         self
     }
@@ -307,32 +307,37 @@ pub struct LazyTable<T> {
     /// True if the table was used since the last eviction scan.
     was_asked: AtomicBool,
     meta: Arc<TableMeta>,
-    shelf: Arc<TableCache<T>>,
+    table_cache: Arc<TableCache<T>>,
     life: Arc<TableLife>,
 }
 
 impl<T> LazyTable<T> {
     /// Creates a handle of a table that is opened on first use.
-    pub fn new(meta: Arc<TableMeta>, shelf: Arc<TableCache<T>>) -> Arc<LazyTable<T>> {
+    pub fn new(meta: Arc<TableMeta>, table_cache: Arc<TableCache<T>>) -> Arc<LazyTable<T>> {
         let is_retired = AtomicBool::new(false);
-        let values = shelf.values.as_ref();
+        let values = table_cache.values.as_ref();
         let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
         let file = |(tables, _): &Bound<T>| CachedFile::new(tables.files(), StoreFileName::Table(meta.number));
-        let file = shelf.bound.as_ref().map(file);
-        let life =
-            Arc::new(TableLife { meta: Arc::clone(&meta), file, dead: Arc::clone(&shelf.dead), is_retired, values });
-        LazyTable::living(meta, shelf, life)
+        let file = table_cache.bound.as_ref().map(file);
+        let life = Arc::new(TableLife {
+            meta: Arc::clone(&meta),
+            file,
+            dead: Arc::clone(&table_cache.dead),
+            is_retired,
+            values,
+        });
+        LazyTable::living(meta, table_cache, life)
     }
 
-    fn living(meta: Arc<TableMeta>, shelf: Arc<TableCache<T>>, life: Arc<TableLife>) -> Arc<LazyTable<T>> {
-        Arc::new(LazyTable { opened: OnceLock::new(), was_asked: AtomicBool::new(false), meta, shelf, life })
+    fn living(meta: Arc<TableMeta>, table_cache: Arc<TableCache<T>>, life: Arc<TableLife>) -> Arc<LazyTable<T>> {
+        Arc::new(LazyTable { opened: OnceLock::new(), was_asked: AtomicBool::new(false), meta, table_cache, life })
     }
 
     /// Creates a new, unopened handle of the same table.
     pub fn anew(&self) -> Arc<LazyTable<T>> {
-        let (meta, shelf) = (Arc::clone(&self.meta), Arc::clone(&self.shelf));
-        planted!(TablePutBackForgetsItsLife => return LazyTable::new(meta, shelf));
-        LazyTable::living(meta, shelf, Arc::clone(&self.life))
+        let (meta, table_cache) = (Arc::clone(&self.meta), Arc::clone(&self.table_cache));
+        planted!(TablePutBackForgetsItsLife => return LazyTable::new(meta, table_cache));
+        LazyTable::living(meta, table_cache, Arc::clone(&self.life))
     }
 
     /// Returns the table's description in the manifest.
@@ -369,7 +374,7 @@ impl<T> LazyTable<T> {
 
     /// True if the table is open, counts for a limit, and was not used since the last call or `any` is set.
     pub fn may_be_put_back(&self, any: bool) -> bool {
-        self.shelf.bound.is_some()
+        self.table_cache.bound.is_some()
             && self.opened.get().is_some()
             && (!self.was_asked.swap(false, Ordering::Relaxed) || any)
     }
@@ -377,14 +382,14 @@ impl<T> LazyTable<T> {
     #[cold]
     fn open(&self) -> Result<&T> {
         let keys = (&self.meta.smallest[..], &self.meta.largest[..]);
-        let opened = (self.shelf.open)(&self.meta, Arc::clone(&self.life) as Arc<dyn File>);
-        let table = opened.map_err(|error| error.in_family(&self.shelf.family, Some(keys)))?;
+        let opened = (self.table_cache.open)(&self.meta, Arc::clone(&self.life) as Arc<dyn File>);
+        let table = opened.map_err(|error| error.in_family(&self.table_cache.family, Some(keys)))?;
         let mut is_first = false;
         let table = self.opened.get_or_init(|| {
             is_first = true;
             table
         });
-        if let Some((tables, weigh)) = self.shelf.bound.as_ref().filter(|_| is_first) {
+        if let Some((tables, weigh)) = self.table_cache.bound.as_ref().filter(|_| is_first) {
             tables.opened(weigh(table));
             // Do not evict this table, which is needed now; afterwards a table used once has no preference.
             self.was_asked.store(true, Ordering::Relaxed);
@@ -416,20 +421,20 @@ impl<T> LazyTable<T> {
 
 impl<T> Drop for LazyTable<T> {
     fn drop(&mut self) {
-        if let (Some((tables, weigh)), Some(table)) = (&self.shelf.bound, self.opened.get()) {
+        if let (Some((tables, weigh)), Some(table)) = (&self.table_cache.bound, self.opened.get()) {
             tables.closed(weigh(table));
         }
         if self.life.is_retired.load(Ordering::Acquire)
-            && let (Some(late), Some(table)) = (self.shelf.late, self.opened.take())
+            && let (Some(late), Some(table)) = (self.table_cache.late, self.opened.take())
         {
-            self.shelf.dead.bury(ObsoleteObject::Memory(late(table)));
+            self.table_cache.dead.bury(ObsoleteObject::Memory(late(table)));
         }
     }
 }
 
 impl<T> fmt::Debug for LazyTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "table {:06} of {:?}", self.meta.number, self.shelf.family)
+        write!(f, "table {:06} of {:?}", self.meta.number, self.table_cache.family)
     }
 }
 
@@ -459,11 +464,11 @@ mod tests {
     fn a_table_is_opened_once_and_only_when_needed() {
         let opened = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&opened);
-        let shelf = TableCache::new("f", Arc::default(), move |meta| {
+        let table_cache = TableCache::new("f", Arc::default(), move |meta| {
             counter.fetch_add(1, Ordering::Relaxed);
             Ok(meta.number * 10)
         });
-        let handle = LazyTable::new(meta(7), shelf);
+        let handle = LazyTable::new(meta(7), table_cache);
         assert_eq!(opened.load(Ordering::Relaxed), 0);
         assert_eq!((*handle.table().unwrap(), *handle.table().unwrap()), (70, 70));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
@@ -473,11 +478,11 @@ mod tests {
     fn every_read_of_a_damaged_table_hears_of_it_until_it_is_mended() {
         let mended = Arc::new(AtomicBool::new(false));
         let switch = Arc::clone(&mended);
-        let shelf = TableCache::new("users", Arc::default(), move |meta| match switch.load(Ordering::Relaxed) {
+        let table_cache = TableCache::new("users", Arc::default(), move |meta| match switch.load(Ordering::Relaxed) {
             true => Ok(meta.number),
             false => Err(Error::structural("bad footer").in_file("000007.tbl", 9)),
         });
-        let handle = LazyTable::new(meta(7), shelf);
+        let handle = LazyTable::new(meta(7), table_cache);
         for _ in 0..2 {
             let error = handle.table().unwrap_err();
             let damage = error.damage().unwrap();
@@ -491,10 +496,10 @@ mod tests {
     #[test]
     fn a_file_dies_only_with_the_last_holder_of_a_retired_handle() {
         let dead = Arc::new(ObsoleteList::default());
-        let shelf = TableCache::new("f", Arc::clone(&dead), |_| Ok(()));
-        drop(LazyTable::new(meta(1), Arc::clone(&shelf)));
+        let table_cache = TableCache::new("f", Arc::clone(&dead), |_| Ok(()));
+        drop(LazyTable::new(meta(1), Arc::clone(&table_cache)));
         assert_eq!(buried(&dead), []);
-        let handle = LazyTable::new(meta(2), shelf);
+        let handle = LazyTable::new(meta(2), table_cache);
         let reader = Arc::clone(&handle);
         handle.retire();
         drop(handle);
@@ -513,10 +518,10 @@ mod tests {
         });
         let table = Arc::new(7);
         let opened = Arc::clone(&table);
-        let shelf =
+        let table_cache =
             TableCache::new("f", Arc::clone(&dead), move |_| Ok(Arc::clone(&opened))).freed_later(|table| table);
         let handle = |number| {
-            let handle = LazyTable::new(meta(number), Arc::clone(&shelf));
+            let handle = LazyTable::new(meta(number), Arc::clone(&table_cache));
             handle.table().unwrap();
             handle
         };
@@ -557,11 +562,12 @@ mod tests {
     fn picture(tables: u64, most_bytes: usize) -> (Arc<Picture>, Arc<OpenTables>, Arc<ObsoleteList>) {
         let (bound, dead) = (Arc::new(bounded(most_bytes, 8)), Arc::new(ObsoleteList::default()));
         let weigh: fn(&u64) -> usize = |_| 10;
-        let shelf = TableCache::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta, _| Ok(meta.number));
-        let handles = (0..tables).map(|number| LazyTable::new(meta(number), Arc::clone(&shelf))).collect();
+        let table_cache =
+            TableCache::bounded("f", Arc::clone(&dead), (Arc::clone(&bound), weigh), |meta, _| Ok(meta.number));
+        let handles = (0..tables).map(|number| LazyTable::new(meta(number), Arc::clone(&table_cache))).collect();
         let picture = Arc::new(Picture(Mutex::new(handles)));
         let holder: Arc<dyn Holder> = Arc::clone(&picture) as _;
-        shelf.held_by(Arc::downgrade(&holder));
+        table_cache.held_by(Arc::downgrade(&holder));
         (picture, bound, dead)
     }
 

@@ -98,7 +98,7 @@ impl Catalog {
         let handle_of = |meta: &Arc<TableMeta>| {
             let moved = replaced.removes.iter().find(|(_, number)| *number == meta.number);
             let handle = moved.and_then(|(level, number)| view.levels.get(*level, *number).cloned());
-            handle.unwrap_or_else(|| TableHandle::new(meta.clone(), family.shelf().clone()))
+            handle.unwrap_or_else(|| TableHandle::new(meta.clone(), family.table_cache().clone()))
         };
         let adds: Vec<_> = replaced.adds.iter().map(|(level, meta)| (*level, handle_of(meta))).collect();
         let levels = view.levels.apply(&replaced.removes, &adds)?;
@@ -116,12 +116,14 @@ impl Catalog {
     }
 
     fn remove_unnamed(&self, replaced: &Replaced<'_>) {
-        let shelf = replaced.family.shelf().values();
+        let blob_files = replaced.family.table_cache().values();
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
                 let _ = self.context().env.fs.remove(&self.context().path(StoreFileName::Table(meta.number)));
                 // Files that other tables name existed before this edit.
-                let is_new = |values: &&BlobRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
+                let is_new = |values: &&BlobRef| {
+                    blob_files.is_some_and(|blob_files| blob_files.find(&values.file.uid).is_none())
+                };
                 for values in meta.values.iter().filter(is_new) {
                     let _ =
                         self.context().env.fs.remove(&self.context().path(StoreFileName::Values(values.file.number)));

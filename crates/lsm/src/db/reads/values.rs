@@ -40,7 +40,7 @@ fn with_room<R>(f: impl FnOnce(&mut BlobBuffer) -> R) -> R {
     out
 }
 
-pub(in crate::db) fn shelf_of(view: &View) -> Result<Arc<BlobFiles>> {
+pub(in crate::db) fn blob_files_of(view: &View) -> Result<Arc<BlobFiles>> {
     view.values.clone().ok_or_else(|| Error::structural("a family without value files"))
 }
 
@@ -77,9 +77,9 @@ impl Reads {
         how: Fetch,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<()> {
-        let shelf = shelf_of(view)?;
+        let blob_files = blob_files_of(view)?;
         with_room(|room| {
-            let read = shelf.fetch(record, how, room);
+            let read = blob_files.fetch(record, how, room);
             read.map_err(|error| unread_value(&self.notifier, family, record, error))?;
             visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
             Ok(())
@@ -107,9 +107,9 @@ pub(super) fn show_cached(
     by_value: bool,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> bool {
-    let Some(shelf) = &view.values else { return false };
+    let Some(blob_files) = &view.values else { return false };
     with_room(|room| {
-        let is_there = shelf.finds(record, by_value, room);
+        let is_there = blob_files.finds(record, by_value, room);
         if is_there {
             visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
         }
@@ -126,6 +126,6 @@ pub(super) fn read_value(
     by_value: bool,
     room: &mut BlobBuffer,
 ) -> Result<()> {
-    let read = shelf_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
+    let read = blob_files_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
     read.map_err(|error| unread_value(notifier, family, record, error))
 }

@@ -16,12 +16,12 @@ use crate::sst::block::block::Block;
 
 impl Table {
     /// Returns true if any of its blocks is in the cache.
-    pub fn is_warm(&self) -> bool {
+    pub fn has_cached_blocks(&self) -> bool {
         (0..self.slots.count()).any(|number| self.slots.slot(number).load().is_some())
     }
 
     /// Returns true if the block of a key is in the cache. Reads nothing from the file.
-    pub fn is_warm_at(&self, key: &[u8]) -> bool {
+    pub fn is_cached_at(&self, key: &[u8]) -> bool {
         self.table_index.partition_in_memory_for(key, &self.records.order).is_some_and(|part| {
             let number = part.index.find(key, &self.records.order);
             number < part.index.end() && self.slots.slot(number).load().is_some()
@@ -45,7 +45,7 @@ impl Table {
 
     /// Loads blocks, as returned by `blocks_where`, into the cache, as long as it has free room and `goes_on` returns
     /// true.
-    pub fn warm(&self, blocks: &[usize], goes_on: &dyn Fn() -> bool) {
+    pub fn prepopulate(&self, blocks: &[usize], goes_on: &dyn Fn() -> bool) {
         for number in blocks.iter().copied().filter(|number| *number < self.blocks()) {
             if self.slots.slot(number).load().is_some() {
                 continue; // a reader was first

@@ -37,10 +37,10 @@ fn blocks_are_chosen_by_where_their_keys_end() {
         for (from, to) in [(0, 3), (12, 17), (39, 40)] {
             assert_eq!(chosen(from, to), (from as usize..to as usize).collect::<Vec<_>>());
         }
-        assert!(!table.is_warm() && !(0..40).any(|n| table.is_warm_at(&numbered(n))));
+        assert!(!table.has_cached_blocks() && !(0..40).any(|n| table.is_cached_at(&numbered(n))));
         assert!(got(&table, &numbered(17), MAX_SEQNO).unwrap().is_some());
-        assert!(table.is_warm() && (0..40).all(|n| table.is_warm_at(&numbered(n)) == (n == 17)));
-        assert!(!table.is_warm_at(&numbered(100)), "behind the last block");
+        assert!(table.has_cached_blocks() && (0..40).all(|n| table.is_cached_at(&numbered(n)) == (n == 17)));
+        assert!(!table.is_cached_at(&numbered(100)), "behind the last block");
     }
 }
 
@@ -48,8 +48,8 @@ fn blocks_are_chosen_by_where_their_keys_end() {
 fn what_was_warmed_is_not_read_again() {
     let cache = Arc::new(Cache::new(1 << 20));
     let (table, _) = table(100, &cache, None);
-    table.warm(&[3, 50, 99], &|| true);
-    table.warm(&[50, 51], &|| true);
+    table.prepopulate(&[3, 50, 99], &|| true);
+    table.prepopulate(&[50, 51], &|| true);
     let metrics = cache.metrics();
     assert_eq!((metrics.warmed, metrics.blocks, metrics.loads), (4, 4, 0));
     for n in [3, 50, 51, 99] {
@@ -58,7 +58,7 @@ fn what_was_warmed_is_not_read_again() {
     assert_eq!(cache.metrics().loads, 0);
     got(&table, &numbered(52), MAX_SEQNO).unwrap();
     assert_eq!((cache.metrics().loads, cache.metrics().blocks), (1, 5));
-    table.warm(&[4, 5, 6], &|| false);
+    table.prepopulate(&[4, 5, 6], &|| false);
     assert_eq!(cache.metrics().warmed, 4, "whoever warms is told to stop");
     drop(table);
     assert_eq!(cache.metrics().blocks, 0);
@@ -72,15 +72,15 @@ fn what_is_warmed_takes_no_blocks_place() {
         (0..10).for_each(|n| drop(got(&first, &numbered(n), MAX_SEQNO).unwrap()));
         let before = cache.metrics();
         let (second, _) = table(100, &cache, None);
-        second.warm(&all(&second), &|| true);
+        second.prepopulate(&all(&second), &|| true);
         let after = cache.metrics();
         assert!(after.evictions == before.evictions && after.used_bytes <= budget as u64, "{after:?}");
         assert_eq!(after.blocks, before.blocks + after.warmed);
-        assert!((0..10).filter(|n| first.is_warm_at(&numbered(*n))).count() as u64 == before.blocks);
+        assert!((0..10).filter(|n| first.is_cached_at(&numbered(*n))).count() as u64 == before.blocks);
         assert_eq!(after.warmed > 0, budget > 15_000);
         // Memory of closed tables counts as free.
         drop(first);
-        second.warm(&all(&second), &|| true);
+        second.prepopulate(&all(&second), &|| true);
         let then = cache.metrics();
         assert!(then.evictions == before.evictions && then.used_bytes <= budget as u64, "{then:?}");
         assert_eq!((then.blocks, then.warmed > after.warmed), (then.warmed, budget > 15_000));
@@ -93,10 +93,10 @@ fn what_does_not_pass_is_left_to_readers() {
     let (table, file) = table(20, &cache, None);
     let at = table.offset_of(7) as usize + 100;
     file.0.write().unwrap()[at] ^= 1;
-    table.warm(&all(&table), &|| true);
-    assert!((0..20).all(|n| table.is_warm_at(&numbered(n)) == (n != 7)));
+    table.prepopulate(&all(&table), &|| true);
+    assert!((0..20).all(|n| table.is_cached_at(&numbered(n)) == (n != 7)));
     assert_eq!(got(&table, &numbered(7), MAX_SEQNO).unwrap().unwrap().value, [7; 900], "corrected");
-    assert!(table.is_warm_at(&numbered(7)));
+    assert!(table.is_cached_at(&numbered(7)));
 }
 
 /// Reads that check blocks when they are loaded rely on cached blocks being checked.
@@ -106,7 +106,7 @@ fn a_block_of_a_record_that_is_not_what_its_companion_says_is_left_to_readers() 
     records[5].value[7..20].fill(0x77);
     let table = spoilt(&records, &WriterSettings { block_bytes: 1000, ..settings() }).table;
     assert_eq!(table.index().find(&numbered(5), &Order::bytewise()), 0);
-    table.warm(&all(&table), &|| true);
+    table.prepopulate(&all(&table), &|| true);
     let warm: Vec<bool> = all(&table).into_iter().map(|n| table.slots.slot(n).load().is_some()).collect();
     assert!(warm.len() > 3 && !warm[0] && warm[1..].iter().all(|warm| *warm), "{warm:?}");
 }

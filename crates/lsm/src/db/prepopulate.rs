@@ -20,22 +20,24 @@ pub(super) type Input = (usize, Arc<TableHandle>);
 
 /// Blocks to load into the cache, by table.
 #[derive(Default)]
-pub(super) struct Warmth(Vec<(Arc<TableHandle>, Vec<usize>)>);
+pub(super) struct Prepopulation(Vec<(Arc<TableHandle>, Vec<usize>)>);
 
-impl Warmth {
+impl Prepopulation {
     /// Selects the blocks of the tables with these numbers whose keys were cached in `before`, the input tables with
     /// their levels.
-    pub(super) fn noted(family: &Family, (level, numbers): (usize, &[u64]), before: &[Input]) -> Warmth {
-        let warm = |table: &&TableHandle| table.opened().is_some_and(|table| table.is_warm());
+    pub(super) fn of_inputs(family: &Family, (level, numbers): (usize, &[u64]), before: &[Input]) -> Prepopulation {
+        let is_cached = |table: &&TableHandle| table.opened().is_some_and(|table| table.has_cached_blocks());
         let mut rows: Vec<TableRun<'_>> = Vec::new();
-        for (level, table) in before.iter().map(|(level, table)| (*level, &**table)).filter(|(_, table)| warm(table)) {
+        for (level, table) in
+            before.iter().map(|(level, table)| (*level, &**table)).filter(|(_, table)| is_cached(table))
+        {
             match rows.last_mut().filter(|row| row.level == level && level > 0) {
                 Some(row) => row.tables.push(table),
                 None => rows.push(TableRun { level, tables: vec![table] }),
             }
         }
         if rows.is_empty() {
-            return Warmth::default();
+            return Prepopulation::default();
         }
         let order = family.order();
         rows.iter_mut()
@@ -43,10 +45,10 @@ impl Warmth {
         let levels = family.view().levels.clone();
         let after = numbers.iter().filter_map(|number| levels.get(level, *number));
         let of = |table: &Arc<TableHandle>| {
-            let wanted = &mut |key: &[u8]| rows.iter().any(|row| row.is_warm_at(key, order));
+            let wanted = &mut |key: &[u8]| rows.iter().any(|row| row.is_cached_at(key, order));
             Some((table.clone(), table.table().ok()?.blocks_where(wanted).ok()?))
         };
-        Warmth(after.filter_map(of).collect())
+        Prepopulation(after.filter_map(of).collect())
     }
 
     /// Loads the blocks into the cache while it has space. Stops when the store closes, or when writers are throttled
@@ -55,7 +57,7 @@ impl Warmth {
         let goes_on = || !lanes.is_stopping() && lanes.stall() == Stall::Go;
         for (table, blocks) in self.0 {
             if let Some(table) = table.opened() {
-                table.warm(&blocks, &goes_on);
+                table.prepopulate(&blocks, &goes_on);
             }
         }
     }
@@ -68,9 +70,9 @@ struct TableRun<'a> {
 }
 
 impl TableRun<'_> {
-    fn is_warm_at(&self, key: &[u8], order: &Order) -> bool {
+    fn is_cached_at(&self, key: &[u8], order: &Order) -> bool {
         let at = self.tables.partition_point(|table| order.compare(&table.meta().largest, key).is_lt());
         let table = self.tables.get(at).filter(|table| order.compare(&table.meta().smallest, key).is_le());
-        table.and_then(|table| table.opened()).is_some_and(|table| table.is_warm_at(key))
+        table.and_then(|table| table.opened()).is_some_and(|table| table.is_cached_at(key))
     }
 }
