@@ -6,7 +6,7 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, Protection};
-use waxseal_meta::mend::mended;
+use waxseal_meta::rebuild_companions::rebuilt_companions;
 use waxseal_meta::{Seal, Sealer};
 
 use crate::slice::Slice;
@@ -63,7 +63,7 @@ impl Sealed {
 /// Returns the seal of a record whose metadata is damaged, after correcting it if possible.
 #[cold]
 fn whole(record: &Record<'_>, protector: &Sealer) -> Result<Option<Seal>> {
-    match mended(protector, record) {
+    match rebuilt_companions(protector, record) {
         Some(mended) => Sealer::seal_of(&Record { companion: &mended.companions, ..*record }),
         None => Sealer::seal_of(record),
     }

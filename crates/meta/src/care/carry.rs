@@ -6,14 +6,14 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Check, Companions};
 
-use crate::mend::mended;
+use crate::rebuild_companions::rebuilt_companions;
 use crate::seal::Seal;
 use crate::stamp::Stamp;
 use crate::stamped::told;
 
 /// Returns the ledger term of a record, from its original seal even if that is damaged now.
 pub(super) fn term(protector: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
-    match (check == Check::CompanionDamaged).then(|| mended(protector, record)).flatten() {
+    match (check == Check::CompanionDamaged).then(|| rebuilt_companions(protector, record)).flatten() {
         Some(mended) => protector.term(&Record { companion: &mended.companions, ..*record }),
         None => protector.term(record),
     }
@@ -37,7 +37,7 @@ pub(super) fn carried(
     is_untold: bool,
 ) -> Result<CarriedCompanions> {
     let (companions, left_out) = match check {
-        Check::CompanionDamaged => match mended(protector, record) {
+        Check::CompanionDamaged => match rebuilt_companions(protector, record) {
             Some(mended) => (mended.companions, mended.left_out),
             None => return Ok(CarriedCompanions { companions: None, left_out: vec!["what stands"] }),
         },

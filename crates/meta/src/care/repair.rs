@@ -131,13 +131,13 @@ pub(super) fn repair_table(
     let mut told = report.damage.split_off(found);
     told.retain(|finding| finding.outcome != Outcome::Unread);
     (report.lost, report.unread) = (lost, unread);
-    match Mending::begin(db, table, options, told) {
+    match TableRepair::begin(db, table, options, told) {
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(family.name())) });
             Ok(Ended::PutOff)
         }
-        mending => mending?.finish(held, report),
+        table_repair => table_repair?.finish(held, report),
     }
 }
 
@@ -161,7 +161,7 @@ fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
 }
 
 /// The repair of one damaged table.
-struct Mending<'a, 'o> {
+struct TableRepair<'a, 'o> {
     db: &'a Db,
     protector: &'a dyn Companions,
     table: &'a TableRef,
@@ -201,15 +201,15 @@ struct Mending<'a, 'o> {
     room: BlobBuffer,
 }
 
-impl<'a, 'o> Mending<'a, 'o> {
+impl<'a, 'o> TableRepair<'a, 'o> {
     /// Reads the readable parts of a table.
     fn begin(
         db: &'a Db,
         table: &'a TableRef,
         options: &'a RepairOptions<'o>,
         told: Vec<Finding>,
-    ) -> Result<Mending<'a, 'o>> {
-        let mut mending = Mending {
+    ) -> Result<TableRepair<'a, 'o>> {
+        let mut table_repair = TableRepair {
             db,
             protector: db.companions(),
             table,
@@ -233,19 +233,19 @@ impl<'a, 'o> Mending<'a, 'o> {
             pointed: BTreeMap::new(),
             room: BlobBuffer::default(),
         };
-        mending.walk(&told)?;
+        table_repair.walk(&told)?;
         // The remaining findings are fixed by rewriting the table: a filter, properties, or a checksum mismatch of an
         // intact block.
-        let mut met: HashSet<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
-        met.extend(mending.findings.iter().map(|finding| finding.offset));
+        let mut met: HashSet<u64> = table_repair.gaps().iter().map(|gap| gap.offset).collect();
+        met.extend(table_repair.findings.iter().map(|finding| finding.offset));
         for mut finding in told.into_iter().filter(|finding| !met.contains(&finding.offset)) {
-            if !mending.stays(&finding) {
+            if !table_repair.stays(&finding) {
                 finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                 finding.outcome = Outcome::Repaired(Rung::Rebuild);
             }
-            mending.findings.push(finding);
+            table_repair.findings.push(finding);
         }
-        Ok(mending)
+        Ok(table_repair)
     }
 
     /// Returns true if the table's ledger has sums that match its companions.

@@ -20,7 +20,7 @@ use waxseal_lsm::sst::{Cache, ExaminedItem, Table};
 use super::super::options::Candidate;
 use super::super::report::is_unread;
 use super::super::spans::Spans;
-use super::Mending;
+use super::TableRepair;
 use crate::annotations::Annotations;
 use crate::protector::Sealer;
 use crate::seal::Seal;
@@ -41,7 +41,7 @@ fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
     Some(attributes.map_or(seal, |attributes| seal.with(attributes)))
 }
 
-impl Mending<'_, '_> {
+impl TableRepair<'_, '_> {
     /// Returns the result of a read. Damaged or missing files and directories give `None`; other failures are also kept
     /// in `unread`.
     pub(super) fn as_read<T>(&mut self, read: Result<T>) -> Option<T> {

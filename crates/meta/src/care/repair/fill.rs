@@ -20,7 +20,7 @@ use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::BlobBuffer;
 
 use super::super::plan::{self, KeyPosition, TablePiece};
-use super::Mending;
+use super::TableRepair;
 
 /// Returns true if two records at one position have the same value, wherever it is stored.
 fn say_the_same(a: &OwnedRecord, b: &OwnedRecord) -> bool {
@@ -39,7 +39,7 @@ struct Had {
     leaves: Option<Uid>,
 }
 
-impl Mending<'_, '_> {
+impl TableRepair<'_, '_> {
     /// Inserts records into the gaps: all of them if together they are exactly what the ledger lacks, else those that a
     /// seal in the block confirms. A gap whose known entries are all restored remains a gap until the ledger balances,
     /// because it may have held other records. None are inserted if that would exceed the ledger, since some had left

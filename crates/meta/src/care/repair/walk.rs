@@ -20,8 +20,8 @@ use waxseal_lsm::sst::{ExaminedItem, Table};
 
 use super::super::plan::{self, TablePiece};
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
-use super::{Mending, fence_over};
-use crate::mend::mended;
+use super::{TableRepair, fence_over};
+use crate::rebuild_companions::rebuilt_companions;
 
 /// The table is walked at most this often, until two walks agree.
 const WALKS: usize = 4;
@@ -91,7 +91,7 @@ impl TableWalk {
     }
 }
 
-impl Mending<'_, '_> {
+impl TableRepair<'_, '_> {
     /// Reads the readable part of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
         let mut walks: Vec<TableWalk> = Vec::new();
@@ -207,7 +207,7 @@ impl Mending<'_, '_> {
         }
         self.with_more += u64::from(!companion::is_bare(record.companion));
         if check == Check::CompanionDamaged
-            && let Some(mended) = mended(self.protector, record)
+            && let Some(mended) = rebuilt_companions(self.protector, record)
         {
             owned.companion = mended.companions;
             let family = self.table.family().name();

@@ -16,7 +16,7 @@ use crate::protector::seal_of;
 
 /// Rebuilt companions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mended {
+pub struct RebuiltCompanions {
     /// The record's new companions.
     pub companions: Vec<u8>,
     /// True if the seal word was damaged; it has been recomputed.
@@ -27,7 +27,7 @@ pub struct Mended {
 
 /// Rebuilds the companions of an intact record. Returns `None` if the record has no seal, or if its provider rejects an
 /// entry that the seal covers.
-pub fn mended(protector: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
+pub fn rebuilt_companions(protector: &dyn Companions, record: &Record<'_>) -> Option<RebuiltCompanions> {
     let key_hash = hash(record.key);
     let beside = Annotations::read(record.companion).ok()?;
     let (at, word) = beside.seal?;
@@ -39,7 +39,7 @@ pub fn mended(protector: &dyn Companions, record: &Record<'_>) -> Option<Mended>
     };
     let seal_was_hit = word != right;
     if is_right(&companions) {
-        return Some(Mended { companions, seal_was_hit, left_out: Vec::new() });
+        return Some(RebuiltCompanions { companions, seal_was_hit, left_out: Vec::new() });
     }
     let beside = Annotations::read(&companions).ok()?;
     let entries: Vec<Annotation<'_>> = beside.entries().collect::<Result<_, _>>().ok()?;
@@ -70,7 +70,7 @@ pub fn mended(protector: &dyn Companions, record: &Record<'_>) -> Option<Mended>
     }
     let list = list(&|entry| entry.sealed || stay.contains(&entry.provider));
     let companions = beside.with_parts(&companions, &list, &|part| is_word(part) || kept.contains(part));
-    is_right(&companions).then_some(Mended { companions, seal_was_hit, left_out })
+    is_right(&companions).then_some(RebuiltCompanions { companions, seal_was_hit, left_out })
 }
 
 /// Returns a short name of a companion kind.
@@ -133,7 +133,7 @@ mod tests {
             }
             let check = protector.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
             if check == Check::CompanionDamaged {
-                let mended = mended(&protector, &record(&hit, seqno)).unwrap();
+                let mended = rebuilt_companions(&protector, &record(&hit, seqno)).unwrap();
                 let beside = Annotations::read(&mended.companions).unwrap();
                 let left: Vec<u16> = beside.entries().map(|entry| entry.unwrap().provider).collect();
                 prop_assert!(left.starts_with(&[7, 8]));
@@ -152,7 +152,7 @@ mod tests {
             let protector = Sealer::new();
             let with_seal = [&seal_bytes(7)[..], &companions].concat();
             for companions in [&companions, &with_seal] {
-                let _ = mended(&protector, &record(companions, seqno));
+                let _ = rebuilt_companions(&protector, &record(companions, seqno));
             }
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(protector.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::Validated);
         *later.last_mut().unwrap() ^= 1;
         assert_eq!(protector.verify(&record(&later, 5), hash(KEY), Protection::Complete), Check::CompanionDamaged);
-        let mended = mended(&protector, &record(&later, 5)).unwrap();
+        let mended = rebuilt_companions(&protector, &record(&later, 5)).unwrap();
         assert_eq!((mended.companions, mended.left_out), (whole, vec!["a part that is not known here"]));
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn each_part_alone() {
         let protector = Sealer::new();
         let whole = sample(5, &[7, 100], true).companions;
-        let after = |hit: &[u8]| mended(&protector, &record(hit, 5)).unwrap();
+        let after = |hit: &[u8]| rebuilt_companions(&protector, &record(hit, 5)).unwrap();
         let mut hit = whole.clone();
         hit[3] ^= 5;
         let seal = after(&hit);
