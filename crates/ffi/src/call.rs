@@ -55,12 +55,12 @@ pub(crate) fn value_of<T>(otherwise: T, call: impl FnOnce() -> Result<T>) -> T {
 
 #[cold]
 fn panicked(panic: Box<dyn Any + Send>) -> Failure {
-    let said = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+    let answer_given = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,
         (_, Some(text)) => text.as_str(),
         _ => "no reason given",
     };
-    let failure = unwound().unwrap_or_else(|| Failure::internal(format!("a call panicked: {said}")));
+    let failure = unwound().unwrap_or_else(|| Failure::internal(format!("a call panicked: {answer_given}")));
     // The panic's payload may panic again when it is dropped.
     let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
     failure

@@ -53,9 +53,9 @@ impl Drop for Context {
 pub(crate) fn ask(caller: &Caller, name: &str, function: impl FnOnce(*mut *mut waxseal_error_t) -> i32) -> Result<i32> {
     let mut reason: *mut waxseal_error_t = std::ptr::null_mut();
     let status = caller.calls(|| function(&mut reason));
-    let said = taken_message(reason);
+    let answer_given = taken_message(reason);
     if status >= 0 {
         return Ok(status);
     }
-    Err(failed(name, said.unwrap_or_else(|| format!("it answered {status} and no reason"))))
+    Err(failed(name, answer_given.unwrap_or_else(|| format!("it answered {status} and no reason"))))
 }

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn waxseal_verify(
     let (report, error) = unsafe { (out(report), out(error)) };
     answer(error, || {
         look(db, options, Pass::Verify, report, |db, care, caller| {
-            let mut progress = |progress| care.tell(caller, progress);
+            let mut progress = |progress| care.notify(caller, progress);
             db.verify(VerifyOptions { families: care.families.clone(), progress: Some(&mut progress) })
         })
     })
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn waxseal_verify_closed(
     let (path, report, error) = unsafe { (lent(path, path_len), out(report), out(error)) };
     answer(error, || {
         closed(Db::builder(path.path()?), store_options, options, Pass::Verify, report, |builder, care, caller| {
-            let mut progress = |progress| care.tell(caller, progress);
+            let mut progress = |progress| care.notify(caller, progress);
             builder.verify_closed(VerifyOptions { families: care.families.clone(), progress: Some(&mut progress) })
         })
     })
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn waxseal_scrub(
         look(db, options, Pass::Scrub, report, |db, care, caller| {
             let helpers = Helpers::of(care, caller);
             let repair = (care.repair == Some(true)).then(|| helpers.options(care, None));
-            let mut progress = |progress| care.tell(caller, progress);
+            let mut progress = |progress| care.notify(caller, progress);
             db.scrub(ScrubOptions {
                 bytes_per_second: care.bytes_per_second,
                 resume: care.resume,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn waxseal_repair(
     answer(error, || {
         look(db.cast_const(), options, Pass::Repair, report, |db, care, caller| {
             let helpers = Helpers::of(care, caller);
-            let mut progress = |progress| care.tell(caller, progress);
+            let mut progress = |progress| care.notify(caller, progress);
             db.repair(helpers.options(care, Some(&mut progress)))
         })
     })
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn waxseal_salvage(
     answer(error, || {
         let to = to.path()?;
         closed(Db::builder(from.path()?), store_options, options, Pass::Salvage, report, |builder, care, caller| {
-            let mut progress = |progress| care.tell(caller, progress);
+            let mut progress = |progress| care.notify(caller, progress);
             let accept_loss = care.accept_loss.unwrap_or(false);
             let stores = care.stores.clone().unwrap_or_default();
             builder.salvage(&to, SalvageOptions { accept_loss, stores, progress: Some(&mut progress) })

@@ -115,7 +115,7 @@ impl Care {
     }
 
     /// Reports progress to the caller; returns `Break` to end the pass.
-    pub(crate) fn tell(&self, caller: &Caller, progress: Progress) -> ControlFlow<()> {
+    pub(crate) fn notify(&self, caller: &Caller, progress: Progress) -> ControlFlow<()> {
         // The interrupt function runs now, before the progress callback: a signal that arrived meanwhile is handled
         // here, not in that callback.
         let asked = if self.progress.is_some() { interrupt::ask() } else { interrupt::check() };

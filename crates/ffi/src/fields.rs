@@ -26,9 +26,10 @@ pub const WAXSEAL_FIELD_SPAN: i32 = 8;
 /// A token range: keyspace in `bytes`, comma-separated replicas in `more`; first and last token, records, bytes and sum
 /// in `numbers`.
 pub const WAXSEAL_FIELD_TOKENS: i32 = 9;
-/// The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred values=new`); in `numbers` a
-/// `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and after how many microseconds events may be dropped,
-/// or `WAXSEAL_FOREVER`. Options that this version cannot read are `WAXSEAL_FIELD_BYTES`.
+/// The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred
+/// values=new`); in `numbers` a `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and
+/// after how many microseconds events may be dropped, or `WAXSEAL_FOREVER`. Options that this version cannot read are
+/// `WAXSEAL_FIELD_BYTES`.
 pub const WAXSEAL_FIELD_OPTIONS: i32 = 10;
 
 /// The length of a field's array of numbers.
@@ -51,37 +52,37 @@ pub(crate) fn flat(payload: &Payload) -> Vec<Flat> {
 }
 
 fn of(field: &Field) -> Flat {
-    let (name, said) = said(field);
-    let Said { kind, bytes, more, numbers } = said;
+    let (name, value_of) = value_of(field);
+    let FieldValue { kind, bytes, more, numbers } = value_of;
     Flat { number: field.number(), name, kind, bytes, more, numbers }
 }
 
-struct Said {
+struct FieldValue {
     kind: i32,
     bytes: Vec<u8>,
     more: Vec<u8>,
     numbers: [u64; WAXSEAL_FIELD_NUMBERS],
 }
 
-impl Said {
-    fn new(kind: i32, bytes: &[u8], more: &[u8], given: &[u64]) -> Said {
+impl FieldValue {
+    fn new(kind: i32, bytes: &[u8], more: &[u8], given: &[u64]) -> FieldValue {
         let mut numbers = [0; WAXSEAL_FIELD_NUMBERS];
         numbers.iter_mut().zip(given).for_each(|(number, given)| *number = *given);
-        Said { kind, bytes: bytes.to_vec(), more: more.to_vec(), numbers }
+        FieldValue { kind, bytes: bytes.to_vec(), more: more.to_vec(), numbers }
     }
 }
 
 /// Returns the name of a field and its value.
-fn said(field: &Field) -> (String, Said) {
-    let number = |number: &u64| Said::new(WAXSEAL_FIELD_NUMBER, &[], &[], &[*number]);
-    let text = |text: &str| Said::new(WAXSEAL_FIELD_TEXT, text.as_bytes(), &[], &[]);
-    let bytes = |bytes: &[u8]| Said::new(WAXSEAL_FIELD_BYTES, bytes, &[], &[]);
-    let (name, said) = match field {
+fn value_of(field: &Field) -> (String, FieldValue) {
+    let number = |number: &u64| FieldValue::new(WAXSEAL_FIELD_NUMBER, &[], &[], &[*number]);
+    let text = |text: &str| FieldValue::new(WAXSEAL_FIELD_TEXT, text.as_bytes(), &[], &[]);
+    let bytes = |bytes: &[u8]| FieldValue::new(WAXSEAL_FIELD_BYTES, bytes, &[], &[]);
+    let (name, value_of) = match field {
         Field::Text(it) => ("text", bytes(it)),
         Field::OldName(it) => ("old_name", text(it)),
         Field::NewName(it) => ("new_name", text(it)),
         Field::Setting((name, value)) => {
-            ("setting", Said::new(WAXSEAL_FIELD_SETTING, name.as_bytes(), value.as_bytes(), &[]))
+            ("setting", FieldValue::new(WAXSEAL_FIELD_SETTING, name.as_bytes(), value.as_bytes(), &[]))
         }
         Field::Column(it) => ("column", text(it)),
         Field::ColumnType(it) => ("column_type", text(it)),
@@ -103,7 +104,7 @@ fn said(field: &Field) -> (String, Said) {
         Field::Input(it) => ("input", of_file(it)),
         Field::Output(it) => ("output", of_file(it)),
         Field::Nanos(it) => ("nanos", number(it)),
-        Field::LogRange((first, last)) => ("log", Said::new(WAXSEAL_FIELD_SPAN, &[], &[], &[*first, *last])),
+        Field::LogRange((first, last)) => ("log", FieldValue::new(WAXSEAL_FIELD_SPAN, &[], &[], &[*first, *last])),
         Field::Verdict(it) => ("verdict", text(it)),
         Field::Method(it) => ("method", text(it)),
         Field::BitsFixed(it) => ("bits_fixed", number(it)),
@@ -118,30 +119,32 @@ fn said(field: &Field) -> (String, Said) {
         Field::OldKept(it) => ("old_kept", number(it)),
         Field::Other(of, it) => return (format!("field_{of}"), bytes(it)),
     };
-    (name.to_owned(), said)
+    (name.to_owned(), value_of)
 }
 
-fn of_image(image: &Image) -> Said {
+fn of_image(image: &Image) -> FieldValue {
     match image {
-        Image::Absent => Said::new(WAXSEAL_FIELD_ABSENT, &[], &[], &[]),
-        Image::Value(value) => Said::new(WAXSEAL_FIELD_VALUE, value, &[], &[]),
-        Image::Seal(seal) => Said::new(WAXSEAL_FIELD_SEAL, &seal.to_bytes(), &[], &[seal.number()]),
+        Image::Absent => FieldValue::new(WAXSEAL_FIELD_ABSENT, &[], &[], &[]),
+        Image::Value(value) => FieldValue::new(WAXSEAL_FIELD_VALUE, value, &[], &[]),
+        Image::Seal(seal) => FieldValue::new(WAXSEAL_FIELD_SEAL, &seal.to_bytes(), &[], &[seal.number()]),
     }
 }
 
-fn of_options(kept: &[u8]) -> Said {
-    let Ok(options) = RegisterOptions::decode(kept) else { return Said::new(WAXSEAL_FIELD_BYTES, kept, &[], &[]) };
+fn of_options(kept: &[u8]) -> FieldValue {
+    let Ok(options) = RegisterOptions::decode(kept) else {
+        return FieldValue::new(WAXSEAL_FIELD_BYTES, kept, &[], &[]);
+    };
     let RegisterOptions { scope, mode, values, retention, history } = options;
     let numbers = [scope as u64, mode as u64, values as u64, history.into(), forever(retention)];
-    Said::new(WAXSEAL_FIELD_OPTIONS, kept, options.to_string().as_bytes(), &numbers)
+    FieldValue::new(WAXSEAL_FIELD_OPTIONS, kept, options.to_string().as_bytes(), &numbers)
 }
 
-fn of_file(file: &FileRef) -> Said {
-    Said::new(WAXSEAL_FIELD_FILE, &file.uid.0, &[], &[file.digest, file.records])
+fn of_file(file: &FileRef) -> FieldValue {
+    FieldValue::new(WAXSEAL_FIELD_FILE, &file.uid.0, &[], &[file.digest, file.records])
 }
 
-fn of_tokens(range: &TokenRange) -> Said {
+fn of_tokens(range: &TokenRange) -> FieldValue {
     let TokenRange { keyspace, start, end, replicas, records, bytes, sum } = range;
     let numbers = [*start, *end, *records, *bytes, *sum];
-    Said::new(WAXSEAL_FIELD_TOKENS, keyspace.as_bytes(), replicas.join(",").as_bytes(), &numbers)
+    FieldValue::new(WAXSEAL_FIELD_TOKENS, keyspace.as_bytes(), replicas.join(",").as_bytes(), &numbers)
 }

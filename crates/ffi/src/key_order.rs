@@ -91,12 +91,12 @@ impl Comparator for GivenOf {
         if self.has_failed.load(Memory::Acquire) {
             return Ordering::Greater;
         }
-        let said = self.ask(a, b);
-        if said == WAXSEAL_COMPARE_FAILED {
+        let answer_given = self.ask(a, b);
+        if answer_given == WAXSEAL_COMPARE_FAILED {
             self.fail();
             return Ordering::Greater;
         }
-        said.cmp(&0)
+        answer_given.cmp(&0)
     }
 
     fn equal_means_same_bytes(&self) -> bool {
@@ -112,12 +112,12 @@ impl GivenOf {
         let mut attempts = (0..MOST_ATTEMPTS).map(|_| {
             // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
             let call = || unsafe { function(context.get(), a.as_ptr(), a.len(), b.as_ptr(), b.len()) };
-            let said = self.caller.calls(call);
-            (!AGAIN.replace(false)).then_some(said)
+            let answer_given = self.caller.calls(call);
+            (!AGAIN.replace(false)).then_some(answer_given)
         });
-        let said = attempts.find_map(|said| said).unwrap_or(WAXSEAL_COMPARE_FAILED);
+        let answer_given = attempts.find_map(|answer_given| answer_given).unwrap_or(WAXSEAL_COMPARE_FAILED);
         AGAIN.set(outer);
-        said
+        answer_given
     }
 
     /// Records the failure before the wrong answer is returned: every call that the answer affects finds the record.

@@ -127,10 +127,10 @@ impl Listener for HearingOf {
     fn on_event(&self, event: &Event) {
         let Hearing { function: Some(function), context } = &*self.hearing else { return };
         let words = words(event);
-        let told = told(event, &words);
+        let engine_event = engine_event(event, &words);
         // SAFETY: the header states the function's arguments and their lifetime; the caller supplied the context with
         // the function.
-        self.caller.calls(|| unsafe { function(context.get(), &told) })
+        self.caller.calls(|| unsafe { function(context.get(), &engine_event) })
     }
 }
 
@@ -147,7 +147,7 @@ fn words(event: &Event) -> String {
 }
 
 /// Converts an event for C; the result borrows from both arguments.
-fn told(event: &Event, words: &str) -> waxseal_engine_event_t {
+fn engine_event(event: &Event, words: &str) -> waxseal_engine_event_t {
     let text = |text: &str| waxseal_slice_t::of(text.as_bytes());
     let new = |kind| waxseal_engine_event_t { message: text(words), ..waxseal_engine_event_t::new(kind) };
     match event {

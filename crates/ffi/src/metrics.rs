@@ -120,8 +120,8 @@ fn json(numbers: &[(String, u64)]) -> String {
 /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
 /// `WAXSEAL_NOT_FOUND` for an unknown name.
 ///
-/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
-/// need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for
+/// all at once where you need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metric(
     db: *const waxseal_db_t,
@@ -171,8 +171,8 @@ pub unsafe extern "C" fn waxseal_metrics_text(
     let (text, error) = unsafe { (out(text), out(error)) };
     answer(error, || {
         let text = text.needed("text")?;
-        let told = with(db, |db| Ok(db.metrics().to_string()))?;
-        give(text, told.as_bytes())
+        let names_of = with(db, |db| Ok(db.metrics().to_string()))?;
+        give(text, names_of.as_bytes())
     })
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     /// Returns the paths of the numbers in the debug output of a struct; lists are skipped.
-    fn told(text: &str) -> Vec<String> {
+    fn names_of(text: &str) -> Vec<String> {
         let mut within: Vec<String> = Vec::new();
         let mut names = Vec::new();
         for line in text.lines().skip(1) {
@@ -229,18 +229,18 @@ mod tests {
     fn whatever_rust_counts_has_a_name() {
         let fixed = fixed(&Metrics::default());
         let names: Vec<&str> = fixed.iter().map(|(name, _)| *name).collect();
-        let told_of_store = told(&format!("{:#?}", Metrics::default()));
-        assert!(told_of_store.len() > 40 && names.iter().all(|name| told_of_store.iter().any(|told| told == name)));
-        for name in told_of_store {
+        let store_names = names_of(&format!("{:#?}", Metrics::default()));
+        assert!(store_names.len() > 40 && names.iter().all(|name| store_names.iter().any(|names_of| names_of == name)));
+        for name in store_names {
             assert!(names.contains(&name.as_str()), "{name} has no name in C");
         }
         let family = FamilyMetrics { levels: vec![Default::default()], ..FamilyMetrics::default() };
         let mut all = Vec::new();
         of_family(&family, &mut all);
-        let of_level = told(&format!("{:#?}", family.levels[0])).into_iter().filter(|name| name != "level");
+        let of_level = names_of(&format!("{:#?}", family.levels[0])).into_iter().filter(|name| name != "level");
         let of_level = of_level.map(|name| format!("level.0.{name}"));
         let own = FamilyMetrics::default();
-        for name in told(&format!("{own:#?}")).into_iter().chain(of_level) {
+        for name in names_of(&format!("{own:#?}")).into_iter().chain(of_level) {
             assert!(
                 all.iter().any(|(known, _)| *known == format!("family..{name}")),
                 "{name} of a family has no name in C"

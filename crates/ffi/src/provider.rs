@@ -221,14 +221,14 @@ impl MetadataProvider for KeepingOf {
     fn on_build(&self, record: &Record<'_>, entry: Option<&[u8]>, out: &mut Vec<u8>) -> Rebuild {
         let Some(function) = self.keeping.on_build else { return Rebuild::Keep };
         let (record, entry) = (lent_record(record), entry.map(waxseal_slice_t::of));
-        let mut said = WAXSEAL_ENTRY_KEEP;
+        let mut answer_given = WAXSEAL_ENTRY_KEEP;
         let set = self.entry(out, |new, capacity, used| {
             // SAFETY: as above.
-            said = self
+            answer_given = self
                 .calls(|context| unsafe { function(context, &record, pointer(entry.as_ref()), new, capacity, used) });
-            Ok((said == WAXSEAL_ENTRY_SET).then_some(()))
+            Ok((answer_given == WAXSEAL_ENTRY_SET).then_some(()))
         });
-        match (said, set) {
+        match (answer_given, set) {
             (WAXSEAL_ENTRY_SET, Ok(Some(()))) => Rebuild::Set,
             (WAXSEAL_ENTRY_REMOVE, _) => Rebuild::Remove,
             _ => Rebuild::Keep,

@@ -121,7 +121,7 @@ impl Companions for Paper {
         }
         let (faults, end) = (self.shared.clone(), self.shared.clone());
         let pass = Pairing::new(RowForm::Faithful, PairingOutput::Both, Box::new(move |fault| faults.fault(fault)));
-        Ok(Some(Box::new(pass.telling(Box::new(move |tally| lock(&end.tally).merge(tally))))))
+        Ok(Some(Box::new(pass.with_on_end(Box::new(move |tally| lock(&end.tally).merge(tally))))))
     }
 }
 

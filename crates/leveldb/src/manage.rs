@@ -36,7 +36,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     match in_place(&plan, &dir) {
         // The log or the manifest is damaged. Opening with a cut log would lose the undamaged frames behind the damage.
         Err(error) if error.is_corruption() => rebuilt(&plan, &dir),
-        done => told(done?),
+        done => checked(done?),
     }
 }
 
@@ -65,7 +65,7 @@ fn rebuilt(plan: &OpenPlan, dir: &Path) -> Result<(), Failure> {
     exchange(dir, &fresh, &old).map_err(|error| {
         Failure::io(format_args!("{}: putting the salvaged store in place: {error}", dir.display()))
     })?;
-    told(report)
+    checked(report)
 }
 
 /// Replaces the old store with the new one. On a failure the old store stays, and the new one is removed.
@@ -81,7 +81,7 @@ fn exchange(dir: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
 }
 
 /// Returns an error that describes the remaining damage, if any.
-fn told(report: Report) -> Result<(), Failure> {
+fn checked(report: Report) -> Result<(), Failure> {
     let is_mended = |outcome: &Outcome| matches!(outcome, Outcome::Repaired(_));
     let left = report.damage.iter().filter(|finding| !is_mended(&finding.outcome)).count();
     if left == 0 && report.lost == 0 {

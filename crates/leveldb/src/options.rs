@@ -38,7 +38,7 @@ pub(crate) struct Options {
 
 /// The settings of an open: all objects resolved, all numbers clamped to the engine's limits.
 pub(crate) struct OpenPlan {
-    said: Options,
+    given: Options,
     order: Option<Arc<Ordered>>,
     filter_policy: Option<HeldPolicy>,
     cache: Option<Arc<Cache>>,
@@ -66,7 +66,7 @@ impl OpenPlan {
                 None | Some(1 | 2) => Compression::default(), // LZ4: as small as Snappy, faster than Zstandard
                 Some(other) => return Err(Failure::invalid(format_args!("compression {other}"))),
             },
-            said: options.clone(),
+            given: options.clone(),
         })
     }
 
@@ -77,20 +77,20 @@ impl OpenPlan {
 
     /// Size of the memtable, with LevelDB's own limits.
     pub(crate) fn write_buffer_bytes(&self) -> usize {
-        self.said.write_buffer_bytes.map_or(64 * MIB, |bytes| bytes.clamp(64 * KIB, 1024 * MIB))
+        self.given.write_buffer_bytes.map_or(64 * MIB, |bytes| bytes.clamp(64 * KIB, 1024 * MIB))
     }
 
     fn family(&self) -> CfOptions {
         let default = CfOptions::default();
-        let within = |said: Option<i32>, default: usize, least: usize, most: usize| {
-            said.map_or(default, |said| usize::try_from(said).unwrap_or(least).clamp(least, most))
+        let within = |given: Option<i32>, default: usize, least: usize, most: usize| {
+            given.map_or(default, |given| usize::try_from(given).unwrap_or(least).clamp(least, most))
         };
         let table_bytes =
-            self.said.max_file_bytes.map_or(default.table_bytes, |bytes| bytes.clamp(MIB, 1024 * MIB) as u64);
+            self.given.max_file_bytes.map_or(default.table_bytes, |bytes| bytes.clamp(MIB, 1024 * MIB) as u64);
         CfOptions {
             order: self.order.clone().map_or(Order::bytewise(), |order| Order::custom(order as Arc<dyn Comparator>)),
-            block_bytes: self.said.block_bytes.map_or(default.block_bytes, |bytes| bytes.clamp(KIB, MIB)),
-            restart_interval: within(self.said.restart_interval, default.restart_interval, 1, 255),
+            block_bytes: self.given.block_bytes.map_or(default.block_bytes, |bytes| bytes.clamp(KIB, MIB)),
+            restart_interval: within(self.given.restart_interval, default.restart_interval, 1, 255),
             filter_bits: match self.filter_policy {
                 Some(HeldPolicy::Bloom(bits)) => bits,
                 _ => default.filter_bits,
@@ -102,7 +102,7 @@ impl OpenPlan {
             compression: self.compression,
             table_bytes,
             level_base_bytes: default.level_base_bytes.max(table_bytes),
-            verify_scans: if self.said.paranoid_checks { Verify::Always } else { default.verify_scans },
+            verify_scans: if self.given.paranoid_checks { Verify::Always } else { default.verify_scans },
             ..default
         }
     }
@@ -110,10 +110,10 @@ impl OpenPlan {
     /// Returns the builder that opens the store.
     pub(crate) fn builder(&self, dir: &Path) -> Builder {
         let mut builder = Db::builder(dir)
-            .create_if_missing(self.said.create_if_missing)
+            .create_if_missing(self.given.create_if_missing)
             .memtable_bytes(self.write_buffer_bytes())
             .column_family(FAMILY, self.family())
-            .tune(|settings| settings.error_if_exists = self.said.error_if_exists);
+            .tune(|settings| settings.error_if_exists = self.given.error_if_exists);
         if let Some(order) = &self.order {
             builder = builder.comparator(order.clone());
         }
@@ -127,7 +127,7 @@ impl OpenPlan {
     pub(crate) fn look(&self, dir: &Path) -> Result<(), Failure> {
         refuse_other_engines(dir)?;
         let is_missing = matches!(Db::contents(dir)?, Contents::Empty | Contents::Foreign(_));
-        if is_missing && !self.said.create_if_missing {
+        if is_missing && !self.given.create_if_missing {
             let what = format!("{}: does not exist (create_if_missing is false)", dir.display());
             return Err(Failure::invalid(what));
         }
@@ -150,19 +150,19 @@ impl OpenPlan {
             Some(HeldPolicy::Bloom(_)) => "bloom".to_owned(),
             Some(HeldPolicy::Own(own)) => waxseal::FilterPolicy::name(&**own).to_owned(),
         };
-        let said = |word: Option<String>| word.unwrap_or_else(|| "default".to_owned());
+        let given = |word: Option<String>| word.unwrap_or_else(|| "default".to_owned());
         let lines = [
             ("comparator", family.order.name().to_owned()),
             ("filter_policy", filter),
             ("filter_bits", family.filter_bits.to_string()),
-            ("create_if_missing", (self.said.create_if_missing as u8).to_string()),
-            ("error_if_exists", (self.said.error_if_exists as u8).to_string()),
-            ("paranoid_checks", (self.said.paranoid_checks as u8).to_string()),
-            ("env", said((self.said.env != 0).then(|| "given".to_owned()))),
-            ("info_log", said(self.said.has_logger.then(|| "given, not used".to_owned()))),
+            ("create_if_missing", (self.given.create_if_missing as u8).to_string()),
+            ("error_if_exists", (self.given.error_if_exists as u8).to_string()),
+            ("paranoid_checks", (self.given.paranoid_checks as u8).to_string()),
+            ("env", given((self.given.env != 0).then(|| "given".to_owned()))),
+            ("info_log", given(self.given.has_logger.then(|| "given, not used".to_owned()))),
             ("write_buffer_size", self.write_buffer_bytes().to_string()),
-            ("max_open_files", said(self.said.max_open_files.map(|most| format!("{most}, not used")))),
-            ("cache", said(cache.map(|bytes| bytes.to_string()))),
+            ("max_open_files", given(self.given.max_open_files.map(|most| format!("{most}, not used")))),
+            ("cache", given(cache.map(|bytes| bytes.to_string()))),
             ("block_size", family.block_bytes.to_string()),
             ("block_restart_interval", family.restart_interval.to_string()),
             ("max_file_size", family.table_bytes.to_string()),

@@ -151,7 +151,7 @@ pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
 /// Returns the companions for an export of a record whose row is already in the event log, so that no flush there
 /// writes it again. The history flag is removed: the older version is not exported, and no other record may take its
 /// place. A damaged stamp is dropped.
-pub(crate) fn told(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
+pub(crate) fn as_emitted(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(companions.len());
     put_without_stamp(companions, &mut out)?;
     if let Some(content) = Annotations::read(companions)?.stamp

@@ -166,9 +166,9 @@ mod tests {
 
     /// A wall clock with a settable time.
     #[derive(Default)]
-    struct Told(AtomicU64);
+    struct SetClock(AtomicU64);
 
-    impl env::Clock for Told {
+    impl env::Clock for SetClock {
         fn wall_micros(&self) -> u64 {
             self.0.load(Relaxed)
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn readings_follow_the_wall_and_never_go_back() {
-        let wall = Arc::new(Told::default());
+        let wall = Arc::new(SetClock::default());
         let clock = EventClock::new(wall.clone());
         wall.0.store(1000, Relaxed);
         assert_eq!((clock.now(), clock.now()), (Time::from_micros(1000), Time((1000 << 12) + 1)));
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(clock.now(), Time::from_micros(1001));
         assert_eq!((clock.last().micros(), clock.last().count()), (1001, 0));
         // A restart on a machine whose clock is behind.
-        let again = EventClock::starting_after(Arc::new(Told::default()), clock.last()).unwrap();
+        let again = EventClock::starting_after(Arc::new(SetClock::default()), clock.last()).unwrap();
         assert_eq!(again.now(), Time((1001 << 12) + 1));
     }
 
@@ -204,19 +204,19 @@ mod tests {
 
     #[test]
     fn a_broken_wall_clock_leaves_numbers_over() {
-        let wall = Arc::new(Told::default());
+        let wall = Arc::new(SetClock::default());
         wall.0.store(u64::MAX, Relaxed);
         let clock = EventClock::new(wall);
         assert_eq!(clock.now().micros(), LATEST_MICROS);
         assert!(clock.now() < Time(LATEST_START));
         assert!(clock.observe(Time::LAST).is_err());
-        assert!(EventClock::starting_after(Arc::new(Told::default()), Time::LAST).is_err());
+        assert!(EventClock::starting_after(Arc::new(SetClock::default()), Time::LAST).is_err());
         assert_eq!(Time::from_micros(u64::MAX), Time::LAST);
     }
 
     #[test]
     fn a_million_readings_in_one_instant_are_a_million_times() {
-        let clock = EventClock::new(Arc::new(Told::default()));
+        let clock = EventClock::new(Arc::new(SetClock::default()));
         let read = || (0..125_000).map(|_| clock.now()).collect::<Vec<_>>();
         let mut all: Vec<Time> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn readings_go_on_behind_what_was_ordered() {
-        let wall = Arc::new(Told::default());
+        let wall = Arc::new(SetClock::default());
         let clock = EventClock::new(wall.clone());
         let ordered = Arc::new(AtomicU64::new(0));
         clock.follow(ordered.clone());
@@ -252,7 +252,7 @@ mod tests {
             steps in vec(prop_oneof![0..5u64, any::<u64>()], 1..20),
             restarts in vec(any::<bool>(), 20),
         ) {
-            let wall = Arc::new(Told::default());
+            let wall = Arc::new(SetClock::default());
             let mut clock = EventClock::new(wall.clone());
             let mut last = Time::FIRST;
             for (micros, restart) in steps.into_iter().zip(restarts) {

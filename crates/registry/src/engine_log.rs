@@ -185,7 +185,7 @@ pub(crate) fn written_files(payload: &Payload) -> impl Iterator<Item = Uid> {
 }
 
 /// Returns true if a payload reports that this lost range was marked.
-pub(crate) fn tells_of(payload: &Payload, fence: &Fence) -> bool {
+pub(crate) fn concerns(payload: &Payload, fence: &Fence) -> bool {
     span(how(FENCED), fence).fields().iter().all(|field| payload.fields().contains(field))
 }
 

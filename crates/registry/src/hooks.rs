@@ -459,8 +459,8 @@ fn look_at(
 
 /// Returns the log name of an operation. Deletes are deletes; puts are updates, unless the caller marks them as
 /// inserts.
-pub(crate) fn verb_of(kind: Kind, said: Option<StampVerb>) -> StampVerb {
-    match (kind, said) {
+pub(crate) fn verb_of(kind: Kind, given: Option<StampVerb>) -> StampVerb {
+    match (kind, given) {
         (Kind::Put, Some(StampVerb::Insert)) => StampVerb::Insert,
         (Kind::Put, _) => StampVerb::Update,
         _ => StampVerb::Delete,

@@ -351,8 +351,8 @@ impl<'a> LogReader<'a> {
         let mut keeps = false;
         self.db.get_record_before(family, key, of.seqno + 1, Verify::Always, &mut |record| {
             let stamp = Stamp::of(record.companion, hash_key(record.key)).ok().flatten();
-            let is_told = |stamp: Stamp| stamp.history && stamp.time == of.time.0;
-            keeps = record.seqno == of.seqno && stamp.is_some_and(is_told);
+            let is_emitted = |stamp: Stamp| stamp.history && stamp.time == of.time.0;
+            keeps = record.seqno == of.seqno && stamp.is_some_and(is_emitted);
         })?;
         Ok(keeps)
     }

@@ -124,7 +124,7 @@ pub(crate) fn explain(
     let verdict = match (&read, &found) {
         (Err(error), _) | (_, Err(error)) => error.to_string(),
         (Ok(_), Ok(None)) => "absent".to_owned(),
-        (Ok(_), Ok(Some(found))) => said(found.check).to_owned(),
+        (Ok(_), Ok(Some(found))) => text_of(found.check).to_owned(),
     };
     let mut events = reading.page(&target, Query::of(target.clone()).plan()?, &Paging::ALL)?.events;
     events.sort_by_key(|event| (event.key.time, event.key.seqno));
@@ -157,7 +157,7 @@ pub(crate) fn explain(
     Ok(Explanation { target, value, seqno, seal, verdict, written, events, lies, lineage, verified })
 }
 
-fn said(check: Check) -> &'static str {
+fn text_of(check: Check) -> &'static str {
     match check {
         Check::Validated => "validated",
         Check::Unverified => "unverified",

@@ -187,17 +187,17 @@ fn stand_in_for(lost: &Lost) -> Registration {
 /// their family has, or had, a quarantine case or is partly unreadable, or if the quarantine family that would show
 /// this is damaged.
 fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
-    let (cases, untold) = match db.is_read_only() {
+    let (cases, incomplete) = match db.is_read_only() {
         true => (Vec::new(), false),
         false => quarantine::make_up(db, &witness.clock)?,
     };
-    let telling: &[&str] = planted!(QuarantineTrustedWithoutItsRows, &[SESSIONS], &[SESSIONS, QUARANTINE]);
-    let lost = cases.iter().filter(|case| telling.contains(&case.family.as_str()));
+    let needed: &[&str] = planted!(QuarantineTrustedWithoutItsRows, &[SESSIONS], &[SESSIONS, QUARANTINE]);
+    let lost = cases.iter().filter(|case| needed.contains(&case.family.as_str()));
     lost.for_each(|case| witness.sessions.leap(case.until.as_ref().map_or(case.since, |(until, _)| *until)));
     let damaged = readable_rows(db, SESSIONS, &mut |key, value| {
         witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
     })?;
-    if damaged || untold {
+    if damaged || incomplete {
         witness.sessions.leap(witness.clock.now());
     }
     Ok(())
@@ -292,17 +292,17 @@ impl Registrar {
     /// name; as for a commit if an event is logged.
     pub fn session(&self, identity: Identity) -> Result<Session> {
         let session = self.shared.hooks.witness.sessions.open(identity)?;
-        self.tell_session(&session, Operation::SESSION_OPEN)?;
+        self.log_session(&session, Operation::SESSION_OPEN)?;
         Ok(session)
     }
 
     /// Logs the end of a session, if that is registered on `engine:session`, and does nothing else. Errors: as for a
     /// commit.
     pub fn close_session(&self, session: &Session) -> Result<()> {
-        if session.is(&Session::ANONYMOUS) { Ok(()) } else { self.tell_session(session, Operation::SESSION_CLOSE) }
+        if session.is(&Session::ANONYMOUS) { Ok(()) } else { self.log_session(session, Operation::SESSION_CLOSE) }
     }
 
-    fn tell_session(&self, who: &Session, operation: Operation) -> Result<()> {
+    fn log_session(&self, who: &Session, operation: Operation) -> Result<()> {
         self.record_watched((SESSION, operation), Some(who))
     }
 
@@ -396,8 +396,8 @@ impl Registrar {
             self.start_thread()?;
         }
         let registration = Registration { target: target.clone(), operation, options };
-        let said = self.said_of(operation);
-        self.shared.hooks.add_registration(registration, said, Some(who))
+        let payload = self.payload_of(operation);
+        self.shared.hooks.add_registration(registration, payload, Some(who))
     }
 
     /// Stops logging a pair; its events stay. Returns false if the pair was not registered.
@@ -405,13 +405,13 @@ impl Registrar {
         let who = who.unwrap_or(&Session::ANONYMOUS);
         target.check()?;
         allowed(self.shared.authorizer.can_register(who, target, operation), who, "unregister", target)?;
-        let said = self.said_of(operation);
-        self.shared.hooks.delete_registration(target, operation, said, Some(who))
+        let payload = self.payload_of(operation);
+        self.shared.hooks.delete_registration(target, operation, payload, Some(who))
     }
 
     /// Returns the payload for the event of a registry change: the operation by its name, or `*` for any. The event's
     /// target is that of the pair.
-    fn said_of(&self, operation: Option<Operation>) -> Payload {
+    fn payload_of(&self, operation: Option<Operation>) -> Payload {
         let name = operation.map_or_else(|| ANY.to_owned(), |operation| self.operations().name(operation));
         Payload::new().with(Field::Setting(("operation".to_owned(), name)))
     }

@@ -109,11 +109,12 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a registration, or changes its options; returns true if it is new. `said` describes the pair in the event.
+    /// Adds a registration, or changes its options; returns true if it is new. `payload` describes the pair in the
+    /// event.
     pub(crate) fn add_registration(
         &self,
         registration: Registration,
-        said: Payload,
+        payload: Payload,
         who: Option<&Session>,
     ) -> Result<bool> {
         let _change = lock(&self.change);
@@ -127,17 +128,17 @@ impl Hooks {
         }
         let mut batch = granted();
         batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
-        let said = said.with(Field::Options(value));
-        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), said, who)?;
+        let payload = payload.with(Field::Options(value));
+        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), payload, who)?;
         Ok(is_new)
     }
 
-    /// Removes a registration; returns false if there was none. `said` as above.
+    /// Removes a registration; returns false if there was none. `payload` as above.
     pub(crate) fn delete_registration(
         &self,
         target: &Target,
         operation: Option<Operation>,
-        said: Payload,
+        payload: Payload,
         who: Option<&Session>,
     ) -> Result<bool> {
         let _change = lock(&self.change);
@@ -150,7 +151,7 @@ impl Hooks {
         let mut batch = granted();
         let key = crate::key::registry_key(target, operation)?;
         batch.push(REGISTRY_ID, Kind::Delete, &key, &[], &*self.sealer)?;
-        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), said, who)?;
+        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), payload, who)?;
         Ok(true)
     }
 

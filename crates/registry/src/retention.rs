@@ -31,7 +31,7 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
 
 use crate::clock::{Time, is_older};
-use crate::engine_log::{EngineLine, is_whole_look, part_of, tells_of, written_files};
+use crate::engine_log::{EngineLine, concerns, is_whole_look, part_of, written_files};
 use crate::event::Event;
 use crate::families::LOG_ID;
 use crate::key::{ANONYMOUS, LogKey, engine_keys};
@@ -292,7 +292,7 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
 fn is_protected(event: &Event, store: &dyn EventStore) -> bool {
     let (operation, payload) = (event.key.operation, &event.payload);
     if operation == Operation::ENGINE_FENCE {
-        return store.fences().iter().any(|fence| tells_of(payload, fence));
+        return store.fences().iter().any(|fence| concerns(payload, fence));
     }
     match &event.key.target {
         Target::TableFile(uid) if operation == Operation::ENGINE_QUARANTINE => store.is_barred(*uid),

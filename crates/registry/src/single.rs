@@ -168,7 +168,7 @@ impl Hooks {
                     let _turn = self.turns.enter(false, handed_back);
                     let committed = match plan.0.mode {
                         Mode::Deferred => self.commit_stamped(batch, single, plan, rules, None)?.0,
-                        _ => self.commit_told(batch, single, plan, rules, &mut room.row)?,
+                        _ => self.commit_logged(batch, single, plan, rules, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
@@ -233,7 +233,7 @@ impl Hooks {
 
     /// Commits an operation whose event row is written with it (mode sync) or soon after it (mode async). Returns
     /// `None` if the commit was rejected for retry; nothing changed then.
-    fn commit_told(
+    fn commit_logged(
         &self,
         batch: &mut Batch,
         single: &Single<'_>,

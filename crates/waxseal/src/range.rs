@@ -181,7 +181,7 @@ struct Side {
     /// The key returned last. Kept here because the cursor has no key after an error.
     given: Option<Vec<u8>>,
     /// The damage reported by this end that extends beyond its position. The other end may still reach the same damage.
-    told: Vec<Damage>,
+    reported: Vec<Damage>,
 }
 
 impl Range {
@@ -237,11 +237,11 @@ impl Range {
                         self.finish();
                         return Some(Err(error));
                     };
-                    if let Some(at) = other.told.iter().rposition(|told| told == damage) {
-                        other.told.remove(at);
+                    if let Some(at) = other.reported.iter().rposition(|reported| reported == damage) {
+                        other.reported.remove(at);
                         continue;
                     }
-                    mine.told.push(damage.clone());
+                    mine.reported.push(damage.clone());
                     return Some(Err(error));
                 }
             }
@@ -251,9 +251,9 @@ impl Range {
             End::Back => &mut self.back,
         };
         let cursor = side.cursor.as_ref()?;
-        if !side.told.is_empty() {
+        if !side.reported.is_empty() {
             let order = self.cf.order();
-            side.told.retain(|told| reaches_beyond(order, told, cursor.key(), end));
+            side.reported.retain(|reported| reaches_beyond(order, reported, cursor.key(), end));
         }
         let given = side.given.get_or_insert_default();
         given.clear();

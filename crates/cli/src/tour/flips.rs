@@ -64,15 +64,15 @@ impl Answers {
 /// The files that the store itself reported: an open reads some of its tables and corrects the damage it finds, and a
 /// compaction may have rewritten such a table before `verify` runs.
 #[derive(Default)]
-struct Heard(Mutex<BTreeSet<String>>);
+struct ReportedFiles(Mutex<BTreeSet<String>>);
 
-impl Heard {
+impl ReportedFiles {
     fn names(&self, file: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(file)
     }
 }
 
-impl Listener for Heard {
+impl Listener for ReportedFiles {
     fn on_event(&self, event: &Event) {
         let file = match event {
             Event::Healed { file, .. } => Some(file.clone()),
@@ -102,7 +102,7 @@ impl RunningTour {
         let random = SeededRandom::new(seed ^ 0xF11F_0F11);
         copy_store(self.dir(), dir).map_err(|error| Failure::io(dir.display(), error))?;
         let (mut flips, mut answers, mut printed) = (FlipResults::default(), Answers::default(), 0);
-        let mut told = FlipDetails::default();
+        let mut details = FlipDetails::default();
         let mut round = 0;
         while round < MOST_ROUNDS && flips.injected < LEAST_FLIPS {
             let made = flip_tables(dir, &random).map_err(|error| Failure::io(dir.display(), error))?;
@@ -111,14 +111,14 @@ impl RunningTour {
             }
             round += 1;
             flips.injected += made.len() as u64;
-            let heard = Arc::new(Heard::default());
-            let db = builder(dir).listener(heard.clone()).open()?;
+            let reported = Arc::new(ReportedFiles::default());
+            let db = builder(dir).listener(reported.clone()).open()?;
             let found =
                 db.verify(VerifyOptions { progress: Some(&mut progress::watch("verify")), ..Default::default() })?;
             flips.detected +=
-                made.iter().filter(|flip| names(&found, &flip.file) || heard.names(&flip.file)).count() as u64;
+                made.iter().filter(|flip| names(&found, &flip.file) || reported.names(&flip.file)).count() as u64;
             for finding in found.damage.iter().take(PRINTED - printed) {
-                told.found.push(finding.to_string());
+                details.found.push(finding.to_string());
                 printed += 1;
             }
             let meanwhile = self.read_all(&db, outcome)?;
@@ -127,7 +127,7 @@ impl RunningTour {
             let mended =
                 db.repair(RepairOptions { progress: Some(&mut progress::watch("repair")), ..Default::default() })?;
             flips.repaired += made.iter().filter(|flip| is_repaired(&mended, &flip.file)).count() as u64;
-            told.note(&mended);
+            details.note(&mended);
             db.close()?;
         }
         // Repaired data must read correctly as well, also after reopening.
@@ -137,7 +137,7 @@ impl RunningTour {
         db.close()?;
         drop(db);
         report.flips = flips;
-        say(flips, round, answers, after, &told, start, report, output)
+        say(flips, round, answers, after, &details, start, report, output)
     }
 
     /// Reads every record by key, and by scan in both directions.
@@ -268,7 +268,7 @@ fn say(
     rounds: u64,
     meanwhile: Answers,
     after: Answers,
-    told: &FlipDetails,
+    details: &FlipDetails,
     start: Instant,
     report: &mut TourReport,
     output: &mut Output,
@@ -280,7 +280,7 @@ fn say(
         count(flips.detected)
     );
     report.step("flip", text, output)?;
-    for found in &told.found {
+    for found in &details.found {
         report.note(found, output)?;
     }
     let text = format!(
@@ -290,13 +290,13 @@ fn say(
         count(meanwhile.silent)
     );
     report.step("read", text, output)?;
-    let ladder: Vec<&str> = told.ladder.iter().map(String::as_str).collect();
+    let ladder: Vec<&str> = details.ladder.iter().map(String::as_str).collect();
     let by = if ladder.is_empty() { String::new() } else { format!(" ({})", ladder.join(", ")) };
     let text = format!(
         "{} of {} made right again{by}, {} fenced ({})",
         count(flips.repaired),
         count(flips.injected),
-        counted(told.fenced, "place", "places"),
+        counted(details.fenced, "place", "places"),
         seconds(start)
     );
     report.step("repair", text, output)?;

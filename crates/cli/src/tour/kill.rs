@@ -116,26 +116,26 @@ pub(super) fn kill_a_writer(
     let acknowledgements = listen(&mut writer);
 
     let mut outcome = WriterOutcome { seed, acknowledged: [0; THREADS as usize] };
-    let mut heard = 0;
-    while heard < kill_at {
+    let mut acks = 0;
+    while acks < kill_at {
         match acknowledgements.recv_timeout(PATIENCE) {
             Ok((thread, n)) => outcome.hear(thread, n)?,
             Err(_) => {
                 let how = stop(&mut writer)?;
-                let message = format!("the writer ended or got stuck after {} writes ({how})", count(heard));
+                let message = format!("the writer ended or got stuck after {} writes ({how})", count(acks));
                 return Err(Failure::new(Exit::CheckFailed, message));
             }
         }
-        heard += 1;
+        acks += 1;
     }
     let how = stop(&mut writer)?;
-    report.killed_at_op = heard;
+    report.killed_at_op = acks;
     // Acknowledgements that were already in the pipe count, too.
     while let Ok((thread, n)) = acknowledgements.recv() {
         outcome.hear(thread, n)?;
-        heard += 1;
+        acks += 1;
     }
-    report.acknowledged = heard;
+    report.acknowledged = acks;
     let text = format!(
         "a process that writes in {THREADS} threads, after {} acknowledged writes in {} ({how})",
         count(report.killed_at_op),

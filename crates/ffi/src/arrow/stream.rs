@@ -132,7 +132,7 @@ fn no_memory(_: TryReserveError) -> Error {
 /// Memory that a stream owns until it is released.
 struct StreamMemory {
     source: RowSource,
-    told: Option<CString>,
+    message: Option<CString>,
 }
 
 /// Converts a source to a stream, which its owner must release.
@@ -142,7 +142,7 @@ pub(super) fn streamed(source: RowSource) -> ArrowArrayStream {
         get_next: Some(get_next),
         get_last_error: Some(get_last_error),
         release: Some(release),
-        private_data: Box::into_raw(Box::new(StreamMemory { source, told: None })).cast::<c_void>(),
+        private_data: Box::into_raw(Box::new(StreamMemory { source, message: None })).cast::<c_void>(),
     }
 }
 
@@ -168,7 +168,7 @@ unsafe fn answer<T>(
         }
     };
     if out.is_null() {
-        held.told = Some(c"where is the answer to go? the pointer is null".to_owned());
+        held.message = Some(c"where is the answer to go? the pointer is null".to_owned());
         return EINVAL;
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| held.source.guarded(act)));
@@ -179,7 +179,7 @@ unsafe fn answer<T>(
     });
     match outcome {
         Ok(made) => {
-            held.told = None;
+            held.message = None;
             // SAFETY: `out` is not null, and writable as the caller promises. The consumer is responsible for its
             // previous content.
             unsafe { out.write(made) };
@@ -187,7 +187,7 @@ unsafe fn answer<T>(
         }
         Err(failure) => {
             let text = failure.to_string().replace('\0', " ");
-            held.told = CString::new(text).ok();
+            held.message = CString::new(text).ok();
             number_of(&failure)
         }
     }
@@ -214,13 +214,13 @@ unsafe extern "C" fn get_next(of: *mut ArrowArrayStream, out: *mut ArrowArray) -
 /// The text belongs to the stream, and is valid until the stream's next call.
 unsafe extern "C" fn get_last_error(of: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: the consumer follows the specification.
-    let told = unsafe {
+    let message = unsafe {
         match of.as_ref() {
-            Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<StreamMemory>()).told,
+            Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<StreamMemory>()).message,
             _ => return null(),
         }
     };
-    told.as_ref().map_or(null(), |told| told.as_ptr())
+    message.as_ref().map_or(null(), |message| message.as_ptr())
 }
 
 unsafe extern "C" fn release(of: *mut ArrowArrayStream) {

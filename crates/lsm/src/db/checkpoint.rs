@@ -75,7 +75,7 @@ fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
     env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
     // The edit names no log: the open of the copy creates a fresh one, after the seqno in the counters.
     let number = state.next_file;
-    let lines = tell_of_copy(flusher, &state, dir, started);
+    let lines = log_of_copy(flusher, &state, dir, started);
     if let Some(lines) = &lines {
         let mut first = Edit::from(lines.clone());
         number_events(&mut first, &state);
@@ -88,7 +88,7 @@ fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
 }
 
 /// Returns the event log entries for the checkpoint, which go into the copy and into this store.
-fn tell_of_copy(flusher: &Flusher, state: &ManifestState, dir: &Path, started: u64) -> Option<Vec<EditChange>> {
+fn log_of_copy(flusher: &Flusher, state: &ManifestState, dir: &Path, started: u64) -> Option<Vec<EditChange>> {
     let engine_log = flusher.catalog().events.engine_log()?;
     let work = Work {
         engine_event: EngineEvent::Checkpointed { dir: &dir.to_string_lossy() },

@@ -119,11 +119,11 @@ impl WritePath {
             Some(mut separated) => {
                 let hash = separated.batch.sum().hash;
                 let mut is_ordered = false;
-                let heard = |seqno| {
+                let mark_ordered = |seqno| {
                     is_ordered = true;
                     on_ordered(seqno);
                 };
-                let committed = self.commit_summed(log, (&mut separated.batch, hash), durability, under, heard);
+                let committed = self.commit_summed(log, (&mut separated.batch, hash), durability, under, mark_ordered);
                 if !is_ordered {
                     separated.take_back();
                 }

@@ -333,7 +333,7 @@ impl Compactor {
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         self.exchange(Replaced::tables(family, removes, adds), None, plan, started)?;
         self.context().counters.moved();
-        self.tell_compacted(family, numbers.clone(), numbers, plan, true);
+        self.notify_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
     }
 
@@ -384,7 +384,7 @@ impl Compactor {
         }
         self.context().counters.compacted(read, written);
         let prepopulation = Prepopulation::of_inputs(family, (plan.output_level, &numbers), inputs);
-        self.tell_compacted(family, gone, numbers, plan, false);
+        self.notify_compacted(family, gone, numbers, plan, false);
         Ok(prepopulation)
     }
 
@@ -406,7 +406,7 @@ impl Compactor {
         drop(view);
         self.exchange(Replaced::tables(family, removes, Vec::new()), Some((dropped, through)), plan, started)?;
         self.context().counters.dropped(numbers.len() as u64, bytes);
-        self.tell_compacted(family, numbers, Vec::new(), plan, false);
+        self.notify_compacted(family, numbers, Vec::new(), plan, false);
         Ok(())
     }
 
@@ -544,7 +544,7 @@ impl Compactor {
         }
     }
 
-    pub(super) fn tell_compacted(
+    pub(super) fn notify_compacted(
         &self,
         family: &Family,
         inputs: Vec<u64>,

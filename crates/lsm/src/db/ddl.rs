@@ -160,9 +160,9 @@ fn install_drop(
     let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
     concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
     flusher.catalog().log_event(&mut edit, EngineEvent::Dropped, &concerned, None, started);
-    let said = flusher.write_path().log_changes(&mut edit, moment, &[(family, seqno)]);
+    let log_edit = flusher.write_path().log_changes(&mut edit, moment, &[(family, seqno)]);
     flusher.catalog().install(edit, parts)?;
-    flusher.write_path().end_log_edit(said);
+    flusher.write_path().end_log_edit(log_edit);
     Ok(())
 }
 

@@ -251,12 +251,12 @@ impl Flusher {
             self.take_lines_out(&mut edit, due)?;
         }
         let flushed: Vec<_> = written.iter().map(|part| (part.of.family, part.of.through)).collect();
-        let said = self.write_path().log_changes(&mut edit, moment, &flushed);
+        let log_edit = self.write_path().log_changes(&mut edit, moment, &flushed);
         self.catalog().install(edit, parts)?;
         if !later.is_empty() {
             self.catalog().install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
         }
-        self.write_path().end_log_edit(said);
+        self.write_path().end_log_edit(log_edit);
         Ok(())
     }
 

@@ -128,9 +128,9 @@ fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, sta
     let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
     edit.changes.extend(replaced.changes());
     compactor.catalog().log_event(&mut edit, EngineEvent::Ingested, std::slice::from_ref(&replaced), None, started);
-    let said = compactor.write_path().log_changes(&mut edit, moment, &[]);
+    let log_edit = compactor.write_path().log_changes(&mut edit, moment, &[]);
     compactor.catalog().install(edit, Some(replaced))?;
-    compactor.write_path().end_log_edit(said);
+    compactor.write_path().end_log_edit(log_edit);
     compactor.write_path().note_stall();
     compactor.lanes().kick(Lane::Compact);
     Ok(())

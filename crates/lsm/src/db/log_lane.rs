@@ -91,12 +91,12 @@ impl Flusher {
         let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit or a later seal does it
         let moment = self.write_path().sync_log()?;
         let mut edit = Edit::default();
-        let said = self.write_path().log_changes(&mut edit, moment, &[]);
-        if said.retirable.is_none() {
+        let log_edit = self.write_path().log_changes(&mut edit, moment, &[]);
+        if log_edit.retirable.is_none() {
             return Ok(false);
         }
         self.catalog().install(edit, None)?;
-        self.write_path().end_log_edit(said);
+        self.write_path().end_log_edit(log_edit);
         Ok(true)
     }
 }

@@ -208,11 +208,11 @@ impl WritePath {
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
-        let said = self.log_changes_with(log, &mut edit, moment, log.wal().retirable(below));
-        if said.retirable.is_some() {
-            planted!(LogGoneBeforeEdit => if let Some(retirable) = &said.retirable { log.wal().recycle(&retirable.segments); log.wal().give_back(); });
+        let log_edit = self.log_changes_with(log, &mut edit, moment, log.wal().retirable(below));
+        if log_edit.retirable.is_some() {
+            planted!(LogGoneBeforeEdit => if let Some(retirable) = &log_edit.retirable { log.wal().recycle(&retirable.segments); log.wal().give_back(); });
             self.catalog().install(edit, None)?;
-            self.end_log_edit(said);
+            self.end_log_edit(log_edit);
         }
         log.wal().give_back();
         Ok(())

@@ -91,7 +91,7 @@ impl StoreInner {
     /// Runs `refresh`; events of its reads are queued.
     pub(super) fn look_again(&self) -> Result<()> {
         let _one_look_at_a_time = lock(&self.catalog().manifest); // else an older state could replace a newer one
-        let _hush = self.notifier().defer();
+        let _deferred = self.notifier().defer();
         let parts = Parts {
             env: self.context().env.clone(),
             companions: self.context().companions.clone(),

@@ -22,7 +22,7 @@ impl StoreLog {
     /// Performs a step of a lane; a panic halts the store.
     pub(super) fn catch_panic(&self, lane: Lane, step: impl FnOnce() -> Result<bool>) -> Result<bool> {
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-            let error = unwound(&format!("the lane {lane:?} was at work"), said(&*panic));
+            let error = unwound(&format!("the lane {lane:?} was at work"), message_of(&*panic));
             std::mem::forget(panic); // dropping a payload would call the application's code again
             if let Some(log) = self.log() {
                 log.wal().halt(error.clone());
@@ -46,16 +46,16 @@ impl StoreLog {
     }
 }
 
-fn unwound(doing: &str, said: &str) -> Error {
-    let colon = if said.is_empty() { "" } else { ": " };
+fn unwound(doing: &str, message_of: &str) -> Error {
+    let colon = if message_of.is_empty() { "" } else { ": " };
     Error::of(
         ErrorKind::Halted,
-        format!("a callback (comparator, provider or listener) panicked while {doing}{colon}{said}"),
+        format!("a callback (comparator, provider or listener) panicked while {doing}{colon}{message_of}"),
     )
 }
 
 /// Returns the message of a panic, if it is text.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn message_of(panic: &(dyn Any + Send)) -> &str {
     let owned = || panic.downcast_ref::<String>().map(String::as_str);
     panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or_default()
 }

@@ -108,8 +108,8 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
     let of_rows = || received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
     let parts: Vec<_> = of_rows().collect();
     edit.changes.extend(parts.iter().flat_map(Replaced::changes));
-    let told: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
-    write_path.catalog().log_event(&mut edit, EngineEvent::Barred, &told, None, write_path.context().now_nanos());
+    let touched: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
+    write_path.catalog().log_event(&mut edit, EngineEvent::Barred, &touched, None, write_path.context().now_nanos());
     let outcome = write_path.catalog().install(edit, parts);
     for number in new {
         write_path.notifier().notify(Event::Barred { family: family.name().to_owned(), table: number });

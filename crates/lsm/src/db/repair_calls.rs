@@ -159,7 +159,7 @@ impl Db {
             if state.log != first.log {
                 continue;
             }
-            let (mut noted, mut found) = (S::default(), Vec::new());
+            let (mut scan_state, mut found) = (S::default(), Vec::new());
             let mut binding = Binding::default();
             let families = inner.catalog().families();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
@@ -170,7 +170,7 @@ impl Db {
                     let family = families.by_id.get(&operation.family);
                     let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.context().companions)?;
-                    if wanted(&mut noted, operation.family, &record) {
+                    if wanted(&mut scan_state, operation.family, &record) {
                         match values.whole(&record, operation.value) {
                             Ok(whole) => found.push((operation.family, OwnedRecord::of(&whole))),
                             // Its value was collected or is damaged; other records are unaffected.
@@ -184,8 +184,8 @@ impl Db {
             let until =
                 if inner.store_log().log().is_some() { ReadUntil::Own(marks) } else { ReadUntil::Theirs(Some(marks)) };
             match wal::recover_live(env, dir, log, &facts_of(&state), machine, until, visit)? {
-                LiveRead::Read { .. } => return Ok((noted, found)),
-                LiveRead::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
+                LiveRead::Read { .. } => return Ok((scan_state, found)),
+                LiveRead::Gone(end) if self.state()? == state => return (*end).map(|_| (scan_state, found)),
                 // The marks lag behind the manifest, and no writer is about to update them.
                 LiveRead::Moved if before.as_ref() == Some(&(marks, state.clone())) => return Err(marks_lost(log)),
                 LiveRead::Moved | LiveRead::Gone(_) => before = Some((marks, state)),

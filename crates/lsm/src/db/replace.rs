@@ -232,10 +232,10 @@ fn exchange_fenced(
     let begun = fenced.iter().map(|(_, fence)| EngineEvent::Fenced(fence));
     let over = ended.iter().map(|(_, fence)| EngineEvent::Lifted(fence));
     // All tables of the edit belong to the first entry; the other entries concern only the family.
-    let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
+    let (mut touched, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
     for engine_event in engine_event.into_iter().chain(begun).chain(over) {
-        write_path.catalog().log_event(&mut edit, engine_event, told, None, started);
-        told = &family_alone;
+        write_path.catalog().log_event(&mut edit, engine_event, touched, None, started);
+        touched = &family_alone;
     }
     write_path.catalog().install(edit, parts)?;
     let name = || family.name().to_owned();

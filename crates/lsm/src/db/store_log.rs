@@ -138,9 +138,9 @@ impl StoreLog {
     /// Halts the store: from now on no commit is acknowledged, synced or made permanent (I09). Reads continue.
     pub(crate) fn halt(&self, error: Error) -> Error {
         let Some(log) = self.log() else { return error };
-        let heard = log.wal().halt(error.clone());
+        let halted = log.wal().halt(error.clone());
         self.queue_halt(&error);
-        heard
+        halted
     }
 
     /// Returns `Halted` if the store has halted.

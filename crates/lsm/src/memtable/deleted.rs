@@ -44,7 +44,7 @@ impl DeletedLeaf {
         run: &SortedLeaf,
         is_sound: impl Fn(&Record<'_>) -> bool,
     ) -> Option<DeletedLeaf> {
-        let mut told = DeletedLeaf { count: run.len(), newest: 0, begins_inside: false, ends_inside: false };
+        let mut leaf_summary = DeletedLeaf { count: run.len(), newest: 0, begins_inside: false, ends_inside: false };
         let mut key: Option<&[u8]> = None;
         for at in 0..run.len() {
             let record = tree.records.record(run.place(at))?;
@@ -52,16 +52,17 @@ impl DeletedLeaf {
             match is_older || record.kind == Kind::Delete {
                 _ if record.kind == Kind::Fence => return None,
                 true => {}
-                false if at == 0 => told.begins_inside = true,
+                false if at == 0 => leaf_summary.begins_inside = true,
                 false => return None,
             }
-            told.newest = told.newest.max(record.seqno);
+            leaf_summary.newest = leaf_summary.newest.max(record.seqno);
             key = Some(record.key);
         }
         let behind = if leaf.high() == NONE { None } else { tree.records.record(leaf.high()) };
-        told.ends_inside = behind.zip(key).is_some_and(|(behind, key)| tree.records.is_same_key(behind.key, key));
+        leaf_summary.ends_inside =
+            behind.zip(key).is_some_and(|(behind, key)| tree.records.is_same_key(behind.key, key));
         let mut records = (0..run.len()).map(|at| tree.records.record(run.place(at)));
-        records.all(|record| record.is_some_and(|record| is_sound(&record))).then_some(told)
+        records.all(|record| record.is_some_and(|record| is_sound(&record))).then_some(leaf_summary)
     }
 
     /// Encodes the statement as one word; never 0.
@@ -74,13 +75,13 @@ impl DeletedLeaf {
     #[inline]
     pub(super) fn from_word(word: u64, count: usize) -> Option<DeletedLeaf> {
         let flag = |bit: u32| word >> (COUNT_BITS + bit) & 1 == 1;
-        let told = DeletedLeaf {
+        let leaf_summary = DeletedLeaf {
             count: word as usize & ((1 << COUNT_BITS) - 1),
             newest: word >> (COUNT_BITS + 2),
             begins_inside: flag(0),
             ends_inside: flag(1),
         };
-        (word != 0 && planted!(DeletedLeafGrewUnseen, true, told.count == count)).then_some(told)
+        (word != 0 && planted!(DeletedLeafGrewUnseen, true, leaf_summary.count == count)).then_some(leaf_summary)
     }
 
     /// True if a reader at a seqno sees no key in the leaf. `before`: the statement about the previous leaf if the

@@ -39,7 +39,7 @@ fn step(stage: &mut MemtableStage, line: &str) -> String {
         "delete" => insert(table, Kind::Delete, key, &words, number(line, "term", 0)),
         "get" => {
             let mut out = format!("{}: none\n", words[1]);
-            table.get(key, number(line, "at", MAX_SEQNO), &mut |record| out = told(record));
+            table.get(key, number(line, "at", MAX_SEQNO), &mut |record| out = described(record));
             out
         }
         "walk" => walk(table, words.get(1) == Some(&"back")),
@@ -52,7 +52,7 @@ fn step(stage: &mut MemtableStage, line: &str) -> String {
                 "prev" => cursor.prev().unwrap(),
                 other => panic!("no such step: {other}"),
             }
-            if cursor.valid() { told(&cursor.record()) } else { "nowhere\n".to_owned() }
+            if cursor.valid() { described(&cursor.record()) } else { "nowhere\n".to_owned() }
         }
     }
 }
@@ -73,13 +73,13 @@ fn walk(table: &Arc<Memtable>, back: bool) -> String {
         cursor.first().unwrap()
     }
     while cursor.valid() {
-        out += &told(&cursor.record());
+        out += &described(&cursor.record());
         if back { cursor.prev().unwrap() } else { cursor.next().unwrap() }
     }
     if out.is_empty() { "nothing\n".to_owned() } else { out }
 }
 
-fn told(record: &Record<'_>) -> String {
+fn described(record: &Record<'_>) -> String {
     let Record { key, seqno, kind, value, .. } = record;
     match kind {
         Kind::Put => format!("{}@{seqno} {}\n", key.escape_ascii(), value.escape_ascii()),

@@ -159,14 +159,16 @@ impl LeafWalk {
             return false;
         }
         let known = DeletedLeaf::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
-        let Some(mut told) = known.filter(|told| told.hides_from(seqno, None)) else { return false };
+        let Some(mut leaf_summary) = known.filter(|leaf_summary| leaf_summary.hides_from(seqno, None)) else {
+            return false;
+        };
         let here = self.leaf;
         loop {
             let id = leaf.next.load(Acquire);
             let Some(next) = tree.leaf(id) else { break };
             match DeletedLeaf::from_word(next.deleted(), next.len()) {
-                Some(of_next) if of_next.hides_from(seqno, Some(told)) && ends_before(next) => {
-                    (self.leaf, leaf, told) = (id, next, of_next);
+                Some(of_next) if of_next.hides_from(seqno, Some(leaf_summary)) && ends_before(next) => {
+                    (self.leaf, leaf, leaf_summary) = (id, next, of_next);
                 }
                 _ => break,
             }
@@ -196,9 +198,9 @@ impl LeafWalk {
         leaf: &Leaf,
         is_sound: Option<impl Fn(&Record<'_>) -> bool>,
     ) -> Option<DeletedLeaf> {
-        let told = DeletedLeaf::of(tree, leaf, &self.run, is_sound?)?;
-        leaf.publish_deleted(told.word());
-        Some(told)
+        let leaf_summary = DeletedLeaf::of(tree, leaf, &self.run, is_sound?)?;
+        leaf.publish_deleted(leaf_summary.word());
+        Some(leaf_summary)
     }
 
     /// Moves past the leaf's records before a place; `and_at` includes a record at that place.

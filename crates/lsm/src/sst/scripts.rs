@@ -146,7 +146,7 @@ fn dump(stage: &BlockStage) -> Result<String> {
         scan_entries(body, parts.column, stage.base, &Order::bytewise(), &mut KeyBuffer::default(), |at, record| {
             let entry = BlockEntry::read(body, at)?;
             let (shared, unshared) = (entry.shared, entry.value_at - entry.suffix_at);
-            writeln!(out, "{at:4}: shared {shared}, unshared {unshared}, {}", told(record)).unwrap();
+            writeln!(out, "{at:4}: shared {shared}, unshared {unshared}, {}", described(record)).unwrap();
             Ok(())
         })?;
     let restarts = (shape.count as usize).div_ceil(shape.interval as usize);
@@ -167,7 +167,7 @@ fn find(block: &Block, key: &[u8], seqno: Seqno) -> Result<String> {
     let place = block.search(key, seqno, &Order::bytewise())?;
     let wanted = key.escape_ascii();
     Ok(match place.equal {
-        Some(entry) => format!("{wanted}: entry {}, {}\n", place.at, told(&block.record(place.at, &entry, key))),
+        Some(entry) => format!("{wanted}: entry {}, {}\n", place.at, described(&block.record(place.at, &entry, key))),
         None if place.at == block.len() => format!("{wanted}: not here, behind the last entry\n"),
         None => {
             let mut next = Vec::new();
@@ -178,7 +178,7 @@ fn find(block: &Block, key: &[u8], seqno: Seqno) -> Result<String> {
     })
 }
 
-fn told(record: &Record<'_>) -> String {
+fn described(record: &Record<'_>) -> String {
     let mut out = format!("{}@{}", record.key.escape_ascii(), record.seqno);
     match record.kind {
         Kind::Put => write!(out, " {}", record.value.escape_ascii()).unwrap(),

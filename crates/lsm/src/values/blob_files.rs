@@ -47,7 +47,7 @@ impl ObsoleteBlobs {
     }
 
     /// Notifies the callback of a new obsolete file, on this list or on the list of tables.
-    pub fn tell(&self) {
+    pub fn notify(&self) {
         if let Some(hears) = self.on_new.get() {
             hears();
         }
@@ -60,7 +60,7 @@ impl ObsoleteBlobs {
 
     fn bury(&self, number: u64) {
         lock(&self.numbers).push(number);
-        self.tell();
+        self.notify();
     }
 }
 

@@ -55,7 +55,7 @@ impl ObsoleteList {
         }
         tables.dead.push_back(dead);
         drop(tables);
-        self.values.tell();
+        self.values.notify();
     }
 
     /// Frees the memory in the list when the store is closed and no background thread remains. A table in this list

@@ -107,7 +107,7 @@ impl LogStage {
             "sync" => return self.wal().sync_all().map(|place| format!("durable up to {}\n", place.offset)),
             "close" => self.facts.sealed.push(self.wal().close()?),
             "seal" => return Ok(self.seal()),
-            "frames" => return self.frames().map(|frames| frames.iter().map(told).collect()),
+            "frames" => return self.frames().map(|frames| frames.iter().map(described).collect()),
             "files" => return Ok(self.sim.files(DIR).join(" ") + "\n"),
             "flip" => self.flip(name)?,
             "crash" => self.reboot(Crash::Process),
@@ -137,9 +137,9 @@ impl LogStage {
         let name = words[1];
         let body = body(line, words)?;
         let ticket = self.wal().order(&body, name.to_owned())?;
-        let told = format!("{name}: seqno {}, ends at {}\n", ticket.seqno, ticket.end);
+        let described = format!("{name}: seqno {}, ends at {}\n", ticket.seqno, ticket.end);
         self.pending.insert(name.to_owned(), (ticket, body));
-        Ok(told)
+        Ok(described)
     }
 
     fn copy(&mut self, name: &str) -> Result<()> {
@@ -262,7 +262,7 @@ fn first_key(body: &[u8]) -> Result<String> {
     }
 }
 
-fn told(frame: &FoundFrame) -> String {
+fn described(frame: &FoundFrame) -> String {
     let FoundFrame { offset, header, name, places } = frame;
     let files: Vec<&str> = places.iter().map(|(file, _)| file.as_str()).collect();
     let what = if name.is_empty() { String::new() } else { format!(" {name}") };

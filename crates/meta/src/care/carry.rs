@@ -9,7 +9,7 @@ use waxseal_lsm::seam::{Check, Companions};
 use crate::rebuild_companions::rebuilt_companions;
 use crate::seal::Seal;
 use crate::stamp::Stamp;
-use crate::stamped::told;
+use crate::stamped::as_emitted;
 
 /// Returns the ledger term of a record, from its original seal even if that is damaged now.
 pub(super) fn term(protector: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
@@ -34,7 +34,7 @@ pub(super) fn carried(
     protector: &dyn Companions,
     record: &Record<'_>,
     check: Check,
-    is_untold: bool,
+    is_unemitted: bool,
 ) -> Result<CarriedCompanions> {
     let (companions, left_out) = match check {
         Check::CompanionDamaged => match rebuilt_companions(protector, record) {
@@ -46,7 +46,7 @@ pub(super) fn carried(
     let unbound = unbound(&Record { companion: &companions, ..*record });
     let key_hash = hash(record.key);
     let stands_elsewhere = || matches!(Stamp::standing(&unbound, key_hash), Ok(Some(Stamp { elsewhere: true, .. })));
-    let companions = if is_untold && !stands_elsewhere() { unbound } else { told(&unbound, key_hash)? };
+    let companions = if is_unemitted && !stands_elsewhere() { unbound } else { as_emitted(&unbound, key_hash)? };
     Ok(CarriedCompanions { companions: Some(companions), left_out })
 }
 

@@ -128,10 +128,10 @@ pub(super) fn repair_table(
     // replaced it, perhaps with its damage.
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(Ended::Done) };
     // The repair itself reports the findings of the check, place by place.
-    let mut told = report.damage.split_off(found);
-    told.retain(|finding| finding.outcome != Outcome::Unread);
+    let mut reported = report.damage.split_off(found);
+    reported.retain(|finding| finding.outcome != Outcome::Unread);
     (report.lost, report.unread) = (lost, unread);
-    match TableRepair::begin(db, table, options, told) {
+    match TableRepair::begin(db, table, options, reported) {
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(family.name())) });
@@ -207,7 +207,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
         db: &'a Db,
         table: &'a TableRef,
         options: &'a RepairOptions<'o>,
-        told: Vec<Finding>,
+        reported: Vec<Finding>,
     ) -> Result<TableRepair<'a, 'o>> {
         let mut table_repair = TableRepair {
             db,
@@ -233,12 +233,12 @@ impl<'a, 'o> TableRepair<'a, 'o> {
             pointed: BTreeMap::new(),
             room: BlobBuffer::default(),
         };
-        table_repair.walk(&told)?;
+        table_repair.walk(&reported)?;
         // The remaining findings are fixed by rewriting the table: a filter, properties, or a checksum mismatch of an
         // intact block.
         let mut met: HashSet<u64> = table_repair.gaps().iter().map(|gap| gap.offset).collect();
         met.extend(table_repair.findings.iter().map(|finding| finding.offset));
-        for mut finding in told.into_iter().filter(|finding| !met.contains(&finding.offset)) {
+        for mut finding in reported.into_iter().filter(|finding| !met.contains(&finding.offset)) {
             if !table_repair.stays(&finding) {
                 finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                 finding.outcome = Outcome::Repaired(Rung::Rebuild);
@@ -448,7 +448,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
     /// Returns true if nothing needs repair: each finding was an unreadable place, or remains as it is.
     fn is_as_it_was(&self) -> bool {
         let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
-        is_whole && self.gaps().is_empty() && self.findings.iter().all(|told| told.outcome == Outcome::Reported)
+        is_whole && self.gaps().is_empty() && self.findings.iter().all(|reported| reported.outcome == Outcome::Reported)
     }
 
     /// Replaces the table.
@@ -466,7 +466,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
             }
             self.findings.push(Finding { outcome: Outcome::Accepted, ..finding });
         }
-        let (mut decision, mut told, found) = (Decision::Quarantine, Vec::new(), self.found());
+        let (mut decision, mut reported, found) = (Decision::Quarantine, Vec::new(), self.found());
         for gap in &gaps {
             let mut finding = finding_of(&family, gap);
             finding.steps = self.steps.clone();
@@ -478,9 +478,9 @@ impl<'a, 'o> TableRepair<'a, 'o> {
                 }
             }
             finding.outcome = if self.options.accept_loss { Outcome::Accepted } else { Outcome::Fenced };
-            told.push(finding);
+            reported.push(finding);
         }
-        self.findings.append(&mut told);
+        self.findings.append(&mut reported);
         if decision != Decision::Quarantine {
             return self.leave(held, report, decision);
         }

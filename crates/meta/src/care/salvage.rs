@@ -388,7 +388,7 @@ impl Salvage<'_> {
         if !stale.is_empty() {
             finding.message.push_str(&format!(" (may have been replaced: {})", stale.join(", ")));
         }
-        self.others.tell_of_unnamed(&mut finding.message);
+        self.others.add_unnamed(&mut finding.message);
         self.report.structural += 1;
         finding.outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
         self.report.damage.push(finding);
@@ -644,8 +644,8 @@ impl Salvage<'_> {
     }
 
     /// Copies a record if no newer version was copied; in the second pass, if it is authoritative inside a lost range.
-    /// `is_untold`: no flush has read the record yet, so its event row must still be written.
-    fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
+    /// `is_unemitted`: no flush has read the record yet, so its event row must still be written.
+    fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_unemitted: bool) -> Result<()> {
         interrupt::check()?;
         let mut room = BlobBuffer::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
@@ -661,7 +661,7 @@ impl Salvage<'_> {
                 return Ok(());
             }
         };
-        self.take_whole(id, family, &whole, check, is_untold)
+        self.take_whole(id, family, &whole, check, is_unemitted)
     }
 
     fn take_whole(
@@ -670,7 +670,7 @@ impl Salvage<'_> {
         family: &Family,
         record: &Record<'_>,
         check: Check,
-        is_untold: bool,
+        is_unemitted: bool,
     ) -> Result<()> {
         if self.again {
             let order = family.order();
@@ -697,7 +697,7 @@ impl Salvage<'_> {
             self.write()?;
         }
         let protector = &*self.parts.companions;
-        let carried = carried(protector, record, check, is_untold)?;
+        let carried = carried(protector, record, check, is_unemitted)?;
         if !carried.left_out.is_empty() && !self.again {
             self.report.lost_beside += carried.left_out.len() as u64;
             self.report.damage.push(Finding::beside(family.name(), record, &carried.left_out, self.accepts));

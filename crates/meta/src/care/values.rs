@@ -29,7 +29,7 @@ pub(super) struct Which<'a> {
     /// Number of values passed so far.
     pub(super) passed: u64,
     /// Earlier findings, which are not reported again.
-    pub(super) told: &'a [Finding],
+    pub(super) reported: &'a [Finding],
 }
 
 impl Which<'_> {
@@ -61,7 +61,7 @@ pub(super) fn look_at_values(
         {
             let bytes = stored_bytes(record);
             report.bytes += bytes;
-            tell_of_value(family, table.look_at_value(record, &mut room), which.told, report)?;
+            add_value_finding(family, table.look_at_value(record, &mut room), which.reported, report)?;
             progress(bytes)
         }
         _ => Ok(()),
@@ -70,7 +70,7 @@ pub(super) fn look_at_values(
         if let Err(error) = file.check_ends() {
             let count = if is_unread(&error) { &mut report.unread } else { &mut report.structural };
             let finding = Finding::of(&bearable(error)?, Some(family.name()));
-            if !which.told.contains(&finding) {
+            if !which.reported.contains(&finding) {
                 *count += 1;
                 report.damage.push(finding);
             }
@@ -85,10 +85,10 @@ pub(super) fn stored_bytes(record: &Record<'_>) -> u64 {
 }
 
 /// Reports the result of a value check, unless it was reported before.
-pub(super) fn tell_of_value(
+pub(super) fn add_value_finding(
     family: &Family,
     looked: Result<Option<Error>>,
-    told: &[Finding],
+    reported: &[Finding],
     report: &mut Report,
 ) -> Result<()> {
     let (count, error) = match looked {
@@ -98,7 +98,7 @@ pub(super) fn tell_of_value(
         Err(error) => (&mut report.corrupted, error),
     };
     let finding = Finding::of(&bearable(error)?, Some(family.name()));
-    if !told.contains(&finding) {
+    if !reported.contains(&finding) {
         *count += 1;
         report.damage.push(finding);
     }

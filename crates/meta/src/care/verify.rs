@@ -24,7 +24,7 @@ use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
 use super::table_queue::{TableQueue, TableStep};
-use super::values::{Which, look_at_values, stored_bytes, tell_of_value};
+use super::values::{Which, add_value_finding, look_at_values, stored_bytes};
 use crate::annotations::Annotations;
 use crate::stamped::is_stamp_hit;
 
@@ -45,14 +45,14 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
             let (through, mut is_ended) = (progress.done + bytes, false);
             progress.found = report.damage.len() as u64;
             if let Some(table) = table {
-                let told = &mut |bytes: u64| {
+                let reported = &mut |bytes: u64| {
                     progress.done = (progress.done + bytes).min(through);
                     is_ended = !goes_on(&mut options.progress, progress);
                     if is_ended { Err(cancelled()) } else { Ok(()) }
                 };
                 let outcome = match &missed {
-                    None => look_at(db, &table, &mut report, told),
-                    Some(missed) => look_at_missed(db, &table, missed, &mut report, told),
+                    None => look_at(db, &table, &mut report, reported),
+                    Some(missed) => look_at_missed(db, &table, missed, &mut report, reported),
                 };
                 if is_ended {
                     report.cancelled = true;
@@ -106,16 +106,16 @@ const LOG_STEP: u64 = 16 << 10;
 /// Reads the whole log, and continues the reported `progress`. After a break the callback is not called again, and
 /// `is_ended` is set.
 fn read_log(db: &Db, watch: &mut Option<Watch<'_>>, mut progress: Progress, is_ended: &mut bool) -> Result<()> {
-    let mut told = progress.done;
+    let mut reported = progress.done;
     db.read_log(&mut |_, record| {
         progress.done = (progress.done + stored_in_log(record)).min(progress.total);
-        if !*is_ended && progress.done >= told + LOG_STEP {
-            told = progress.done;
+        if !*is_ended && progress.done >= reported + LOG_STEP {
+            reported = progress.done;
             *is_ended = !goes_on(watch, progress);
         }
         false
     })?;
-    if !*is_ended && told < progress.total {
+    if !*is_ended && reported < progress.total {
         *is_ended = !goes_on(watch, Progress { done: progress.total, ..progress });
     }
     Ok(())
@@ -152,8 +152,8 @@ fn look_at_missed(
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let Ok(open) = db.open_anew(table) else { return look_at(db, table, report, progress) };
-    let told = report.damage.clone();
-    let mut which = Which { of: Some(missed), told: &told, ..Which::default() };
+    let reported = report.damage.clone();
+    let mut which = Which { of: Some(missed), reported: &reported, ..Which::default() };
     look_at_values(db, table, &open, &mut which, report, progress)
 }
 
@@ -280,23 +280,23 @@ fn look_into(
     report.lost += table.meta().ledger.count().saturating_sub(readable);
     // The walk does not show damage of a block outside its records: its checksum, or a filter that denies its keys.
     let place = |finding: &Finding| (finding.offset, finding.outcome == Outcome::Unread);
-    let mut told: HashSet<(u64, bool)> = report.damage[before..].iter().map(place).collect();
+    let mut reported: HashSet<(u64, bool)> = report.damage[before..].iter().map(place).collect();
     for block in 0..open.blocks() {
         let Err(error) = open.check_block(block, protector) else { continue };
         let finding = Finding::of(&bearable(error)?, Some(family));
-        if told.insert(place(&finding)) {
-            tell(table, finding, report);
+        if reported.insert(place(&finding)) {
+            add_finding(table, finding, report);
         }
     }
     if report.damage.len() == before {
         // All records are there: the filter, the properties or the order is wrong, or the file is readable by now.
-        tell(table, Finding::of(&error, Some(family)), report);
+        add_finding(table, Finding::of(&error, Some(family)), report);
     }
     look_at_values(db, table, &open, &mut Which::default(), report, progress)
 }
 
 /// Reports damage outside a table's records, or a failed read.
-fn tell(table: &TableRef, finding: Finding, report: &mut Report) {
+fn add_finding(table: &TableRef, finding: Finding, report: &mut Report) {
     let is_unread = finding.outcome == Outcome::Unread;
     *if is_unread { &mut report.unread } else { &mut report.structural } += 1;
     report.damage.push(if is_unread { Finding { file: table.name(), ..finding } } else { finding });
@@ -352,7 +352,7 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
             report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
         } else if record.kind == Kind::BlobPointer {
             report.bytes += stored_bytes(record);
-            tell_of_value(family, memory.look_at_value(record, &mut room), &[], report)?;
+            add_value_finding(family, memory.look_at_value(record, &mut room), &[], report)?;
         }
         Ok(())
     })

@@ -143,7 +143,7 @@ impl Pairing {
 
     /// Returns the pass with a callback for its counts.
     #[must_use]
-    pub fn telling(self, on_end: OnEnd) -> Pairing {
+    pub fn with_on_end(self, on_end: OnEnd) -> Pairing {
         Pairing { on_end: Some(on_end), ..self }
     }
 

@@ -359,7 +359,7 @@ impl Store {
         self.alive()?;
         assert_eq!(new, !known);
         let (_, row) = Registration { target: target.clone(), operation, options }.encode()?;
-        let said = self.said_of(operation).with(Field::Options(row));
+        let said = self.payload_of(operation).with(Field::Options(row));
         self.oracle.changed(&target, Operation::REGISTRY_ADD, said, self.seqno());
         self.oracle.registered.retain(|one| !is_pair(one));
         self.oracle.registered.push(Registration { target, operation, options });
@@ -372,7 +372,7 @@ impl Store {
         assert_eq!(self.registrar.unregister(target, operation, None)?, known);
         self.alive()?;
         if known {
-            let said = self.said_of(operation);
+            let said = self.payload_of(operation);
             self.oracle.changed(target, Operation::REGISTRY_DELETE, said, self.seqno());
         }
         self.oracle.registered.retain(|one| !is_pair(one));
@@ -380,7 +380,7 @@ impl Store {
     }
 
     /// What the event of a change of the registry says of the operation.
-    fn said_of(&self, operation: Option<Operation>) -> Payload {
+    fn payload_of(&self, operation: Option<Operation>) -> Payload {
         let name = operation.map_or("*".to_owned(), |operation| self.registrar.operations().name(operation));
         Payload::new().with(Field::Setting(("operation".to_owned(), name)))
     }

@@ -30,22 +30,22 @@ impl TaskGroup {
 
     /// Waits until all commits before the first poll are durable. Errors: as for `Db::sync`.
     pub(super) async fn synced(&self, engine: &Db) -> Result<()> {
-        let told = self.join(engine);
-        told.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Halted, "the sync that was waited for did not end")))
+        let receiver = self.join(engine);
+        receiver.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Halted, "the sync that was waited for did not end")))
     }
 
     /// Joins the collecting group. The first task to join schedules the group's sync.
     fn join(&self, engine: &Db) -> oneshot::Receiver<Result<()>> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
-        waiting.push(tell);
+        waiting.push(sender);
         let is_first = waiting.len() == 1;
         drop(waiting);
         if is_first {
             let (waiting, engine) = (self.waiting.clone(), engine.clone());
             drop(self.lane.run(move || sync(&waiting, &engine)));
         }
-        told
+        receiver
     }
 }
 
@@ -53,7 +53,7 @@ impl TaskGroup {
 fn sync(waiting: &Mutex<WaitingTasks>, engine: &Db) {
     let group = std::mem::take(&mut *lock(waiting));
     let outcome = engine.sync_committed();
-    for tell in group {
-        let _ = tell.send(outcome.clone()); // the future may have been dropped
+    for sender in group {
+        let _ = sender.send(outcome.clone()); // the future may have been dropped
     }
 }

@@ -65,11 +65,11 @@ impl JobLane {
 
     /// Starts a job. Its result is delivered through `JobResult`, or discarded if that is dropped.
     pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JobResult<T> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.shared.start(Box::new(move || {
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(work))); // the receiver may have been dropped
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work))); // the receiver may have been dropped
         }));
-        JobResult(told)
+        JobResult(receiver)
     }
 }
 
@@ -201,20 +201,20 @@ mod tests {
     #[tokio::test]
     async fn what_was_begun_is_done_although_nobody_waits_for_it() {
         let lane = JobLane::new("test", 1);
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (open, gate) = mpsc::channel::<()>();
         drop(lane.run(move || gate.recv().unwrap()));
-        drop(lane.run(move || tell.send("done").unwrap())); // queued behind the first job
+        drop(lane.run(move || sender.send("done").unwrap())); // queued behind the first job
         drop(lane);
         open.send(()).unwrap();
-        assert_eq!(told.await, Ok("done"));
+        assert_eq!(receiver.await, Ok("done"));
     }
 
     #[tokio::test]
     async fn a_panic_goes_on_where_it_is_waited_for_and_the_lane_lives() {
         let lane = JobLane::new("test", 1);
-        let told = lane.run(|| if lane_is_to_panic() { panic!("expected by the test") } else { 0 });
-        let outcome = tokio::spawn(told).await;
+        let receiver = lane.run(|| if lane_is_to_panic() { panic!("expected by the test") } else { 0 });
+        let outcome = tokio::spawn(receiver).await;
         assert!(outcome.unwrap_err().is_panic());
         assert_eq!(lane.run(|| 3).await, 3);
     }

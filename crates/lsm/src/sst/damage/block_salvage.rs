@@ -172,7 +172,7 @@ impl<'a> SalvageScan<'a> {
             }
             beside = false;
             match self.resume(at) {
-                Some((next, said)) => (at, here) = (next, said),
+                Some((next, claimed)) => (at, here) = (next, claimed),
                 None => break,
             }
         }
@@ -561,11 +561,11 @@ impl<'a> SalvageScan<'a> {
     fn resume(&mut self, at: usize) -> Option<(usize, bool)> {
         let end = self.shape.map_or(self.body.len(), |shape| shape.entries_end as usize).max(at + 1);
         // In a block whose CRC matches, an entry ends where it says.
-        let said = self.seeming(at).map(|entry| entry.end).filter(|_| self.site.fits);
+        let claimed = self.seeming(at).map(|entry| entry.end).filter(|_| self.site.fits);
         let last = self.body.len().min(end).saturating_sub(LEAST_ENTRY_BYTES);
         for next in at + 1..=last {
             let Some(entry) = self.seeming(next) else { continue };
-            let here = said == Some(next);
+            let here = claimed == Some(next);
             if self.believed(next, &entry, here, true).is_some() {
                 return Some((next, here));
             }
@@ -637,7 +637,7 @@ fn ends_here(body: &[u8], at: usize, entries: &[usize]) -> bool {
         return false;
     }
     let tail = &body[body.len() - TAIL_BYTES..];
-    let said = tail.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    let claimed = tail.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
     let interval = tail[4] as usize;
     let fits = interval > 0 && entries.len().div_ceil(interval) == count;
     let named = body[at..body.len() - TAIL_BYTES].chunks_exact(4).enumerate().all(|(number, word)| {
@@ -646,5 +646,5 @@ fn ends_here(body: &[u8], at: usize, entries: &[usize]) -> bool {
         let index = if interval > 0 { number * interval } else { number * spread };
         entries.get(index) == Some(&offset)
     });
-    [said == entries.len(), fits, named].into_iter().filter(|says| *says).count() >= 2
+    [claimed == entries.len(), fits, named].into_iter().filter(|says| *says).count() >= 2
 }

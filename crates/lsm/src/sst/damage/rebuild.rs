@@ -206,7 +206,7 @@ impl FoundMetadata {
             let top = side(&footer.index, Role::Top).and_then(|body| TopIndex::decode(&body, order, behind, footer_at));
             if let Ok(top) = top {
                 let from = PartitionReader { name, file: given.file, uid, order, filtered: false };
-                (index, data_end) = (given.noted(joined(&from, &top)), data_end.min(top.data_end()));
+                (index, data_end) = (given.record_error(joined(&from, &top)), data_end.min(top.data_end()));
             }
         }
         if properties.is_none() {

@@ -25,7 +25,7 @@ impl<'a> TolerantFile<'a> {
     }
 
     /// Returns a successful result; records a device error.
-    pub(in crate::sst) fn noted<T>(&self, read: Result<T>) -> Option<T> {
+    pub(in crate::sst) fn record_error<T>(&self, read: Result<T>) -> Option<T> {
         let error = match read {
             Ok(read) => return Some(read),
             Err(error) => error,
@@ -42,7 +42,7 @@ impl<'a> TolerantFile<'a> {
             return Err(Error::structural("the file ends too early"));
         }
         let read = read_exact(self.file, at, length as usize).map_err(|error| read_error(self.name, at, error));
-        self.noted(read).ok_or_else(|| Error::structural("a part of the file is not read"))
+        self.record_error(read).ok_or_else(|| Error::structural("a part of the file is not read"))
     }
 
     /// Reads bytes of the file, with zeros for pages that cannot be read. The range was checked against the file's
@@ -56,7 +56,7 @@ impl<'a> TolerantFile<'a> {
             for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {
                 let at = at + number * PAGE_BYTES as u64;
                 let read = read_into(self.file, at, page).map_err(|error| read_error(self.name, at, error));
-                if self.noted(read).is_none() {
+                if self.record_error(read).is_none() {
                     page.fill(0);
                 }
             }

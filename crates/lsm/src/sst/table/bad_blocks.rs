@@ -24,7 +24,7 @@ struct KnownBlocks {
     broken: Vec<(usize, Arc<PartialBlock>)>,
     bytes: usize,
     /// Blocks that were already reported as damaged.
-    told: BTreeSet<usize>,
+    reported: BTreeSet<usize>,
 }
 
 impl BadBlocks {
@@ -48,7 +48,7 @@ impl BadBlocks {
             let (_, oldest) = known.broken.remove(0);
             known.bytes -= oldest.memory();
         }
-        known.told.insert(number)
+        known.reported.insert(number)
     }
 
     /// Removes all bad blocks.

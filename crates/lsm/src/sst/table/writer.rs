@@ -326,7 +326,7 @@ impl Writer {
             true => (self.put_side(&index.finish(), Role::Index)?, digest(self.crcs.iter().copied())),
             false => {
                 let top = self.put_side(&top_index::encode(&spans), Role::Top)?;
-                self.say_cut()?;
+                self.record_cut()?;
                 let sums = spans.iter().map(|span| span.sum);
                 (top, top_index::digest(sums, self.crcs[data_blocks..].iter().copied()))
             }
@@ -462,7 +462,7 @@ impl Writer {
     }
 
     /// Sets the flag for a partitioned index in the header, which was written before this was known.
-    fn say_cut(&mut self) -> Result<()> {
+    fn record_cut(&mut self) -> Result<()> {
         let header = FileHeader::packed(FileKind::Table, self.uid, self.packer.uses_zstd());
         let header = FileHeader { incompatible: header.incompatible | CUT_INDEX, ..header }.encode();
         match self.written {

@@ -93,10 +93,10 @@ impl TableWalk {
 
 impl TableRepair<'_, '_> {
     /// Reads the readable part of the table.
-    pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
+    pub(super) fn walk(&mut self, reported: &[Finding]) -> Result<()> {
         let mut walks: Vec<TableWalk> = Vec::new();
         for _ in 0..WALKS {
-            self.walk_once(told)?;
+            self.walk_once(reported)?;
             let mut gaps = self.gaps();
             gaps.retain(|gap| gap.file == self.table.name()); // gaps of values do not count
             let refused = self.refused.iter().map(|(_, error)| error.to_string()).collect();
@@ -127,7 +127,7 @@ impl TableRepair<'_, '_> {
         open.is_some_and(|open| self.refused.iter().any(|(offset, _)| open.gives(*offset)))
     }
 
-    fn walk_once(&mut self, told: &[Finding]) -> Result<()> {
+    fn walk_once(&mut self, reported: &[Finding]) -> Result<()> {
         (self.ledger, self.lost_beside, self.with_more) = (Ledger::default(), 0, 0);
         (self.pieces, self.findings, self.pointers) = Default::default();
         self.collects.clear();
@@ -158,14 +158,14 @@ impl TableRepair<'_, '_> {
                 ExaminedItem::Refused { offset, error } => self.refused.push((offset, error.clone())),
                 ExaminedItem::Healed { offset, by } => {
                     let rung = rung_of(by);
-                    let at = told.iter().find(|finding| finding.offset == offset);
-                    let message =
-                        at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
+                    let at = reported.iter().find(|finding| finding.offset == offset);
+                    let message = at
+                        .map_or_else(|| "a block did not fit its sum".to_owned(), |reported| reported.message.clone());
                     self.findings.push(Finding {
                         file: table.name(),
                         offset,
                         family: Some(table.family().name().to_owned()),
-                        verdict: at.map(|told| told.verdict).unwrap_or(Verdict::Checksum),
+                        verdict: at.map(|reported| reported.verdict).unwrap_or(Verdict::Checksum),
                         message,
                         steps: ladder_up_to(rung),
                         outcome: Outcome::Repaired(rung),

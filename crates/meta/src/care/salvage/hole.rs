@@ -272,7 +272,7 @@ impl Salvage<'_> {
                 hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
                 continue;
             };
-            self.tell_beside(&into, hole, &filling);
+            self.report_annotations(&into, hole, &filling);
             chosen.extend(filling.into_iter().map(|place| (hole.family, place)));
             for gap in &hole.gaps {
                 let steps = vec![Step { rung, helped: true }];
@@ -286,7 +286,7 @@ impl Salvage<'_> {
 
     /// Reports lost companions of filled holes. Records from elsewhere may be older ones of the same content, whose
     /// unsealed companions differ. A completely read table may still lack companions by its own count.
-    fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[KeyPosition]) {
+    fn report_annotations(&mut self, into: &Family, hole: &Hole, filling: &[KeyPosition]) {
         let with_more = filling.iter().filter(|place| hole.candidates.kept.get(*place).is_some_and(|one| !one.is_bare));
         let records = hole.beside.max(with_more.count() as u64);
         let (Some(first), Some(last)) = (hole.gaps.first(), hole.gaps.last()) else { return };

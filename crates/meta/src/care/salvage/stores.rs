@@ -93,7 +93,7 @@ impl Others {
 
     /// Completes the finding about the manifest: tables that may be another store's, for they do not say whose they
     /// are.
-    pub(super) fn tell_of_unnamed(&self, message: &mut String) {
+    pub(super) fn add_unnamed(&self, message: &mut String) {
         if !self.unnamed.is_empty() && !self.chosen.is_empty() {
             let names = joined(self.unnamed.iter().map(StoreFileName::to_string));
             let _ = write!(message, " (taken though they do not say which store wrote them: {names})");
