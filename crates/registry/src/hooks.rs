@@ -78,7 +78,7 @@ pub(crate) fn next_number() -> u64 {
 }
 
 /// Returns the lower half of the rules word (the configuration epoch) for a snapshot of the registry.
-pub(crate) fn rules_of(snapshot: &RegistrySnapshot) -> u32 {
+pub(crate) fn epoch_of(snapshot: &RegistrySnapshot) -> u32 {
     (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
 }
 
@@ -151,8 +151,8 @@ impl Hooks {
 
     /// Returns true if the rules word names this snapshot. Otherwise a change is being published, and the call waits
     /// until publication ends.
-    pub(crate) fn is_in_force(&self, snapshot: &RegistrySnapshot, rules: u64) -> bool {
-        let holds = planted!(RegistrationSeenLate, true, rules as u32 == rules_of(snapshot));
+    pub(crate) fn is_in_force(&self, snapshot: &RegistrySnapshot, epoch: u64) -> bool {
+        let holds = planted!(RegistrationSeenLate, true, epoch as u32 == epoch_of(snapshot));
         if !holds {
             drop(lock(&self.change));
         }
@@ -169,15 +169,15 @@ impl Hooks {
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
-            let rules = self.db.epoch();
+            let epoch = self.db.epoch();
             let snapshot = self.matching.load();
-            if !self.is_in_force(&snapshot, rules) {
+            if !self.is_in_force(&snapshot, epoch) {
                 continue;
             }
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && !exclusive {
-                match self.db.commit_if(batch, durability, Precondition::epoch(rules))? {
+                match self.db.commit_if(batch, durability, Precondition::epoch(epoch))? {
                     Some(last) => return Ok(last),
                     None => continue,
                 }
@@ -188,7 +188,7 @@ impl Hooks {
             }
             let _turn = self.turns.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
             let claim = self.claim(&mut room.found)?;
-            if let Some(first) = self.commit_watched(room, batch, durability, (who, rules), exclusive)? {
+            if let Some(first) = self.commit_watched(room, batch, durability, (who, epoch), exclusive)? {
                 self.push(room, batch, who, first, claim)?;
                 return Ok(first + batch.len() as u64 - 1);
             }
@@ -230,7 +230,7 @@ impl Hooks {
         room: &mut Room,
         batch: &Batch,
         durability: Durability,
-        (who, rules): (Option<&Session>, u64),
+        (who, epoch): (Option<&Session>, u64),
         exclusive: bool,
     ) -> Result<Option<Seqno>> {
         let session = match room.found.is_empty() {
@@ -245,7 +245,7 @@ impl Hooks {
             self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, who)?;
-        let last = self.db.commit_if(&mut room.out, durability, Precondition::epoch(rules).at_time(time.0))?;
+        let last = self.db.commit_if(&mut room.out, durability, Precondition::epoch(epoch).at_time(time.0))?;
         planted!(SessionRowLate => self.number(who).map(drop)?);
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
@@ -374,13 +374,13 @@ impl Hooks {
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
-            let rules = self.db.epoch();
+            let epoch = self.db.epoch();
             let _turn = self.turns.enter(false, handed_back);
             let now = self.witness.clock.next();
             let mut batch = granted();
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
             // Only the event's time depends on concurrent commits.
-            if let Some(last) = self.db.commit_if(&mut batch, durability, Precondition::epoch(rules).at_time(now.0))? {
+            if let Some(last) = self.db.commit_if(&mut batch, durability, Precondition::epoch(epoch).at_time(now.0))? {
                 return Ok(last);
             }
             handed_back += 1;

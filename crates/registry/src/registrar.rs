@@ -245,9 +245,9 @@ impl Registrar {
         who: Option<&Session>,
         verbs: &[StampVerb],
     ) -> Result<Seqno> {
-        let rules = self.db.epoch();
-        if !is_watched(rules)
-            && let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(rules))?
+        let epoch = self.db.epoch();
+        if !is_watched(epoch)
+            && let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(epoch))?
         {
             return Ok(last);
         }
@@ -266,15 +266,15 @@ impl Registrar {
         durability: Durability,
         (who, verb): (Option<&Session>, StampVerb),
     ) -> Result<Seqno> {
-        let rules = self.db.epoch();
-        if !is_watched(rules) && seal.is_none() {
+        let epoch = self.db.epoch();
+        if !is_watched(epoch) && seal.is_none() {
             push_unsealed(batch, draft, self.db.companions())?;
-            if let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(rules))? {
+            if let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(epoch))? {
                 return Ok(last);
             }
         }
         let single = Single { draft: *draft, seal, verb, who, durability }; // a copy: the path above stays in registers
-        self.shared.hooks.commit_one(batch, &single, rules)
+        self.shared.hooks.commit_one(batch, &single, epoch)
     }
 
     /// Creates a family. Existing registrations that name it apply to it.

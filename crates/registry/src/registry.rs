@@ -27,7 +27,7 @@ use waxseal_lsm::record::Kind;
 use crate::emission::expires;
 use crate::event::Event;
 use crate::families::{LOG_ID, REGISTRY_ID, granted};
-use crate::hooks::{Hooks, push_event, rules_of};
+use crate::hooks::{Hooks, epoch_of, push_event};
 use crate::key::LogKey;
 use crate::log::LogReader;
 use crate::matching::{RawFamilies, RegistrySnapshot};
@@ -103,7 +103,7 @@ impl Hooks {
         let version = self.matching.load().version().max(u64::from(any)); // that of the rules word, if set
         let snapshot = snapshot(&self.db, version, registrations);
         if any && !self.db.is_read_only() {
-            self.db.set_epoch(rules_of(&snapshot))?;
+            self.db.set_epoch(epoch_of(&snapshot))?;
         }
         self.matching.replace(snapshot);
         Ok(())
@@ -171,7 +171,7 @@ impl Hooks {
         self.db.create_family_with(name, options, &mut |id| {
             let of = |other: &str| if other == name { Some(id) } else { id_of(&self.db, other) };
             let next = RegistrySnapshot::build(before.version() + 1, before.registrations().to_vec(), &RawFamilies(of));
-            let low = rules_of(&next);
+            let low = epoch_of(&next);
             self.matching.replace(next);
             Some(low)
         })
@@ -229,13 +229,13 @@ impl Hooks {
             let event = event_at(now, watching, (target, operation), payload, who);
             push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
         }
-        self.commit_rules(&mut batch, next)
+        self.commit_registrations(&mut batch, next)
     }
 
-    fn commit_rules(&self, batch: &mut Batch, next: Vec<Registration>) -> Result<()> {
+    fn commit_registrations(&self, batch: &mut Batch, next: Vec<Registration>) -> Result<()> {
         let version = self.matching.load().version() + 1;
         let next = snapshot(&self.db, version, next);
-        let (low, mut next) = (rules_of(&next), Some(next));
+        let (low, mut next) = (epoch_of(&next), Some(next));
         self.db.commit_as_last(batch, Durability::Sync, low, &mut |_| {
             if let Some(next) = planted!(RegistrationSeenLate, None, next.take()) {
                 self.matching.replace(next);

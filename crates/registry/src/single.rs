@@ -37,7 +37,7 @@ use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
 use crate::clock::Time;
 use crate::emission::{EmissionPlan, expires, operation_of};
-use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, is_watched, name_of, row_of, rules_of, verb_of};
+use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, epoch_of, is_watched, name_of, row_of, verb_of};
 use crate::matching::RegistrySnapshot;
 use crate::modes::Claim;
 use crate::registration::Mode;
@@ -60,7 +60,7 @@ enum StampPlan<'a> {
 struct Usual {
     /// `Hooks::number`; 0 before the first lookup.
     store: Cell<u64>,
-    rules: Cell<u64>,
+    epoch: Cell<u64>,
     family: Cell<u32>,
     kind: Cell<Kind>,
     /// As passed by the caller.
@@ -72,7 +72,7 @@ thread_local! {
     static USUAL: Usual = const {
         Usual {
             store: Cell::new(0),
-            rules: Cell::new(0),
+            epoch: Cell::new(0),
             family: Cell::new(0),
             kind: Cell::new(Kind::Put),
             verb: Cell::new(StampVerb::Update),
@@ -84,18 +84,18 @@ thread_local! {
 impl Usual {
     /// Returns the stamp for an operation, if store, rules word, family, kind and verb equal those of the last lookup.
     #[inline]
-    fn stamp_of(&self, single: &Single<'_>, store: u64, rules: u64) -> Option<Blank> {
+    fn stamp_of(&self, single: &Single<'_>, store: u64, epoch: u64) -> Option<Blank> {
         let Draft { family, kind, key, .. } = &single.draft;
-        let is_ruled = planted!(AnswerOutlivesItsRules, true, self.rules.get() == rules);
+        let is_ruled = planted!(AnswerOutlivesItsRules, true, self.epoch.get() == epoch);
         let is_like = self.family.get() == *family && self.kind.get() == *kind && self.verb.get() == single.verb;
         let holds = is_ruled && self.store.get() == store && is_like && key.len() <= SHORT_KEY;
         if holds { Some(self.stamp.get()) } else { None }
     }
 
     /// Records a lookup.
-    fn set(&self, single: &Single<'_>, (store, rules): (u64, u64), stamp: Blank) {
+    fn set(&self, single: &Single<'_>, (store, epoch): (u64, u64), stamp: Blank) {
         self.store.set(store);
-        self.rules.set(rules);
+        self.epoch.set(epoch);
         self.family.set(single.draft.family);
         self.kind.set(single.draft.kind);
         self.verb.set(single.verb);
@@ -125,8 +125,8 @@ impl Single<'_> {
 
 impl Hooks {
     /// Commits one operation, registered or not, under the rules word read last. `batch` is a buffer for its encoding.
-    pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, rules: u64) -> Result<Seqno> {
-        if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, rules))
+    pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, epoch: u64) -> Result<Seqno> {
+        if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, epoch))
             && let Some(session) = Session::number_of(single.who)
             && !self.turns.is_wanted()
         {
@@ -134,7 +134,7 @@ impl Hooks {
             batch.clear();
             self.sealer.push_filled(batch, &single.draft, single.seal, (stamp, time, session))?;
             if let Some(seqno) =
-                self.db.commit_if(batch, single.durability, Precondition::epoch(rules).at_time(time))?
+                self.db.commit_if(batch, single.durability, Precondition::epoch(epoch).at_time(time))?
             {
                 return Ok(seqno);
             }
@@ -156,19 +156,19 @@ impl Hooks {
         let (seal, who, durability, verb) = (*seal, *who, *durability, single.verb());
         let mut handed_back = 0;
         loop {
-            let rules = self.db.epoch();
-            let committed = match self.ask(&mut room.seen, rules, single) {
+            let epoch = self.db.epoch();
+            let committed = match self.ask(&mut room.seen, epoch, single) {
                 StampPlan::Again => continue,
                 StampPlan::Plain => {
                     self.push_one(batch, draft, seal)?;
-                    self.db.commit_if(batch, durability, Precondition::epoch(rules))?
+                    self.db.commit_if(batch, durability, Precondition::epoch(epoch))?
                 }
                 StampPlan::Watched(plan) => {
                     let plan = (plan, self.number(who)?);
                     let _turn = self.turns.enter(false, handed_back);
                     let committed = match plan.0.mode {
-                        Mode::Deferred => self.commit_stamped(batch, single, plan, rules, None)?.0,
-                        _ => self.commit_logged(batch, single, plan, rules, &mut room.row)?,
+                        Mode::Deferred => self.commit_stamped(batch, single, plan, epoch, None)?.0,
+                        _ => self.commit_logged(batch, single, plan, epoch, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
@@ -197,14 +197,14 @@ impl Hooks {
 
     /// Decides how one operation is written under these rules.
     #[inline]
-    fn ask<'a>(&self, seen: &'a mut Option<CachedSnapshot>, rules: u64, single: &Single<'_>) -> StampPlan<'a> {
+    fn ask<'a>(&self, seen: &'a mut Option<CachedSnapshot>, epoch: u64, single: &Single<'_>) -> StampPlan<'a> {
         let (draft, verb) = (&single.draft, single.verb());
-        if !is_watched(rules) || system_number(draft.family).is_some() {
+        if !is_watched(epoch) || system_number(draft.family).is_some() {
             return StampPlan::Plain; // never logged: the engine refuses writes to system families
         }
-        let is_known = |seen: &CachedSnapshot| seen.store == self.number && rules_of(&seen.snapshot) == rules as u32;
+        let is_known = |seen: &CachedSnapshot| seen.store == self.number && epoch_of(&seen.snapshot) == epoch as u32;
         if !seen.as_ref().is_some_and(is_known) {
-            let Some(snapshot) = self.look_for(rules) else { return StampPlan::Again };
+            let Some(snapshot) = self.look_for(epoch) else { return StampPlan::Again };
             *seen = Some(CachedSnapshot { store: self.number, snapshot });
         }
         let Some(CachedSnapshot { snapshot, .. }) = seen else { return StampPlan::Again };
@@ -217,7 +217,7 @@ impl Hooks {
             Some(plan) => {
                 if plan.mode == Mode::Deferred && snapshot.is_alike(draft.family) {
                     let stamp = Stamp { verb, ..plan.stamp }.blank();
-                    USUAL.with(|usual| usual.set(single, (self.number, rules), stamp));
+                    USUAL.with(|usual| usual.set(single, (self.number, epoch), stamp));
                 }
                 StampPlan::Watched(plan)
             }
@@ -226,9 +226,9 @@ impl Hooks {
 
     /// Returns the current snapshot, if the rules word names it.
     #[cold]
-    fn look_for(&self, rules: u64) -> Option<Arc<RegistrySnapshot>> {
+    fn look_for(&self, epoch: u64) -> Option<Arc<RegistrySnapshot>> {
         let snapshot = self.matching.load();
-        self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
+        self.is_in_force(&snapshot, epoch).then(|| Arc::clone(&snapshot))
     }
 
     /// Commits an operation whose event row is written with it (mode sync) or soon after it (mode async). Returns
@@ -238,7 +238,7 @@ impl Hooks {
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&EmissionPlan, u64),
-        rules: u64,
+        epoch: u64,
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
         let name = name_of(plan, single.draft.family, &self.db)?;
@@ -248,7 +248,7 @@ impl Hooks {
             _ => Claim::WithOperation(0),
         };
         let beside = matches!(claim, Claim::WithOperation(_)).then_some((name, &mut *row));
-        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), rules, beside)? else {
+        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), epoch, beside)? else {
             return Ok(None);
         };
         match claim {
@@ -269,7 +269,7 @@ impl Hooks {
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&EmissionPlan, u64),
-        rules: u64,
+        epoch: u64,
         beside: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
         let Single { draft, seal, who, durability, .. } = single;
@@ -281,7 +281,7 @@ impl Hooks {
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());
         }
-        let last = self.db.commit_if(batch, *durability, Precondition::epoch(rules).at_time(stamp.time))?;
+        let last = self.db.commit_if(batch, *durability, Precondition::epoch(epoch).at_time(stamp.time))?;
         Ok((last.map(|last| last + 1 - batch.len() as u64), stamp))
     }
 }

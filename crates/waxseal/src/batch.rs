@@ -344,8 +344,8 @@ fn write_in(
     verb: StampVerb,
 ) -> Result<()> {
     let ColumnFamily { inner, family, who, .. } = cf;
-    let rules = inner.engine.epoch();
-    if is_watched(rules) {
+    let epoch = inner.engine.epoch();
+    if is_watched(epoch) {
         // Something is registered: the registrar encodes the operation, and decides whether it carries a stamp.
         let registrar = inner.watching.registrar()?;
         return write.completed(inner, family, |write| {
@@ -354,7 +354,7 @@ fn write_in(
         });
     }
     write.push(inner, family, operations)?;
-    inner.commit(operations, durability, rules, who, if verb == StampVerb::Insert { &[StampVerb::Insert] } else { &[] })
+    inner.commit(operations, durability, epoch, who, if verb == StampVerb::Insert { &[StampVerb::Insert] } else { &[] })
 }
 
 /// Writes to any column families of one store that commit atomically: after a crash, the store contains either all
@@ -509,8 +509,8 @@ impl Batch {
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
         self.ready()?;
         if !self.operations.is_empty() {
-            let rules = self.inner.engine.epoch();
-            self.inner.commit(&mut self.operations, durability, rules, &self.who, &self.verbs)?;
+            let epoch = self.inner.engine.epoch();
+            self.inner.commit(&mut self.operations, durability, epoch, &self.who, &self.verbs)?;
             self.clear();
         }
         Ok(())
@@ -583,15 +583,15 @@ impl Batch {
     #[cfg(feature = "tokio")]
     pub(crate) fn commit_at_once(&mut self) -> Result<bool> {
         self.ready()?;
-        let rules = self.inner.engine.epoch();
-        if is_watched(rules) || self.operations.encoded_bytes() > KEPT_BYTES {
+        let epoch = self.inner.engine.epoch();
+        if is_watched(epoch) || self.operations.encoded_bytes() > KEPT_BYTES {
             return Ok(false); // something is registered, or the batch is large
         }
         let is_done = self.is_empty()
             || self
                 .inner
                 .engine
-                .commit_if(&mut self.operations, Durability::Os, Precondition::epoch(rules).without_waiting())?
+                .commit_if(&mut self.operations, Durability::Os, Precondition::epoch(epoch).without_waiting())?
                 .is_some();
         if is_done {
             self.clear();

@@ -92,18 +92,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Commits a caller's writes. `rules` is the configuration epoch that was read before the operations were encoded.
+    /// Commits a caller's writes. `epoch` is the configuration epoch that was read before the operations were encoded.
     /// `verbs` names the writes in order, where the name does not follow from the operation.
     #[inline]
     pub(crate) fn commit(
         &self,
         operations: &mut Operations,
         durability: Durability,
-        rules: u64,
+        epoch: u64,
         who: &Who,
         verbs: &[StampVerb],
     ) -> Result<()> {
-        if !is_watched(rules) && self.engine.commit_if(operations, durability, Precondition::epoch(rules))?.is_some() {
+        if !is_watched(epoch) && self.engine.commit_if(operations, durability, Precondition::epoch(epoch))?.is_some() {
             return Ok(()); // nothing was registered before, and nothing is now
         }
         self.commit_watched(operations, durability, who, verbs)

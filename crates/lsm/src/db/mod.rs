@@ -382,13 +382,13 @@ impl Db {
     /// that cannot be written.
     #[inline]
     pub fn epoch(&self) -> u64 {
-        self.inner().store_log().log().map_or(0, |log| log.wal().rules())
+        self.inner().store_log().log().map_or(0, |log| log.wal().epoch())
     }
 
     /// Sets the lower half of the configuration epoch for all batches ordered from now on.
     pub fn set_epoch(&self, low: u32) -> Result<()> {
         let (_, log) = self.writable()?;
-        log.wal().set_rules(low);
+        log.wal().set_epoch(low);
         Ok(())
     }
 
@@ -396,7 +396,7 @@ impl Db {
     /// are rejected for retry.
     pub fn bump_epoch(&self) -> Result<()> {
         let (_, log) = self.writable()?;
-        log.wal().renew_rules();
+        log.wal().renew_epoch();
         Ok(())
     }
 
@@ -472,15 +472,15 @@ impl Db {
         self.create_family_with(name, options, &mut |_| None)
     }
 
-    /// Creates a family and changes the configuration epoch. `rules` receives the family's id once the family is
+    /// Creates a family and changes the configuration epoch. `epoch` receives the family's id once the family is
     /// durable and before it is visible. It returns the new lower half of the epoch, or `None` to keep the current one.
-    /// No batch built under the old epoch can thus write to the family. `rules` may list the store's families, and must
+    /// No batch built under the old epoch can thus write to the family. `epoch` may list the store's families, and must
     /// make no other call to the store.
     pub fn create_family_with(
         &self,
         name: &str,
         options: CfOptions,
-        rules: &mut dyn FnMut(u32) -> Option<u32>,
+        epoch_of: &mut dyn FnMut(u32) -> Option<u32>,
     ) -> Result<Family> {
         let (inner, log) = self.writable()?;
         options.validate()?;
@@ -491,8 +491,8 @@ impl Db {
         let _job = inner.flusher().job()?;
         let id = inner.catalog().families().next_id;
         ddl::create_families(inner.flusher(), vec![(id, name.to_owned(), options)], &mut || {
-            if let Some(low) = rules(id) {
-                log.wal().set_rules(low);
+            if let Some(low) = epoch_of(id) {
+                log.wal().set_epoch(low);
             }
         })?;
         self.family(name).ok_or_else(|| Error::structural("a family just created is not there"))

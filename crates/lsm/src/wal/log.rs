@@ -168,18 +168,18 @@ impl<T> Wal<T> {
     /// Returns the epoch word under which batches are ordered. Its upper half counts the changes that this store makes
     /// itself; its lower half belongs to the caller. It changes only under the order lock.
     #[inline]
-    pub fn rules(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.epoch.word()
     }
 
     /// Replaces the lower half of the epoch word.
-    pub fn set_rules(&self, low: u32) {
+    pub fn set_epoch(&self, low: u32) {
         let _order = self.stream.order.lock();
         self.epoch.change(EpochChange::Low(low));
     }
 
     /// Increments the upper half of the epoch word: batches made under the old one are rejected for retry.
-    pub fn renew_rules(&self) {
+    pub fn renew_epoch(&self) {
         let _order = self.stream.order.lock();
         self.epoch.change(EpochChange::NextHigh);
     }

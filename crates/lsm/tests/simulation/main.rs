@@ -8,6 +8,7 @@
 mod beside;
 mod care;
 mod displaced;
+mod epoch;
 mod events;
 mod expiring;
 mod flips;
@@ -23,7 +24,6 @@ mod packed;
 mod panics;
 #[cfg(feature = "planted")]
 mod planted;
-mod rules;
 mod same;
 mod sweep;
 mod tester;

@@ -14,7 +14,7 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
-use crate::{care, expiring, forged, hurt, kept, memory, panics, rules, values};
+use crate::{care, epoch, expiring, forged, hurt, kept, memory, panics, values};
 
 /// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
 /// none.
@@ -40,7 +40,7 @@ fn is_found() -> bool {
         .iter()
         .chain(&care::ALL)
         .chain(&forged::ALL)
-        .chain(&rules::ALL)
+        .chain(&epoch::ALL)
         .chain(&kept::ALL)
         .chain(&values::ALL)
         .chain(&panics::ALL)

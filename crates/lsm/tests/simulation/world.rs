@@ -262,7 +262,7 @@ pub struct World {
     /// The record protector of the open store, or of the next one; `None` for a plain node.
     pub sealer: Option<Arc<Sealer>>,
     /// The lower half of the configuration epoch.
-    pub rules: u32,
+    pub epoch: u32,
     /// Number of lost ranges in the default family; `None` if it may be 0 or 2.
     pub fences: Option<usize>,
     /// Versions with known seqnos.
@@ -290,7 +290,7 @@ impl World {
             db: None,
             plan: u64::MAX,
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
-            rules: 0,
+            epoch: 0,
             fences: Some(0),
             history: History::default(),
             told: Default::default(),
@@ -395,7 +395,7 @@ impl World {
 
     /// Prepares a store that was just opened.
     fn opened(&mut self) -> Result<()> {
-        self.rules = 0;
+        self.epoch = 0;
         if self.config.events { events::introduce(self.db()) } else { Ok(()) }
     }
 
@@ -456,7 +456,7 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
-        let outcome = self.commit_by_rules(&db, &mut batch, durability);
+        let outcome = self.commit_by_epoch(&db, &mut batch, durability);
         let told = self.told(&changes);
         let written = changes.clone();
         // An expired value hides earlier versions, and is not visible itself.
@@ -510,19 +510,19 @@ impl World {
 
     /// Commits in one of the four ways; with another configuration epoch, or too early a timestamp, the commit has no
     /// effect.
-    fn commit_by_rules(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
+    fn commit_by_epoch(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         if batch.is_empty() {
             return db.commit(batch, durability);
         }
-        let (rules, mut ordered) = (db.epoch(), Vec::new());
-        assert_eq!(rules as u32, self.rules, "seed {}: the rules", self.seed);
+        let (epoch, mut ordered) = (db.epoch(), Vec::new());
+        assert_eq!(epoch as u32, self.epoch, "seed {}: the rules", self.seed);
         let mut note = |seqno: Seqno| ordered.push(seqno);
         match self.random.below(8) {
             0..4 => db.commit(batch, durability),
             4 => {
                 let (before, late) = (db.snapshot()?.seqno(), db.last_time().load(Relaxed));
                 if late > 0
-                    && let Some(last) = db.commit_if(batch, durability, Precondition::epoch(rules).at_time(late))?
+                    && let Some(last) = db.commit_if(batch, durability, Precondition::epoch(epoch).at_time(late))?
                 {
                     panic!("seed {}: seqno {last} at a time that is over", self.seed);
                 }
@@ -534,28 +534,28 @@ impl World {
                 );
                 let time = late + 1 + self.random.below(9);
                 let last =
-                    db.commit_if(batch, durability, Precondition::epoch(rules).at_time(time))?.expect("later than all");
+                    db.commit_if(batch, durability, Precondition::epoch(epoch).at_time(time))?.expect("later than all");
                 assert_eq!(db.last_time().load(Relaxed), time, "seed {}: the time", self.seed);
                 Ok(last)
             }
             5 => {
-                let other = rules ^ 1 << self.random.below(64);
+                let other = epoch ^ 1 << self.random.below(64);
                 let before = db.snapshot()?.seqno();
                 if let Some(last) = db.commit_observed(batch, durability, Precondition::epoch(other), &mut note)? {
                     panic!("seed {}: seqno {last} under rules that are not those", self.seed);
                 }
-                assert_eq!((db.snapshot()?.seqno(), db.epoch()), (before, rules), "seed {}", self.seed);
+                assert_eq!((db.snapshot()?.seqno(), db.epoch()), (before, epoch), "seed {}", self.seed);
                 let last = db
-                    .commit_observed(batch, durability, Precondition::epoch(rules), &mut note)?
+                    .commit_observed(batch, durability, Precondition::epoch(epoch), &mut note)?
                     .expect("under the rules as they are");
                 assert_eq!(ordered, [last + 1 - batch.len() as u64], "seed {}: what was ordered", self.seed);
                 Ok(last)
             }
             _ => {
-                let outcome = db.commit_as_last(batch, durability, rules as u32 + 1, &mut note);
+                let outcome = db.commit_as_last(batch, durability, epoch as u32 + 1, &mut note);
                 // The epoch changes when the batch is ordered, whatever happens to the batch later.
-                self.rules += ordered.len() as u32;
-                let expected = (rules >> 32 << 32) + u64::from(self.rules);
+                self.epoch += ordered.len() as u32;
+                let expected = (epoch >> 32 << 32) + u64::from(self.epoch);
                 assert_eq!(db.epoch(), expected, "seed {}: the rules after {outcome:?}", self.seed);
                 outcome
             }
@@ -645,11 +645,11 @@ impl World {
 
     pub fn drop_family(&mut self, name: &str) -> Result<()> {
         let events = self.config.events;
-        let rules = self.db().epoch();
+        let epoch = self.db().epoch();
         let rows = &mut |seqno| if events { events::farewell(name, seqno) } else { Vec::new() };
         let outcome = self.db().drop_family_with(name, rows);
         assert!(
-            outcome.is_err() || self.db().epoch() != rules,
+            outcome.is_err() || self.db().epoch() != epoch,
             "seed {}: {name} is gone, and no rule changed",
             self.seed
         );

@@ -166,14 +166,14 @@ fn a_commit_at_once_is_declined_where_every_frame_is_a_write_or_the_rules_are_ot
     let db = open(&sim, &dir);
     let family = default(&db);
     let mut one = batch(&db, &family, b"key", b"value");
-    let rules = db.epoch();
+    let epoch = db.epoch();
     db.set_epoch(6).unwrap();
-    assert_eq!(at_once(&db, &mut one, rules).unwrap(), None);
+    assert_eq!(at_once(&db, &mut one, epoch).unwrap(), None);
     assert!(at_once(&db, &mut one, db.epoch()).unwrap().is_some());
     let mut large = batch(&db, &family, b"large", &[7; 20_000]); // above a quarter of the ring
     assert_eq!(at_once(&db, &mut large, db.epoch()).unwrap(), None);
     db.close().unwrap();
-    assert_kind(at_once(&db, &mut one, rules), ErrorKind::Closed, "a closed store");
+    assert_kind(at_once(&db, &mut one, epoch), ErrorKind::Closed, "a closed store");
 
     sim.set_mapped(false);
     let db = open(&sim, &dir);

@@ -5,6 +5,7 @@ mod at_once;
 mod closing;
 mod damage;
 mod directories;
+mod epoch;
 mod expiring;
 mod footprint;
 mod gate;
@@ -19,7 +20,6 @@ mod protector;
 mod read_only;
 mod reader;
 mod replace;
-mod rules;
 #[path = "../simulation/watched.rs"]
 mod scribe;
 mod scripts;

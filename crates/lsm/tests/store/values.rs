@@ -832,10 +832,10 @@ fn commits_that_fail_leave_no_values_behind() {
         for n in 0..3 {
             batch.push(family.id(), Kind::Put, &key(n), &large, db.companions()).unwrap();
         }
-        let rules = db.epoch();
+        let epoch = db.epoch();
         db.bump_epoch().unwrap();
         for _ in 0..3 {
-            assert_eq!(db.commit_if(&mut batch, Durability::Os, Precondition::epoch(rules)).unwrap(), None);
+            assert_eq!(db.commit_if(&mut batch, Durability::Os, Precondition::epoch(epoch)).unwrap(), None);
             assert_eq!(length(&sim, &dir), before);
         }
         write(&db, 0..30, 1);

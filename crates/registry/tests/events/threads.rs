@@ -345,13 +345,13 @@ pub(crate) fn overtaken() {
                 registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
             });
             own.wait_until_held();
-            let rules = db.epoch();
+            let epoch = db.epoch();
             flush.shut.store(true, SeqCst);
             let dropping = scope.spawn(|| registrar.drop_family("users", None));
             // Its memtable is frozen by now. The write goes on, and the drop when that has a place, or cannot get one.
             flush.wait_until_held();
             own.open.store(true, SeqCst);
-            while db.epoch() == rules && !late.is_finished() {
+            while db.epoch() == epoch && !late.is_finished() {
                 std::thread::yield_now();
             }
             flush.open.store(true, SeqCst);

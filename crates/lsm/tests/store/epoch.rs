@@ -33,8 +33,8 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
                     begun.wait();
                     let (mut n, mut refused) = (0u64, 0u64);
                     while !done.load(Ordering::Relaxed) || n < 50 {
-                        let (rules, version) = (db.epoch(), published.load(Ordering::Acquire));
-                        if rules as u32 != version {
+                        let (epoch, version) = (db.epoch(), published.load(Ordering::Acquire));
+                        if epoch as u32 != version {
                             drop(change.lock().unwrap()); // the changing thread is about to publish them
                             continue;
                         }
@@ -42,7 +42,7 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
                         let key = format!("{writer} {n}").into_bytes();
                         batch.push(0, Kind::Put, &key, &version.to_le_bytes(), db.companions()).unwrap();
                         match db
-                            .commit_observed(&mut batch, Durability::Os, Precondition::epoch(rules), &mut |_| {})
+                            .commit_observed(&mut batch, Durability::Os, Precondition::epoch(epoch), &mut |_| {})
                             .unwrap()
                         {
                             Some(_) => n += 1,

@@ -122,10 +122,10 @@ pub fn batches_of_other_rules_are_handed_back() {
     let last = store.db().commit_as_last(&mut change, Durability::Os, 7, &mut |seqno| ordered.push(seqno)).unwrap();
     assert_eq!((store.db().epoch(), ordered, last), (7, vec![last - 1], last));
     let mut batch = store.batch(&[(0, Kind::Put, b"a")]);
-    let under = |store: &Store, batch: &mut Batch, rules: u64| {
+    let under = |store: &Store, batch: &mut Batch, epoch: u64| {
         let mut calls = 0;
         let outcome =
-            store.db().commit_observed(batch, Durability::Os, Precondition::epoch(rules), &mut |_| calls += 1).unwrap();
+            store.db().commit_observed(batch, Durability::Os, Precondition::epoch(epoch), &mut |_| calls += 1).unwrap();
         assert_eq!(calls, outcome.is_some() as u32);
         outcome
     };
