@@ -8,7 +8,7 @@
 //! because no commit may intervene between the read and the write. The second has been rejected repeatedly because
 //! other threads were faster.
 //!
-//! Holds: the holder of the gate excludes commits that read the rules word after the gate was taken. Where earlier
+//! Holds: the holder of the gate excludes commits that read the epoch after the gate was taken. Where earlier
 //! readers matter, changing the word excludes them (`Db::bump_epoch`). Memory order: `wanted` is incremented before
 //! the word changes, and checked after the word was read.
 
@@ -38,7 +38,7 @@ pub(crate) struct GatePass<'a> {
 }
 
 impl CommitGate {
-    /// Returns true if a thread holds the gate or waits for it. Call it after reading the rules word.
+    /// Returns true if a thread holds the gate or waits for it. Call it after reading the epoch.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed) > 0
@@ -50,7 +50,7 @@ impl CommitGate {
         GatePass { turns: self, taken: true, _one: lock(&self.one) }
     }
 
-    /// Waits while a thread holds the gate; returns `None` if none does. Call it after reading the rules word.
+    /// Waits while a thread holds the gate; returns `None` if none does. Call it after reading the epoch.
     pub(crate) fn give_way(&self) -> Option<GatePass<'_>> {
         self.is_wanted().then(|| GatePass { turns: self, taken: false, _one: lock(&self.one) })
     }

@@ -2,7 +2,7 @@
 //! the configuration epoch that it was matched with.
 //!
 //! ```text
-//! look      finds the registered operations, by the registry snapshot of the current epoch (the rules word)
+//! look      finds the registered operations, by the registry snapshot of the current epoch (the epoch word)
 //! claim     reserves ring space for events of mode async
 //! time      takes a time later than those of all commits so far
 //! encode    encodes the batch again, with a stamp for each registered operation, and the rows of mode sync behind them
@@ -77,7 +77,7 @@ pub(crate) fn next_number() -> u64 {
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// Returns the lower half of the rules word (the configuration epoch) for a snapshot of the registry.
+/// Returns the lower half of the configuration epoch for a snapshot of the registry.
 pub(crate) fn epoch_of(snapshot: &RegistrySnapshot) -> u32 {
     (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
 }
@@ -149,7 +149,7 @@ impl Hooks {
         Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
     }
 
-    /// Returns true if the rules word names this snapshot. Otherwise a change is being published, and the call waits
+    /// Returns true if the epoch names this snapshot. Otherwise a change is being published, and the call waits
     /// until publication ends.
     pub(crate) fn is_in_force(&self, snapshot: &RegistrySnapshot, epoch: u64) -> bool {
         let holds = planted!(RegistrationSeenLate, true, epoch as u32 == epoch_of(snapshot));

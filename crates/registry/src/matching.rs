@@ -11,7 +11,7 @@
 //!
 //! A snapshot is built from all registrations, never changes, and is replaced by the next one. The write path tracks
 //! the epoch under which a batch was encoded, and encodes it again if another epoch is in force when it is ordered. One
-//! relaxed load of the rules word tells it that nothing is registered at all.
+//! relaxed load of the epoch tells it that nothing is registered at all.
 //!
 //! An operation is logged once, however many registrations match. The options of the registration with the deepest
 //! target apply. Among those of the same target, a registration of the operation itself takes precedence. `Row.Write`,

@@ -3,7 +3,7 @@
 //! ```text
 //! change   serializes changes: builds the next snapshot, and a batch with the row
 //! turn     takes the commit gate: no registered commit is running
-//! commit   commits the batch, the last one under the old epoch (rules word); the new epoch starts with its position
+//! commit   commits the batch, the last one under the old epoch; the new epoch starts with its position
 //! publish  publishes the snapshot, before a reader of the new epoch can use the old snapshot
 //! ```
 //!
@@ -100,7 +100,7 @@ impl Hooks {
     pub(crate) fn begin(&self, registrations: Vec<Registration>) -> Result<()> {
         let _change = lock(&self.change);
         let any = !registrations.is_empty();
-        let version = self.matching.load().version().max(u64::from(any)); // that of the rules word, if set
+        let version = self.matching.load().version().max(u64::from(any)); // that of the epoch, if set
         let snapshot = snapshot(&self.db, version, registrations);
         if any && !self.db.is_read_only() {
             self.db.set_epoch(epoch_of(&snapshot))?;

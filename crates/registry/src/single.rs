@@ -1,7 +1,7 @@
 //! The fast path: commits a single operation as it is encoded, which covers nearly all writes.
 //!
 //! ```text
-//! ask       finds the registration, by the thread's cached registry snapshot if the rules word still names it
+//! ask       finds the registration, by the thread's cached registry snapshot if the epoch still names it
 //! claim     reserves ring space for its event (mode async)
 //! time      takes a time later than those of all commits so far
 //! encode    encodes the operation with its stamp and (mode sync) with its row behind it
@@ -56,7 +56,7 @@ enum StampPlan<'a> {
 }
 
 /// The thread's last lookup in mode deferred, for a family whose keys are all treated alike. Valid while the store's
-/// rules word is unchanged. Each part is a separate cell, so that a comparison copies nothing.
+/// epoch is unchanged. Each part is a separate cell, so that a comparison copies nothing.
 struct Usual {
     /// `Hooks::number`; 0 before the first lookup.
     store: Cell<u64>,
@@ -82,7 +82,7 @@ thread_local! {
 }
 
 impl Usual {
-    /// Returns the stamp for an operation, if store, rules word, family, kind and verb equal those of the last lookup.
+    /// Returns the stamp for an operation, if store, epoch, family, kind and verb equal those of the last lookup.
     #[inline]
     fn stamp_of(&self, single: &Single<'_>, store: u64, epoch: u64) -> Option<Blank> {
         let Draft { family, kind, key, .. } = &single.draft;
@@ -124,7 +124,7 @@ impl Single<'_> {
 }
 
 impl Hooks {
-    /// Commits one operation, registered or not, under the rules word read last. `batch` is a buffer for its encoding.
+    /// Commits one operation, registered or not, under the epoch read last. `batch` is a buffer for its encoding.
     pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, epoch: u64) -> Result<Seqno> {
         if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, epoch))
             && let Some(session) = Session::number_of(single.who)
@@ -224,7 +224,7 @@ impl Hooks {
         }
     }
 
-    /// Returns the current snapshot, if the rules word names it.
+    /// Returns the current snapshot, if the epoch names it.
     #[cold]
     fn look_for(&self, epoch: u64) -> Option<Arc<RegistrySnapshot>> {
         let snapshot = self.matching.load();

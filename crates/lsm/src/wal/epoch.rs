@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::planted;
 
-/// Preconditions for ordering a batch, in terms of the log's configuration epoch (the word of rules). The default
+/// Preconditions for ordering a batch, in terms of the log's configuration epoch . The default
 /// accepts every epoch and leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderCondition {
