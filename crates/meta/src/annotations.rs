@@ -116,14 +116,14 @@ impl<'a> Annotations<'a> {
     /// Decodes companions. Errors: `Corruption` if they are incomplete, or if there are two seals, lists or stamps.
     pub fn read(companions: &'a [u8]) -> Result<Annotations<'a>> {
         let mut reader = Reader::new(companions);
-        let mut beside = Annotations::default();
+        let mut annotations = Annotations::default();
         while !reader.is_empty() {
             let start = reader.position();
             let kind = reader.u8()?;
             match kind {
                 companion::WORD8 => {
                     let at = reader.position();
-                    if beside.seal.replace((at, reader.u64()?)).is_some() {
+                    if annotations.seal.replace((at, reader.u64()?)).is_some() {
                         return Err(Error::structural("a record with two seals"));
                     }
                 }
@@ -131,27 +131,27 @@ impl<'a> Annotations<'a> {
                     reader.u32()?;
                 }
                 companion::LIST => {
-                    beside.list = reader.length_prefixed()?;
-                    if beside.list_at != (0, 0) {
+                    annotations.list = reader.length_prefixed()?;
+                    if annotations.list_at != (0, 0) {
                         return Err(Error::structural("a record with two lists of entries"));
                     }
-                    beside.list_at = (start, reader.position());
+                    annotations.list_at = (start, reader.position());
                 }
                 STAMP => {
-                    if beside.stamp.replace(reader.length_prefixed()?).is_some() {
+                    if annotations.stamp.replace(reader.length_prefixed()?).is_some() {
                         return Err(Error::structural("a record with two stamps"));
                     }
-                    beside.stamp_at = (start, reader.position());
+                    annotations.stamp_at = (start, reader.position());
                 }
                 // Marks that are not a single number are ignored here; `CompanionPart::is_whole` reports them.
-                MARKS => beside.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
+                MARKS => annotations.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
                 kind if companion::begins(kind) => {
                     reader.length_prefixed()?;
                 }
                 _ => return Err(Error::structural("bytes that are no companion")),
             }
         }
-        Ok(beside)
+        Ok(annotations)
     }
 
     /// Creates companions that consist of a list.
@@ -453,21 +453,21 @@ mod tests {
             let entries = entries(&drawn, key_hash);
             let mut companions = [&seal_bytes(word)[..], &ADOPTED_BYTES, &[STAMP, 2, 9, 9]].concat();
             put_list(&list(&entries), &mut companions);
-            let beside = Annotations::read(&companions).unwrap();
-            prop_assert_eq!((beside.seal, beside.is_adopted()), (Some((1, word)), true));
-            prop_assert_eq!(&beside.entries().collect::<Result<Vec<_>>>().unwrap(), &entries);
+            let annotations = Annotations::read(&companions).unwrap();
+            prop_assert_eq!((annotations.seal, annotations.is_adopted()), (Some((1, word)), true));
+            prop_assert_eq!(&annotations.entries().collect::<Result<Vec<_>>>().unwrap(), &entries);
             for entry in &entries {
                 prop_assert!(entry.is_whole(key_hash));
-                prop_assert_eq!(beside.entry(entry.provider).unwrap(), Some(*entry));
+                prop_assert_eq!(annotations.entry(entry.provider).unwrap(), Some(*entry));
             }
             let attributes: Vec<_> = entries.iter().filter(|entry| entry.sealed).map(Annotation::attribute).collect();
-            prop_assert_eq!(beside.attributes().unwrap(), AttributesHash::of(&attributes).unwrap());
+            prop_assert_eq!(annotations.attributes().unwrap(), AttributesHash::of(&attributes).unwrap());
             // Replacing the list by itself changes no byte, and an empty list removes only the list.
             let mut again = Vec::new();
-            beside.with_list(&companions, beside.list, &mut again);
+            annotations.with_list(&companions, annotations.list, &mut again);
             prop_assert_eq!(&again, &companions);
             again.clear();
-            beside.with_list(&companions, &[], &mut again);
+            annotations.with_list(&companions, &[], &mut again);
             prop_assert_eq!(&again[..], &companions[..SEAL_BYTES + 3 + 4]);
             again.clear();
             put_without_stamp(&companions, &mut again).unwrap();
@@ -483,13 +483,13 @@ mod tests {
             let mut hit = whole.clone();
             let bit = bit % (hit.len() * 8);
             hit[bit / 8] ^= 1 << (bit % 8);
-            let beside = Annotations::of_list(&hit);
-            let read: Result<Vec<_>> = beside.entries().collect();
+            let annotations = Annotations::of_list(&hit);
+            let read: Result<Vec<_>> = annotations.entries().collect();
             let noticed = match &read {
                 Err(_) => true,
                 Ok(read) => {
                     read.iter().any(|entry| !entry.is_whole(key_hash))
-                        || beside.attributes().unwrap() != Annotations::of_list(&whole).attributes().unwrap()
+                        || annotations.attributes().unwrap() != Annotations::of_list(&whole).attributes().unwrap()
                 }
             };
             prop_assert!(noticed);
@@ -502,8 +502,8 @@ mod tests {
         fn any_bytes_are_taken_apart_or_refused(bytes: Vec<u8>, first in 0..7usize) {
             let kinds = [companion::WORD8, companion::WORD4, companion::LIST, 0x0F, 0x3C, 0x55, 0];
             for bytes in [bytes.clone(), [&[kinds[first]][..], &bytes].concat()] {
-                if let Ok(beside) = Annotations::read(&bytes) {
-                    let _ = (beside.attributes(), beside.entry(1), beside.entries().count());
+                if let Ok(annotations) = Annotations::read(&bytes) {
+                    let _ = (annotations.attributes(), annotations.entry(1), annotations.entries().count());
                 }
             }
         }

@@ -213,15 +213,15 @@ impl Sealer {
         if let Some(word) = usual_word(record.companion) {
             return Ok(Some(Seal::from_word(word, record.seqno)));
         }
-        let beside = Annotations::read(record.companion)?;
-        Ok(beside.seal.map(|(_, word)| Seal::from_word(word, record.seqno)))
+        let annotations = Annotations::read(record.companion)?;
+        Ok(annotations.seal.map(|(_, word)| Seal::from_word(word, record.seqno)))
     }
 
     /// Returns true if the record was adopted: its seal was made when a table was first built from it, so earlier
     /// damage is not detected.
     pub fn is_adopted(record: &Record<'_>) -> bool {
         record.companion.len() > SEAL_BYTES
-            && Annotations::read(record.companion).is_ok_and(|beside| beside.is_adopted())
+            && Annotations::read(record.companion).is_ok_and(|annotations| annotations.is_adopted())
     }
 
     /// Returns the verdict on a record; `key_hash` is the `checksum::hash` of its key. `complete`: its file guarantees
@@ -291,8 +291,8 @@ impl Sealer {
     /// Returns true if a stamp, an unsealed entry, a mark or an unknown companion is damaged, or if a provider rejects
     /// its entry.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
-        let Ok(beside) = Annotations::read(record.companion) else { return true };
-        if beside.stamp.is_some_and(|content| !is_whole(content, key_hash)) {
+        let Ok(annotations) = Annotations::read(record.companion) else { return true };
+        if annotations.stamp.is_some_and(|content| !is_whole(content, key_hash)) {
             return planted!(StampNotChecked, false, true);
         }
         if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
@@ -300,7 +300,7 @@ impl Sealer {
         }
         // A provider checks an entry together with the value, and a blob pointer's value has not been read here.
         let has_value = record.kind != Kind::BlobPointer;
-        beside.entries().any(|entry| {
+        annotations.entries().any(|entry| {
             entry.map_or(true, |entry| {
                 !entry.is_whole(key_hash)
                     || self.providers.find(entry.provider).is_some_and(|(descriptor, provider)| {
@@ -313,14 +313,14 @@ impl Sealer {
     /// Builds a table's record that has more than a seal, or whose seal word may be damaged.
     fn build_slowly(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         // build verification reports it
-        let Ok(beside) = Annotations::read(record.companion) else { return Build::Keep };
-        match beside.seal {
-            None => self.build_unsealed(record, &beside, source, out),
+        let Ok(annotations) = Annotations::read(record.companion) else { return Build::Keep };
+        match annotations.seal {
+            None => self.build_unsealed(record, &annotations, source, out),
             Some((at, word)) if self.hits.has(word) => {
                 if verdict_on(record, hash_key(record.key), true) != SealVerdict::SealDamaged {
                     return Build::Keep;
                 }
-                let Ok(seal) = seal_of(record.kind, hash(record.key), record.value, &beside) else {
+                let Ok(seal) = seal_of(record.kind, hash(record.key), record.value, &annotations) else {
                     return Build::Keep;
                 };
                 out.extend_from_slice(record.companion);
@@ -328,9 +328,9 @@ impl Sealer {
                 self.tally.add(Count::Mended);
                 Build::Mend
             }
-            Some(_) => match rebuilt(&self.providers, record, &beside) {
+            Some(_) => match rebuilt(&self.providers, record, &annotations) {
                 Some(list) => {
-                    beside.with_list(record.companion, &list, out);
+                    annotations.with_list(record.companion, &list, out);
                     Build::Set // another list, the same seal
                 }
                 None => Build::Keep,
@@ -341,7 +341,7 @@ impl Sealer {
     fn build_unsealed(
         &self,
         record: &Record<'_>,
-        beside: &Annotations<'_>,
+        annotations: &Annotations<'_>,
         source: Protection,
         out: &mut Vec<u8>,
     ) -> Build {
@@ -357,7 +357,9 @@ impl Sealer {
             }
             _ => (Count::Adopted, planted!(AdoptionUnmarked, &[], &ADOPTED_BYTES)),
         };
-        let Ok(seal) = seal_of(record.kind, hash_key(record.key), record.value, beside) else { return Build::Keep };
+        let Ok(seal) = seal_of(record.kind, hash_key(record.key), record.value, annotations) else {
+            return Build::Keep;
+        };
         out.extend_from_slice(&seal_bytes(seal.at(record.seqno)));
         out.extend_from_slice(mark);
         out.extend_from_slice(record.companion);
@@ -368,7 +370,7 @@ impl Sealer {
     /// Returns the expiry of a record that may have entries, if its seal covers that entry.
     fn expiry_slowly(&self, record: &Record<'_>) -> Option<u64> {
         let (expiry, _) = self.providers.find(EXPIRY)?;
-        let entry = Annotations::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
+        let entry = Annotations::read(record.companion).and_then(|annotations| annotations.entry(EXPIRY)).ok()??;
         if entry.sealed && entry.version == expiry.version { Expiry::read(entry.bytes) } else { None }
     }
 
@@ -475,8 +477,8 @@ impl Companions for Sealer {
         if self.providers.is_empty() || !may_have_entries(record.companion) {
             return;
         }
-        let Ok(beside) = Annotations::read(record.companion) else { return };
-        for entry in beside.entries().map_while(|entry| entry.ok()) {
+        let Ok(annotations) = Annotations::read(record.companion) else { return };
+        for entry in annotations.entries().map_while(|entry| entry.ok()) {
             if let Some((_, provider)) = self.providers.find(entry.provider) {
                 provider.on_drop(record, entry.bytes, reason);
             }
@@ -540,7 +542,7 @@ impl Companions for Sealer {
         {
             // A damaged word cannot serve as the term; the intact record yields the correct one.
             let whole = Annotations::read(record.companion)
-                .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside));
+                .and_then(|annotations| seal_of(record.kind, hash(record.key), record.value, &annotations));
             return whole.map_or(0, Seal::number);
         }
         seal.number()
@@ -586,21 +588,21 @@ impl Companions for Sealer {
 
 /// Returns the seal that a record with these parts requires. A blob pointer requires the same seal as the value it
 /// points to. Errors: `Corruption` if the entry list or the pointer cannot be decoded.
-pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Annotations<'_>) -> Result<Seal> {
+pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], annotations: &Annotations<'_>) -> Result<Seal> {
     let seal = Seal::of_hashes(kind, key_hash, value_hash(kind, value)?);
-    Ok(match beside.attributes()? {
+    Ok(match annotations.attributes()? {
         None => seal,
         Some(attributes) => seal.with(attributes),
     })
 }
 
 fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> SealVerdict {
-    let Ok(beside) = Annotations::read(record.companion) else { return SealVerdict::Structural };
-    let found = beside.seal.map_or(FoundSeal::Nothing, |(_, word)| FoundSeal::Word(word));
+    let Ok(annotations) = Annotations::read(record.companion) else { return SealVerdict::Structural };
+    let found = annotations.seal.map_or(FoundSeal::Nothing, |(_, word)| FoundSeal::Word(word));
     if found == FoundSeal::Nothing {
         return judge(found, complete, 0);
     }
-    match seal_of(record.kind, key_hash, record.value, &beside) {
+    match seal_of(record.kind, key_hash, record.value, &annotations) {
         Ok(seal) => judge(found, complete, seal.at(record.seqno)),
         Err(_) => SealVerdict::Structural,
     }

@@ -44,12 +44,12 @@ pub struct Meta {
 /// Returns a provider's entry of a record, without reading the value. For a watched record without a provenance entry,
 /// provenance comes from its stamp. Errors: `Corruption` if the companions cannot be decoded or an entry fails its CRC.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
-    let beside = Annotations::read(record.companion)?;
+    let annotations = Annotations::read(record.companion)?;
     let is_whole = |entry: &Annotation<'_>| entry.is_whole(hash(record.key));
-    let Some(entry) = beside.entry(provider)? else {
+    let Some(entry) = annotations.entry(provider)? else {
         // Report "no such entry" only if all companions are intact: a damaged one might have been this entry.
-        return match beside.is_whole(record.companion, hash(record.key)) {
-            true if provider == PROVENANCE => stamped(record, &beside),
+        return match annotations.is_whole(record.companion, hash(record.key)) {
+            true if provider == PROVENANCE => stamped(record, &annotations),
             true => Ok(None),
             false => Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum")),
         };
@@ -62,8 +62,8 @@ pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
 }
 
 /// Returns the session and time from a record's stamp, encoded as a provenance entry.
-fn stamped(record: &Record<'_>, beside: &Annotations<'_>) -> Result<Option<Meta>> {
-    let Some(content) = beside.stamp else { return Ok(None) };
+fn stamped(record: &Record<'_>, annotations: &Annotations<'_>) -> Result<Option<Meta>> {
+    let Some(content) = annotations.stamp else { return Ok(None) };
     let stamp = Stamp::read(content, hash(record.key))
         .ok_or_else(|| damaged(record, Verdict::Checksum, "the stamp beside a record does not fit its check"))?;
     let bytes = Provenance::of(stamp.session, stamp.micros());

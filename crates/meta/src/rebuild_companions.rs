@@ -29,9 +29,9 @@ pub struct RebuiltCompanions {
 /// entry that the seal covers.
 pub fn rebuilt_companions(protector: &dyn Companions, record: &Record<'_>) -> Option<RebuiltCompanions> {
     let key_hash = hash(record.key);
-    let beside = Annotations::read(record.companion).ok()?;
-    let (at, word) = beside.seal?;
-    let right = seal_of(record.kind, key_hash, record.value, &beside).ok()?.at(record.seqno);
+    let annotations = Annotations::read(record.companion).ok()?;
+    let (at, word) = annotations.seal?;
+    let right = seal_of(record.kind, key_hash, record.value, &annotations).ok()?.at(record.seqno);
     let mut companions = record.companion.to_vec();
     companions[at..at + 8].copy_from_slice(&right.to_le_bytes());
     let is_right = |companion: &[u8]| {
@@ -41,8 +41,8 @@ pub fn rebuilt_companions(protector: &dyn Companions, record: &Record<'_>) -> Op
     if is_right(&companions) {
         return Some(RebuiltCompanions { companions, seal_was_hit, left_out: Vec::new() });
     }
-    let beside = Annotations::read(&companions).ok()?;
-    let entries: Vec<Annotation<'_>> = beside.entries().collect::<Result<_, _>>().ok()?;
+    let annotations = Annotations::read(&companions).ok()?;
+    let entries: Vec<Annotation<'_>> = annotations.entries().collect::<Result<_, _>>().ok()?;
     let list = |kept: &dyn Fn(&Annotation<'_>) -> bool| {
         let mut list = Vec::new();
         entries.iter().filter(|entry| kept(entry)).for_each(|entry| entry.put(&mut list));
@@ -50,26 +50,26 @@ pub fn rebuilt_companions(protector: &dyn Companions, record: &Record<'_>) -> Op
     };
     let is_word = |part: &CompanionPart| matches!(part.kind, companion::WORD8 | companion::WORD4);
     let sealed = list(&|entry| entry.sealed);
-    if !is_right(&beside.with_parts(&companions, &sealed, &is_word)) {
+    if !is_right(&annotations.with_parts(&companions, &sealed, &is_word)) {
         return None;
     }
     let (mut stay, mut left_out) = (Vec::new(), Vec::new());
     for entry in entries.iter().filter(|entry| !entry.sealed) {
         let alone = list(&|other| other.sealed || other.provider == entry.provider);
-        match is_right(&beside.with_parts(&companions, &alone, &is_word)) {
+        match is_right(&annotations.with_parts(&companions, &alone, &is_word)) {
             true => stay.push(entry.provider),
             false => left_out.push("an entry"),
         }
     }
     let mut kept = Vec::new();
     for part in parts(&companions).filter(|part| !is_word(part) && part.kind != companion::LIST) {
-        match is_right(&beside.with_parts(&companions, &sealed, &|other| is_word(other) || *other == part)) {
+        match is_right(&annotations.with_parts(&companions, &sealed, &|other| is_word(other) || *other == part)) {
             true => kept.push(part),
             false => left_out.push(name_of(part.kind)),
         }
     }
     let list = list(&|entry| entry.sealed || stay.contains(&entry.provider));
-    let companions = beside.with_parts(&companions, &list, &|part| is_word(part) || kept.contains(part));
+    let companions = annotations.with_parts(&companions, &list, &|part| is_word(part) || kept.contains(part));
     is_right(&companions).then_some(RebuiltCompanions { companions, seal_was_hit, left_out })
 }
 
@@ -134,8 +134,8 @@ mod tests {
             let check = protector.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
             if check == Check::CompanionDamaged {
                 let mended = rebuilt_companions(&protector, &record(&hit, seqno)).unwrap();
-                let beside = Annotations::read(&mended.companions).unwrap();
-                let left: Vec<u16> = beside.entries().map(|entry| entry.unwrap().provider).collect();
+                let annotations = Annotations::read(&mended.companions).unwrap();
+                let left: Vec<u16> = annotations.entries().map(|entry| entry.unwrap().provider).collect();
                 prop_assert!(left.starts_with(&[7, 8]));
                 let stamped = !mended.left_out.contains(&"the stamp");
                 prop_assert!(mended.seal_was_hit || !mended.left_out.is_empty());

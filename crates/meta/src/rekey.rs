@@ -25,14 +25,14 @@ pub(crate) fn rekey(companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
 /// Returns the position of each check by the key, with its four-byte difference. For a stamp the last byte is zero.
 fn beside_the_seal(companion: &[u8], old: u64, new: u64) -> Vec<(usize, [u8; 4])> {
     let mut changes = Vec::new();
-    let Ok(beside) = Annotations::read(companion) else { return changes };
-    if let Some((at, content)) = beside.stamp_content()
+    let Ok(annotations) = Annotations::read(companion) else { return changes };
+    if let Some((at, content)) = annotations.stamp_content()
         && content.len() >= CHECK_BYTES
     {
         let [a, b, c] = difference(content, old, new);
         changes.push((at + content.len() - CHECK_BYTES, [a, b, c, 0]));
     }
-    for (end, entry) in beside.entry_ends() {
+    for (end, entry) in annotations.entry_ends() {
         if let Ok(entry) = entry
             && !entry.sealed
         {

@@ -240,7 +240,9 @@ pub fn has_history(record: &Record<'_>) -> bool {
     }
     match word_and_stamp(record.companion) {
         Some((_, content)) => says_history(content),
-        None => Annotations::read(record.companion).is_ok_and(|beside| beside.stamp.is_some_and(says_history)),
+        None => {
+            Annotations::read(record.companion).is_ok_and(|annotations| annotations.stamp.is_some_and(says_history))
+        }
     }
 }
 

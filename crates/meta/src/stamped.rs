@@ -144,7 +144,7 @@ impl Sealer {
 
 /// Returns true if the stamp among decodable companions is damaged.
 pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
-    let stamp = Annotations::read(companions).map(|beside| beside.stamp);
+    let stamp = Annotations::read(companions).map(|annotations| annotations.stamp);
     stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !is_whole(content, key_hash)))
 }
 

@@ -110,11 +110,11 @@ pub(crate) fn merged(providers: &Providers, inputs: &[Record<'_>], key_hash: u64
 
 /// Returns the new list of a sealed record that is written to a table, or `None` if it keeps its list. A list with a
 /// damaged entry is kept, so that build verification reports it.
-pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Annotations<'_>) -> Option<Vec<u8>> {
-    if beside.list.is_empty() && !providers.wants().every_build {
+pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, annotations: &Annotations<'_>) -> Option<Vec<u8>> {
+    if annotations.list.is_empty() && !providers.wants().every_build {
         return None;
     }
-    let before: Vec<Annotation<'_>> = beside.entries().collect::<Result<_>>().ok()?;
+    let before: Vec<Annotation<'_>> = annotations.entries().collect::<Result<_>>().ok()?;
     let goes = |entry: &Annotation<'_>| entry.discardable && !entry.sealed && providers.find(entry.provider).is_none();
     if !providers.wants().every_build && !before.iter().any(goes) {
         return None;
@@ -144,7 +144,7 @@ pub(crate) fn rebuilt(providers: &Providers, record: &Record<'_>, beside: &Annot
         }
     }
     let list: Vec<u8> = after.into_values().flatten().collect();
-    (list != beside.list).then_some(list)
+    (list != annotations.list).then_some(list)
 }
 
 fn entry<'a>(descriptor: &Descriptor, bytes: &'a [u8], key_hash: u64) -> Annotation<'a> {

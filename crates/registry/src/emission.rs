@@ -116,7 +116,7 @@ pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
     if !may_have_entries(companion) {
         return None;
     }
-    let entry = Annotations::read(companion).and_then(|beside| beside.entry(EXPIRY)).ok().flatten();
+    let entry = Annotations::read(companion).and_then(|annotations| annotations.entry(EXPIRY)).ok().flatten();
     entry.filter(|entry| entry.sealed).and_then(|entry| Expiry::read(entry.bytes))
 }
 

@@ -310,7 +310,7 @@ impl<'a> LogReader<'a> {
             if is_beside && old_kept(&event).is_none() {
                 let mut expiry = None;
                 self.db.get_checked(&log, key, self.at(), Verify::Always, &mut |record| {
-                    let entry = Annotations::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
+                    let entry = Annotations::read(record.companion).and_then(|annotations| annotations.entry(EXPIRY));
                     expiry = entry.ok().flatten().map(|entry| entry.bytes.to_vec());
                 })?;
                 let entries: Vec<(u16, &[u8])> = expiry.iter().map(|entry| (EXPIRY, &entry[..])).collect();

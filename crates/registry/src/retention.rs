@@ -284,7 +284,7 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
         target => *target == part_of(key.operation),
     };
     let is_stamped = !matches!(Stamp::of(record.companion, hash_key(record.key)), Ok(None));
-    let ends = || Annotations::read(record.companion).and_then(|beside| Ok(beside.entry(EXPIRY)?.is_some()));
+    let ends = || Annotations::read(record.companion).and_then(|annotations| Ok(annotations.entry(EXPIRY)?.is_some()));
     is_target && key.client == ANONYMOUS && !is_stamped && !ends().unwrap_or(true)
 }
 

@@ -247,8 +247,8 @@ impl Hooks {
             Mode::Async => self.claim_room(1)?,
             _ => Claim::WithOperation(0),
         };
-        let beside = matches!(claim, Claim::WithOperation(_)).then_some((name, &mut *row));
-        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), epoch, beside)? else {
+        let with_row = matches!(claim, Claim::WithOperation(_)).then_some((name, &mut *row));
+        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), epoch, with_row)? else {
             return Ok(None);
         };
         match claim {
@@ -261,7 +261,7 @@ impl Hooks {
         Ok(Some(seqno))
     }
 
-    /// Commits an operation with its stamp. With `beside`, a family name and a buffer, also commits its row. Returns
+    /// Commits an operation with its stamp. With `with_row`, a family name and a buffer, also commits its row. Returns
     /// its seqno, or `None` if the commit was rejected for retry, and the stamp.
     #[inline]
     fn commit_stamped(
@@ -270,13 +270,13 @@ impl Hooks {
         single: &Single<'_>,
         (plan, session): (&EmissionPlan, u64),
         epoch: u64,
-        beside: Option<(&str, &mut Vec<u8>)>,
+        with_row: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
         let Single { draft, seal, who, durability, .. } = single;
         batch.clear();
         let stamp = Stamp { verb: single.verb(), time: self.witness.clock.next().0, session, ..plan.stamp };
         self.sealer.push_stamped(batch, draft, *seal, &stamp)?;
-        if let Some((family, row)) = beside {
+        if let Some((family, row)) = with_row {
             let key_end = row_of_one(batch, (family, 0), &stamp, *who, row)?;
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());

@@ -312,8 +312,8 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
     let verb = if options.logged_as_insert { StampVerb::Insert } else { StampVerb::Update };
-    let beside = WriteEntries::of(options, &cf.inner)?;
-    write_checked(cf, &beside.of_write(write, &beside.entries()), durability, verb)
+    let write_entries = WriteEntries::of(options, &cf.inner)?;
+    write_checked(cf, &write_entries.of_write(write, &write_entries.entries()), durability, verb)
 }
 
 /// Commits one operation with the store's defaults and no entries: the common case.
@@ -495,8 +495,8 @@ impl Batch {
             return Err(Error::invalid("a write of a batch has no durability of its own: commit says it"));
         }
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
-        let beside = WriteEntries::of(options, &cf.inner)?;
-        self.try_push(cf, beside.of_write(Write::put(key, value), &beside.entries()), verb)
+        let write_entries = WriteEntries::of(options, &cf.inner)?;
+        self.try_push(cf, write_entries.of_write(Write::put(key, value), &write_entries.entries()), verb)
     }
 
     /// Removes a key.
@@ -567,9 +567,9 @@ impl Batch {
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
         let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
-        let beside = WriteEntries::of(options, &cf.inner)?;
+        let write_entries = WriteEntries::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
-        batch.try_push(cf, beside.of_write(write, &beside.entries()), verb)?;
+        batch.try_push(cf, write_entries.of_write(write, &write_entries.entries()), verb)?;
         Ok((batch, durability))
     }
 

@@ -101,7 +101,8 @@ fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
 
 /// Writes the correct word into the seal; returns false if there is no seal.
 fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
-    let (Ok(Some((at, _))), Some(seal)) = (Annotations::read(companions).map(|beside| beside.seal), asked_for(record))
+    let (Ok(Some((at, _))), Some(seal)) =
+        (Annotations::read(companions).map(|annotations| annotations.seal), asked_for(record))
     else {
         return false;
     };
@@ -111,8 +112,8 @@ fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
 
 /// Computes the seal independently of the protector's code.
 fn asked_for(record: &Record<'_>) -> Option<Seal> {
-    let beside = Annotations::read(record.companion).ok()?;
-    let entries: Vec<_> = beside.entries().collect::<Result<_, _>>().ok()?;
+    let annotations = Annotations::read(record.companion).ok()?;
+    let entries: Vec<_> = annotations.entries().collect::<Result<_, _>>().ok()?;
     let covered: Vec<Attribute<'_>> =
         entries.iter().filter(|entry| entry.sealed).map(|entry| entry.attribute()).collect();
     let value_hash = match record.kind {

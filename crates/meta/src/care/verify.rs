@@ -305,10 +305,10 @@ fn add_finding(table: &TableRef, finding: Finding, report: &mut Report) {
 /// Returns a name for the damaged companion of an intact record.
 fn hit_part(record: &Record<'_>) -> &'static str {
     let key_hash = hash(record.key);
-    let beside = Annotations::read(record.companion).unwrap_or_default();
+    let annotations = Annotations::read(record.companion).unwrap_or_default();
     if is_stamp_hit(record.companion, key_hash) {
         "the stamp"
-    } else if beside.entries().any(|entry| entry.is_ok_and(|entry| !entry.is_whole(key_hash))) {
+    } else if annotations.entries().any(|entry| entry.is_ok_and(|entry| !entry.is_whole(key_hash))) {
         "an entry"
     } else {
         "the seal"

@@ -322,7 +322,8 @@ impl WithoutStamps {
         if self.inner.valid() {
             let companions = self.inner.record().companion;
             // Companions that cannot be decoded are passed on unchanged, so that they are rejected later.
-            if companions.len() > SEAL_BYTES && Annotations::read(companions).is_ok_and(|beside| beside.stamp.is_some())
+            if companions.len() > SEAL_BYTES
+                && Annotations::read(companions).is_ok_and(|annotations| annotations.stamp.is_some())
             {
                 let mut out = Vec::new();
                 put_without_stamp(companions, &mut out)?;

@@ -103,7 +103,9 @@ fn has_seal(companions: &[u8]) -> bool {
 /// Returns true if a record has an expiry time, whether or not this store applies it.
 fn has_end(companions: &[u8]) -> bool {
     may_have_entries(companions)
-        && Annotations::read(companions).and_then(|beside| beside.entry(EXPIRY)).is_ok_and(|entry| entry.is_some())
+        && Annotations::read(companions)
+            .and_then(|annotations| annotations.entry(EXPIRY))
+            .is_ok_and(|entry| entry.is_some())
 }
 
 /// Returns a record's contribution to an export's sum of seals. A record without a seal contributes the seal it would
@@ -114,7 +116,7 @@ fn term_of(protector: &dyn Companions, record: &Record<'_>) -> u64 {
         return own;
     }
     let whole = Annotations::read(record.companion)
-        .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside))
+        .and_then(|annotations| seal_of(record.kind, hash(record.key), record.value, &annotations))
         .unwrap_or_else(|_| Seal::of_record(record)); // undecodable companions are not covered
     whole.number()
 }
